@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
     from mmlongbench.manifest.model import DatasetSpec, Manifest
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.messages import Messages
     from mmlongbench.models.asking import RunOptions
     from mmlongbench.models.receipts import Receipts
@@ -107,6 +108,7 @@ __all__ = [
     "SourceError",
     "SpreadFigures",
     "StrictStop",
+    "TaskFiles",
     "TokenCount",
     "Verified",
     "audit",
@@ -229,11 +231,13 @@ def plan(
         return Forecast(tuple(forecast(loaded, executor, probe)))
 
 
-def open_release(path: str | Path) -> "Release":
+def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] | TaskFiles" = ()) -> "Release":
     """Open a release of this engine, to read its lock and its examples.
 
     Args:
         path: its folder.
+        tasks: the task files that the release was built with, if it has any; their code runs. A `TaskFiles` may allow
+            files that have changed.
 
     Returns:
         The release. Its files are read when examples are requested; no image is opened.
@@ -245,7 +249,7 @@ def open_release(path: str | Path) -> "Release":
     """
     from mmlongbench.release.opened import open_release as run
 
-    return run(_release(path))
+    return run(_release(path), _tasks(tasks))
 
 
 def audit(
@@ -257,6 +261,7 @@ def audit(
     models: str | Sequence[str] = (),
     windows: Mapping[str, int | str] | None = None,
     text_tokenizers: Mapping[str, str | Path] | None = None,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
     workers: int = 1,
     progress: bool | None = False,
 ) -> "tuple[AuditLine, ...]":
@@ -272,6 +277,7 @@ def audit(
             models.
         windows: the window of each model in tokens, by the model's name, such as `{"qwen2.5-vl": "128K"}`.
         text_tokenizers: the path or hub id of each model's tokenizer, by the model's name.
+        tasks: see `open_release`.
         workers: the number of processes; it does not change the result. See `build`.
         progress: see `build`.
 
@@ -297,19 +303,27 @@ def audit(
     _paths(tuple((text_tokenizers or {}).values()), "text tokenizer", ReleaseError)
     names = models if isinstance(models, str) else ",".join(models)
     asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
-    target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant)
+    target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, _tasks(tasks))
     found = run(target, Progress(progress), workers, asked)
     if not found:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
     return tuple(each.line() for each in found)
 
 
-def verify(release: str | Path, *, workers: int = 1, progress: bool | None = False) -> "Verified":
+def verify(
+    release: str | Path,
+    *,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+    workers: int = 1,
+    progress: bool | None = False,
+) -> "Verified":
     """Check that a release is whole: every file is as the lock says, every image can be decoded, and no other file is
     there.
 
     Args:
         release: its folder.
+        tasks: see `open_release`. Without a task file that it needs, the lock's counts are not checked, and a note says
+            so.
         workers: the number of processes; it does not change the result. See `build`.
         progress: see `build`.
 
@@ -325,7 +339,7 @@ def verify(release: str | Path, *, workers: int = 1, progress: bool | None = Fal
     from mmlongbench.release.verify import verify as run
 
     _at_least_1("workers", workers, ReleaseError)
-    return run(_release(release), Progress(progress), workers)
+    return run(_release(release), Progress(progress), workers, _tasks(tasks))
 
 
 def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None = False) -> "ReleaseDifference":
@@ -364,6 +378,7 @@ def run(
     subset: str = "",
     out: str | Path | None = None,
     remote_files: bool = False,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
     progress: bool | None = False,
 ) -> "RunResult":
     """Give a model the examples of a release, and write its predictions. A run that was stopped continues where it
@@ -381,6 +396,7 @@ def run(
         out: the file of predictions; None: `predictions/<model>.jsonl` in the current folder. Its lines about other
             examples are kept.
         remote_files: whether paths of images may be sent to another host.
+        tasks: see `open_release`.
         progress: see `build`.
 
     Returns:
@@ -407,7 +423,8 @@ def run(
     folder, chosen = _release(release), _selection(datasets, lengths, limit, subset)
     file = _path(out, "out", ReleaseError) or predictions_file(options.model, options.context)
     settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
-    with opened_run(folder, chosen, options, settings, remote_files=remote_files) as (asking, client):
+    opened = open_release(folder, tasks=tasks)
+    with opened_run(opened, chosen, options, settings, remote_files=remote_files) as (asking, client):
         return run_examples(asking, client, prepare(asking, client, file), file, Progress(progress))
 
 
@@ -423,6 +440,7 @@ def export(
     images: str = "",
     model: str = "",
     max_tokens: int | None = None,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
 ) -> "Exported":
     """Write examples of a release in the form of another tool. The folder appears complete or not at all.
 
@@ -438,6 +456,7 @@ def export(
             Empty: the target's own choice.
         model: the name of the model, which requests contain.
         max_tokens: the maximum number of tokens of an answer; None: what the release keeps free.
+        tasks: see `open_release`.
 
     Returns:
         An `Exported`: the number of examples, what was left out and why, and what a user must know to run the files.
@@ -456,11 +475,16 @@ def export(
     from mmlongbench.io.urls import local_path
 
     selection, folder = _selection(datasets, lengths, limit, subset), local_path(out, "out", ReleaseError)
-    return run(open_release(release), selection, target, folder, Choices(images, model, max_tokens))
+    return run(open_release(release, tasks=tasks), selection, target, folder, Choices(images, model, max_tokens))
 
 
 def collect(
-    release: str | Path, results: str | Path | Sequence[str | Path], *, model: str, out: str | Path | None = None
+    release: str | Path,
+    results: str | Path | Sequence[str | Path],
+    *,
+    model: str,
+    out: str | Path | None = None,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
 ) -> "Collected":
     """Write the answers to requests that `export` wrote as predictions, in the order of the release.
 
@@ -469,6 +493,7 @@ def collect(
         results: output and error files of OpenAI's Batch API, or output of `vllm run-batch`.
         model: the name of the model.
         out: the file of predictions; None: `predictions/<model>.jsonl`.
+        tasks: see `open_release`.
 
     Returns:
         A `Collected`: how many examples have an answer, and the `problems` of the results.
@@ -484,7 +509,7 @@ def collect(
     from mmlongbench.exports.collecting import collect as run
 
     paths = _paths(results, "results", ReleaseError)
-    return run(open_release(release), paths, model, _path(out, "out", ReleaseError))
+    return run(open_release(release, tasks=tasks), paths, model, _path(out, "out", ReleaseError))
 
 
 def score(
@@ -501,6 +526,7 @@ def score(
     allow_stale: bool = False,
     images: str | Path | None = None,
     tokenizer: str | Path | None = None,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
     progress: bool | None = False,
 ) -> "Scores":
     """Score a model's predictions against a release, or against public files that others made.
@@ -522,6 +548,7 @@ def score(
         allow_stale: whether to score predictions that were made for other examples than those of the release.
         images: the folder of the images, if it is not `mmlb_image/` of the release.
         tokenizer: the tokenizer that the release was counted with, if that is a file.
+        tasks: see `open_release`.
         progress: see `build`.
 
     Returns:
@@ -554,16 +581,24 @@ def score(
         allows_stale=allow_stale,
         images=_path(images, "images", ScoringError),
         tokenizer=str(tokenizer) if tokenizer else None,
+        tasks=_tasks(tasks),
     )
 
 
-def scorer(release: str | Path, *, settings: "Settings | None" = None, keep_reasoning: bool = False) -> "Scorer":
+def scorer(
+    release: str | Path,
+    *,
+    settings: "Settings | None" = None,
+    keep_reasoning: bool = False,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+) -> "Scorer":
     """Return a scorer of single examples, for a program that runs a model itself, such as an evaluation harness.
 
     Args:
         release: its folder.
         settings: the options of metrics (see `score`).
         keep_reasoning: whether to score predictions with their reasoning, as the public code does.
+        tasks: see `open_release`.
 
     Returns:
         A `Scorer`. `scorer.score(example.key, prediction)` is the score that `score` gives the prediction.
@@ -575,7 +610,7 @@ def scorer(release: str | Path, *, settings: "Settings | None" = None, keep_reas
     """
     from mmlongbench.scoring.one import Scorer
 
-    return Scorer(_release(release), settings, keeps_reasoning=keep_reasoning)
+    return Scorer(_release(release), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
 
 
 def _selection(
@@ -611,6 +646,13 @@ def _path(path: str | Path | None, what: str, error: "type[MMLongBenchError]") -
     return None if path is None else local_path(path, what, error)
 
 
+def _tasks(tasks: "str | Path | Sequence[str | Path] | TaskFiles") -> "TaskFiles":
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.manifest.task_files import TaskFiles
+
+    return tasks if isinstance(tasks, TaskFiles) else TaskFiles(_paths(tasks, "tasks", ReleaseError))
+
+
 def _at_least_1(name: str, value: object, error: "type[MMLongBenchError]") -> None:
     if type(value) is not int or value < 1:
         raise error(f"{name} {value!r}: expected a whole number, at least 1")
@@ -630,6 +672,7 @@ _MODULES = {
     "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
     "mmlongbench.exports.target": ("Exported",),
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
+    "mmlongbench.manifest.task_files": ("TaskFiles",),
     "mmlongbench.messages": ("Messages",),
     "mmlongbench.models.asking": ("RunOptions",),
     "mmlongbench.models.receipts": ("Receipts",),

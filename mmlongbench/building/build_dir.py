@@ -94,6 +94,11 @@ class BuildDir:
         """The file of the plan: the resolved manifest and the fingerprints of the sources."""
         return self.root / "plan.json"
 
+    @property
+    def code(self) -> Path:
+        """The folder with copies of the task files that the manifest names."""
+        return self.root / "code"
+
     def result(self, shard: Shard) -> Path:
         """Return the path of a shard's result."""
         return self.root / f"{shard}.jsonl"

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +21,11 @@ from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.code import PluginCode, code_of
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.task_files import keep_task_file, portable_name
 from mmlongbench.release.lock import versions
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
@@ -62,6 +65,8 @@ class DatasetPlan:
     corpus: CorpusPlan | None = None
     errata: str | None = None
     """SHA-256 of the file of corrections; None without corrections."""
+    code: dict[str, PluginCode] = field(default_factory=dict)
+    """The code of the plug-ins, by kind."""
     files: tuple[SourceFile, ...] = ()
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
 
@@ -70,6 +75,8 @@ class DatasetPlan:
         fingerprints.
         """
         manifest = self.spec.model_dump(mode="json")
+        manifest |= {key: portable_name(manifest[key]) for key in ("builder", "reader")}
+        manifest["code"] = {kind: code.model_dump() for kind, code in sorted(self.code.items())}
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"]["tokenizer"] = self.tokenizer
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
@@ -110,12 +117,19 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 def _plan_dataset(
     spec: DatasetSpec, build_dir: BuildDir, drawn: dict[str, dict[str, Path]], progress: Progress
 ) -> DatasetPlan:
+    spec = _with_kept_code(spec, build_dir)
     reader = reader_type(spec.reader)()
     sources = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn)
     refuse_own_output(spec, sources, build_dir)
     articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
         return _read_plan(spec, reader, sources, articles, build_dir, progress)
+
+
+def _with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:
+    """Return a dataset whose task files are copies in the folder of the build, which all its processes load."""
+    kept = {key: keep_task_file(getattr(spec, key), build_dir.code) for key in ("builder", "reader")}
+    return spec.model_copy(update=kept)
 
 
 def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
@@ -156,6 +170,7 @@ def _read_plan(
         {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256},
         corpus,
         next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
+        code_of(spec, bind_builder(spec).spec.metric),
         (*found.files, *others),
     )
 
@@ -256,7 +271,7 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
     )
 
 
-FORMAT: Literal[3] = 3
+FORMAT: Literal[4] = 4
 """The format version of the plan file."""
 
 
@@ -278,7 +293,7 @@ class SavedPlan:
     """The path of the working folder when the plan was saved. If the folder has been moved, `load_interrupted_plan`
     changes all saved paths that begin with this path."""
     datasets: list[SavedDataset]
-    format: Literal[3] = FORMAT
+    format: Literal[4] = FORMAT
     """The format version of this file; a build with another version cannot be continued."""
 
     @property

@@ -24,7 +24,8 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import file_lock
-from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock
 
@@ -74,7 +75,9 @@ def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, sha
             with Session(build_dir.out) as session:
                 return prepare(plans, session, executor)
     with _locked(build_dir, is_alone=False):
-        _saved(build_dir)
+        _refuse_other_code(
+            _saved(build_dir), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir
+        )
         save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
         with Session(build_dir.out) as session:
             asked = _asked(stage)
@@ -84,16 +87,23 @@ def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, sha
         return len(chosen)
 
 
-def finish_release(out: Path, executor: Executor) -> Lock:
+def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Lock:
     """Run the cells stage of a release whose other stages are done, write the lock last, and return it.
 
+    Args:
+        out: the folder of the release.
+        executor: runs the shards.
+        tasks: the task files of the manifest; a folder never makes code run by itself.
+
     Raises:
-        BuildError: shards of another stage are not done; the error says how many, and which command to run.
+        BuildError: shards of another stage are not done; the error says how many, and which command to run. Or a task
+            file is missing, or differs from the one that the build was prepared with.
 
     """
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):
         plans = _saved(build_dir)
+        _refuse_other_code(plans, [TaskFile(path, "") for path in tasks.paths], build_dir)
         with Session(build_dir.out) as session:
             for plan in plans:
                 _shards(stage_named("images"), plan.spec.name, session, is_done=True)
@@ -154,6 +164,30 @@ def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
     if found is None:
         raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")
     return list(found.plans.values())
+
+
+def _files_of(spec: DatasetSpec) -> list[TaskFile]:
+    return task_files_of(spec.builder, spec.reader)
+
+
+def _refuse_other_code(plans: Sequence[DatasetPlan], given: Sequence[TaskFile], build_dir: BuildDir) -> None:
+    """Refuse to run task files that a folder holds, unless the user gives the same files.
+
+    Raises:
+        BuildError: the error names a file that was not given, or that has changed.
+
+    """
+    known = {(file.path.name, file.sha256) for file in given}
+    for file in (file for plan in plans for file in _files_of(plan.spec)):
+        if (file.path.name, file.sha256) in known:
+            continue
+        name = file.path.name
+        if any(name == other for other, _ in known):
+            raise BuildError(
+                f"--out {build_dir.out}: task code changed: {name}; restore the file, or run --stage prepare in a new "
+                "folder"
+            )
+        raise BuildError(f"--out {build_dir.out}: was prepared with the task file {name}; give it with --task {name}")
 
 
 @contextmanager

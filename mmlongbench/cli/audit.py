@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.release.audit import Target, Visit
     from mmlongbench.release.findings import FileAudit
     from mmlongbench.release.items import Item
@@ -77,6 +79,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each file.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
+@with_tasks
 def audit(
     paths: tuple[Path, ...],
     images: Path | None,
@@ -95,6 +98,7 @@ def audit(
     workers: int,
     as_json: bool,
     quiet: bool,
+    tasks: "TaskFiles",
 ) -> None:
     """Count every example of PATHS again: a release, or public files of other origin, such as a download.
 
@@ -109,7 +113,7 @@ def audit(
     asked = ask(models or fits or "", windows, tokenizers)
     if check:
         _require_bounds(asked)
-    target = Target(paths, images, tokenizer, variant)
+    target = Target(paths, images, tokenizer, variant, tasks)
     is_silent = quiet or as_json or as_csv
     with ExitStack() as stack:
         visit = _visit(stack, target, asked, per_example, items)
@@ -154,7 +158,8 @@ def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
 @_IMAGES
 @click.option("--table3", is_flag=True, help="Print the numbers of the paper's Table 3 too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each dataset.")
-def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: bool) -> None:
+@with_tasks
+def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: bool, tasks: "TaskFiles") -> None:
     """Count images per example in PATHS (mean ± sd), by dataset and length, and how full the examples are."""
     from mmlongbench.cli import tables
     from mmlongbench.io.progress import Progress
@@ -162,7 +167,7 @@ def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: b
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.table3 import table
 
-    target = Target(paths, images)
+    target = Target(paths, images, tasks=tasks)
     found = run(target, Progress(False if as_json else None))
     builders = [file.dataset.builder for file in target.open().files if file.dataset]
     rows = table(found, {builder.dataset: builder.spec.paper_images for builder in builders})

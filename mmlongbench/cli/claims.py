@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
 from mmlongbench.errors import ReleaseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.metrics.judge.claims import Claimed, Summaries
 
 _METRIC = "judge-fluency-f1"
@@ -50,6 +52,7 @@ _METRIC = "judge-fluency-f1"
 @click.option("--dry-run", is_flag=True, help="Count the calls without making any.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only failures.")
+@with_tasks
 def claims(
     release: Path,
     judge_url: str,
@@ -61,6 +64,7 @@ def claims(
     dry_run: bool,
     as_json: bool,
     quiet: bool,
+    tasks: "TaskFiles",
 ) -> None:
     """Split the gold summaries of RELEASE into claims, once for all models that will be scored.
 
@@ -74,7 +78,7 @@ def claims(
     from mmlongbench.release.layout import DATA
     from mmlongbench.task.metric import Judge
 
-    datasets = list(_summaries(release))
+    datasets = list(_summaries(release, tasks))
     judge = Judge(judge_url, (judge_model,), judge_cache, judge_concurrency, judge_timeout, is_dry=dry_run)
     progress = Progress(False if quiet or as_json else None)
     with closing(JudgeClient(judge, Backoff())) as client:
@@ -88,13 +92,13 @@ def claims(
         sys.exit(1)
 
 
-def _summaries(release: Path) -> Iterator["Summaries"]:
+def _summaries(release: Path, tasks: "TaskFiles") -> Iterator["Summaries"]:
     """Yield the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
     from mmlongbench.metrics.judge.claims import Summaries
     from mmlongbench.release.loading import load_release
 
     found: dict[str, Summaries] = {}
-    for file in load_release(release).files:
+    for file in load_release(release, tasks=tasks).files:
         if file.dataset is None or file.form is None or _METRIC not in file.dataset.builder.spec.further_metrics:
             continue
         builder = file.dataset.builder

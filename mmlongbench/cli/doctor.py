@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import say_code
 
 
 @click.command()
@@ -31,7 +32,9 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
             f"--out {out}: already exists, and manual changes in it would be lost; give another file"
         )
     errata: dict[str, Mapping[str, object]] = {}
-    for found in examine(load_manifest(find_manifest(manifest), settings), Progress(False if as_json else None)):
+    loaded = load_manifest(find_manifest(manifest), settings)
+    say_code(loaded)
+    for found in examine(loaded, Progress(False if as_json else None)):
         errata.update(found.errata)
         for suspect in found.suspects:
             if as_json:

@@ -4,11 +4,16 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
+
+if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
 
 _RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
 _NAMED = 20
@@ -45,6 +50,7 @@ _NAMED = 20
     help="The maximum number of tokens of an answer.  [default: what the release keeps free]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_tasks
 def export(
     release: Path,
     target: str,
@@ -57,6 +63,7 @@ def export(
     model: str,
     max_tokens: int | None,
     as_json: bool,
+    tasks: "TaskFiles",
 ) -> None:
     """Write examples of RELEASE in the form of another tool; a README.md in the folder says how to run them.
 
@@ -73,6 +80,7 @@ def export(
         images=images,
         model=model,
         max_tokens=max_tokens,
+        tasks=tasks,
     )
     if as_json:
         click.echo(json.dumps({"out": str(out), **asdict(done)}))
@@ -99,13 +107,16 @@ def export(
     help="The file of predictions.  [default: predictions/<model>.jsonl]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def collect(release: Path, results: tuple[Path, ...], model: str, out: Path | None, as_json: bool) -> None:
+@with_tasks
+def collect(
+    release: Path, results: tuple[Path, ...], model: str, out: Path | None, as_json: bool, tasks: "TaskFiles"
+) -> None:
     """Write the predictions in RESULTS: output and error files of OpenAI's Batch API, or output of vllm run-batch.
 
     The requests were written by `export RELEASE --to openai-batch` or `vllm-batch`. Exits with 1 if a result is an
     error or could not be used; an error never becomes an answer.
     """
-    found = mm.collect(release, results, model=model, out=out)
+    found = mm.collect(release, results, model=model, out=out, tasks=tasks)
     if as_json:
         click.echo(json.dumps(found.summary()))
     else:

@@ -24,6 +24,7 @@ from mmlongbench.cli.run import run
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.show import show
+from mmlongbench.cli.task_option import say_code, task_option
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.printable import without_secrets
@@ -137,6 +138,7 @@ def build(
         raise click.UsageError(f"--out {out}: other commands would read it as an option; write ./{out}")
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
+    say_code(loaded, is_quiet=quiet)
     if shard and not stage:
         raise click.UsageError("--shard needs --stage")
     executor = _engine(engine_name, workers, ray_address, progress, out)
@@ -195,7 +197,8 @@ def _build_stage(
 @cli.command()
 @click.argument("release")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
-def finish(release: str, quiet: bool) -> None:
+@task_option
+def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     """Finish RELEASE (a folder or a URL) after all its stages (`build --stage`): write its last files, then the
     lock.
     """
@@ -206,9 +209,10 @@ def finish(release: str, quiet: bool) -> None:
     from mmlongbench.cli.tables import show_build
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.task_files import TaskFiles
 
     with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
-        lock = finish_release(folder, executor)
+        lock = finish_release(folder, executor, TaskFiles(task_files))
     if not quiet:
         show_build(Built(release, lock, was_complete=False))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
     from mmlongbench.building.forecast import CellForecast, DatasetForecast
@@ -53,6 +54,7 @@ def plan(
     from mmlongbench.manifest.model import load_manifest, narrowed
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    say_code(loaded)
     has_problem = False
     for found in forecast(loaded, LocalExecutor(workers, Progress(False if as_json else None)), probe):
         has_problem |= bool(found.problem)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.models.asking import RunOptions
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import Prepared, RunResult
@@ -176,7 +178,8 @@ class _Given(TypedDict):
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path, exists=True))
 @_with_options
-def run(release: Path, **given: Unpack[_Given]) -> None:
+@with_tasks
+def run(release: Path, tasks: "TaskFiles", **given: Unpack[_Given]) -> None:
     """Give a model the examples of RELEASE, and write its predictions.
 
     Before the first example is sent, a few small calls find out how the endpoint counts tokens. After each answer, the
@@ -190,13 +193,15 @@ def run(release: Path, **given: Unpack[_Given]) -> None:
     from mmlongbench.models.prediction_lines import predictions_file
     from mmlongbench.models.run import prepare
     from mmlongbench.models.run import run as run_examples
+    from mmlongbench.release.opened import open_release
     from mmlongbench.release.selecting import Selection
 
     is_quiet = given["quiet"] or given["as_json"]
     out = given["out"] or predictions_file(given["model"], given["context"])
     settings = _settings(given, given["cache"] or calls_file(out, given["model"]))
     selection = Selection(given["datasets"], given["lengths"], given["limit"], given["subset"])
-    with opened_run(release, selection, _options(given), settings, remote_files=given["remote_files"]) as opened:
+    whole = open_release(release, tasks)
+    with opened_run(whole, selection, _options(given), settings, remote_files=given["remote_files"]) as opened:
         asking, client = opened
         prepared = prepare(asking, client, out)
         if not is_quiet:

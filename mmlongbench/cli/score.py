@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
+from mmlongbench.cli.task_option import with_tasks
+
 if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.scoring.problems import Problems
     from mmlongbench.scoring.running import Outcome
     from mmlongbench.task.metric import Judge, Profile, Settings
@@ -189,6 +192,7 @@ class _Further(TypedDict):
 @click.option("--tokenizer", help="The tokenizer that RELEASE was counted with, if that is a file of yours.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
+@with_tasks
 def score(
     release: Path,
     predictions: tuple[Path, ...],
@@ -205,6 +209,7 @@ def score(
     tokenizer: str | None,
     as_json: bool,
     quiet: bool,
+    tasks: "TaskFiles",
     **further: Unpack[_Further],
 ) -> None:
     """Score the PREDICTIONS of a model. RELEASE is a release of this engine, or public files that others made.
@@ -236,7 +241,9 @@ def score(
     )
     file = None if is_dry else scores_file(out, asked)
     progress = Progress(False if quiet or as_json else None)
-    outcome, problems = score_model(asked, release, predictions, file, progress, images=images, tokenizer=tokenizer)
+    outcome, problems = score_model(
+        asked, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
+    )
     if as_json:
         click.echo(json.dumps(_summary(outcome, problems, file)))
     else:

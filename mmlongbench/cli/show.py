@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.release.finding import FoundExample, Place
     from mmlongbench.release.opened import Example, Release
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="With --messages --images data-uri, shrink images with more pixels; each is named on standard error.",
 )
+@with_tasks
 def show(
     release: Path,
     id: str | None,
@@ -51,6 +54,7 @@ def show(
     as_messages: bool,
     images: str | None,
     max_pixels: int | None,
+    tasks: "TaskFiles",
 ) -> None:
     """Show one example of RELEASE as a model gets it: the example ID, or the first one.
 
@@ -64,7 +68,7 @@ def show(
         raise click.UsageError("--images and --max-pixels need --messages")
     if as_messages and (html or full):
         raise click.UsageError("--messages prints JSON alone: leave out --html and --full")
-    opened = open_release(release)
+    opened = open_release(release, tasks)
     found = find_example(opened, Wanted(id, dataset, length, placement))
     if as_messages:
         _print_messages(found.example, images or "path", max_pixels)

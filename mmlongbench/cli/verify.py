@@ -10,8 +10,10 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.release.diff import FileDifference, Named, ReleaseDifference
 
 _RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -28,12 +30,13 @@ _RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
-def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
+@with_tasks
+def verify(release: Path, workers: int, as_json: bool, quiet: bool, tasks: "TaskFiles") -> None:
     """Check that RELEASE is complete: every file as in the lock, every image decodable, no extra files.
 
     For a changed public file, the differing examples are named if possible. Exits with 1 if anything is wrong.
     """
-    found = mm.verify(release, workers=workers, progress=False if quiet or as_json else None)
+    found = mm.verify(release, tasks=tasks, workers=workers, progress=False if quiet or as_json else None)
     if as_json:
         click.echo(json.dumps(found.summary()))
     else:

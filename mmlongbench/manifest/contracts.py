@@ -5,7 +5,7 @@ function of a sample.
 import inspect
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partialmethod
 from pathlib import Path
 from types import FunctionType
@@ -16,6 +16,7 @@ from mmlongbench.task.metric import Metric, MetricWithTotals
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
+from mmlongbench.task.task import Task, task_fault
 
 _METHODS = (FunctionType, classmethod, staticmethod)
 _PROPERTIES = (property, cached_property)
@@ -54,18 +55,23 @@ CONTRACTS: Mapping[str, Contract] = {
     "metric": Contract(Metric, ("name",), {}, ("name", "profiles"), ("profile", "follows"), (MetricWithTotals,)),
 }
 
+TASK = replace(CONTRACTS["builder"], base=Task, needed=("row_type", "metric"))
+"""The contract of a `Task`, which is a builder with the reader of its rows."""
+
 
 def contract_fault(kind: str, loaded: object) -> str:
     """Return why an object is not a valid plug-in of its kind; empty if it is."""
     if kind == "sample":
         return _sample_fault(loaded)
-    contract = CONTRACTS[kind]
+    is_task = isinstance(loaded, type) and issubclass(loaded, Task)
+    contract = TASK if is_task else CONTRACTS[kind]
     if not (isinstance(loaded, ABCMeta) and contract.base in loaded.__mro__):
         return f"{loaded!r} is not a subclass of {_name(contract.base)}"
     known = set(dir(loaded))
     if missing := sorted({*loaded.__abstractmethods__, *(name for name in contract.needed if name not in known)}):
         return f"{loaded!r} lacks {', '.join(missing)}, which a {kind} needs"
-    return next(_faults(kind, loaded, contract), "")
+    fault = next(_faults(kind, loaded, contract), "")
+    return task_fault(loaded) if not fault and issubclass(loaded, Task) else fault
 
 
 def _sample_fault(loaded: object) -> str:

@@ -22,6 +22,7 @@ from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
+from mmlongbench.manifest.task_files import root_task_files
 from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
@@ -239,9 +240,11 @@ class DatasetSpec(_Model):
     name: str = Field(pattern=f"^{_NAME}$")
     """The dataset's name, which files and the lock use."""
     builder: str
-    """The name of an installed builder: the task."""
+    """The task: the name of an installed builder, or a file beside the manifest with the name of its class, such as
+    `fables.py:Fables`."""
     reader: str
-    """The name of an installed reader: the format of the source."""
+    """The format of the source: the name of an installed reader, or a file and a class as for `builder`. It is left out
+    if the builder is a `mt.Task`, which reads its own sources."""
     source: dict[str, Location] | Literal["sample"]
     """The path of each source, under the name that the reader gives it; or `sample`, which draws small sources."""
     corpus: Location | None = None
@@ -282,6 +285,14 @@ class DatasetSpec(_Model):
     """The licence of the source, as its authors state it; it goes into the lock."""
     options: Annotated[dict[str, Any], BeforeValidator(_json_values)] = {}
     """The options of the builder."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reader(cls, values: object) -> object:
+        """Let the builder be its own reader, if none is given."""
+        if isinstance(values, dict) and "reader" not in values and "builder" in values:
+            return {**values, "reader": values["builder"]}
+        return values
 
     @property
     def drawn_name(self) -> str:
@@ -327,6 +338,8 @@ def load_manifest(
         apply_setting(setting, datasets, here or Path.cwd())
     for key, value in settings.items() if isinstance(settings, Mapping) else ():
         apply_override(key, value, datasets, here or Path.cwd())
+    for dataset in datasets:
+        root_task_files(dataset, path)
     try:
         manifest = Manifest.model_validate({"datasets": datasets})
     except ValidationError as error:

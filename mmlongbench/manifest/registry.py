@@ -11,10 +11,12 @@ from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.manifest.contracts import contract_fault
+from mmlongbench.manifest.task_files import load_class, portable_name, task_file
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES, Metric
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import Row
+from mmlongbench.task.task import Task
 
 GROUPS = {
     "builder": "mmlongbench.builders",
@@ -65,7 +67,11 @@ def metric_type(name: str) -> type[Metric]:
 
 
 def described(kind: str, name: str) -> str:
-    """Return a plug-in as messages show it, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
+    """Return a plug-in as messages show it, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`. A plug-in
+    in a task file is shown as `builder 'fables.py:Fables'`.
+    """
+    if found := task_file(name):
+        return f"{kind} {found.shown!r}"
     origins = sorted({f"{point.value} of {_origin(point)}" for point in _points(kind).select(name=name)})
     return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
 
@@ -73,6 +79,22 @@ def described(kind: str, name: str) -> str:
 def is_installed(kind: str, name: str) -> bool:
     """Return whether a plug-in of this name is installed, without loading it."""
     return bool(_points(kind).select(name=name))
+
+
+def found_in(kind: str, name: str) -> EntryPoint:
+    """Return the entry point of a plug-in. A reader that is not installed may be a `Task` among the builders.
+
+    Raises:
+        PluginError: there is no such plug-in, or there are two.
+
+    """
+    points = _points(kind).select(name=name) or (_points("builder").select(name=name) if kind == "reader" else ())
+    if not points:
+        names = sorted({point.name for point in _points(kind)})
+        raise PluginError(f"no {kind} {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}")
+    if len(points) > 1 and len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
+        raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")
+    return next(iter(points))
 
 
 def installed(kind: str) -> list[Plugin]:
@@ -103,26 +125,33 @@ def _changed(folder: str) -> int:
 
 
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)
-    points = _points(kind).select(name=name)
-    if not points:
-        names = sorted({point.name for point in _points(kind)})
-        raise PluginError(f"no {kind} {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}")
-    if len(points) > 1 and len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
-        raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")
-    point = next(iter(points))
+    if found := task_file(name):
+        return _checked(kind, name, load_class(found), f"{kind} {found.shown!r} is broken: ")
+    point = found_in(kind, name)
     try:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept
         raise PluginError(f"{_broken(kind, point)}{type(error).__name__}: {' '.join(str(error).split())}") from error
-    try:
-        fault = contract_fault(kind, loaded)
-    except Exception as error:  # a plug-in may fail when its members are read
+    return _checked(kind, name, loaded, _broken(kind, point))
+
+
+def _checked(kind: str, name: str, loaded: object, broken: str) -> Any:  # noqa: ANN401  (see `_load`)
+    """Return a plug-in that keeps its contract; as a reader, a `Task` is replaced by the reader of its rows."""
+    is_task = isinstance(loaded, type) and issubclass(loaded, Task)
+    if kind == "reader" and not is_task and isinstance(loaded, type) and issubclass(loaded, Builder):
+        readers = ", ".join(sorted({point.name for point in _points("reader")}))
         raise PluginError(
-            f"{_broken(kind, point)}its members cannot be read: {type(error).__name__}: {error}"
-        ) from error
+            f"builder {portable_name(name)!r} is no mt.Task, so it needs a reader; set `reader`: {readers}"
+        )
+    try:
+        fault = contract_fault("builder" if is_task else kind, loaded)
+    except Exception as error:  # a plug-in may fail when its members are read
+        raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
     if fault:
-        raise PluginError(f"{_broken(kind, point)}{fault}")
-    return loaded
+        raise PluginError(f"{broken}{fault}")
+    return (
+        loaded.reader_type() if kind == "reader" and isinstance(loaded, type) and issubclass(loaded, Task) else loaded
+    )
 
 
 def _broken(kind: str, point: EntryPoint) -> str:

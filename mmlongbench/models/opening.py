@@ -11,7 +11,7 @@ from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.models.prediction_lines import predictions_file
 from mmlongbench.models.settings import Caller, EndpointSettings
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.opened import Release
 from mmlongbench.release.selecting import Selection, select
 
 _CALLER = Caller("model", "--")
@@ -20,12 +20,17 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @contextmanager
 def opened_run(
-    release: Path, selection: Selection, options: RunOptions, settings: EndpointSettings, *, remote_files: bool = False
+    release: Release,
+    selection: Selection,
+    options: RunOptions,
+    settings: EndpointSettings,
+    *,
+    remote_files: bool = False,
 ) -> Iterator[tuple[Asking, ModelClient]]:
-    """Open a release and an endpoint; yield what is asked, and the client.
+    """Open an endpoint for a release; yield what is asked, and the client.
 
     Args:
-        release: the folder of the release.
+        release: the release.
         selection: the examples.
         options: how the model is asked.
         settings: the endpoint.
@@ -36,8 +41,7 @@ def opened_run(
         EndpointError: the settings make no sense, or the file of answers cannot be used.
 
     """
-    opened = open_release(release)
-    asking = Asking(opened, select(opened, selection), options)
+    asking = Asking(release, select(release, selection), options)
     with closing(ModelClient(settings, Backoff(), _CALLER)) as client:
         host = urlsplit(settings.url).hostname or ""
         if options.images in ("path", "file-url") and host not in _LOOPBACK and not remote_files:

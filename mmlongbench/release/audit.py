@@ -16,6 +16,7 @@ from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Advance, Progress
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.images import ImageSizes
@@ -47,6 +48,8 @@ class Target:
     variant: str = ""
     """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
     with the length, not with the counts that the build recorded. Empty: the released form."""
+    tasks: TaskFiles = NO_TASK_FILES
+    """The task files that the release was built with."""
 
     def open(self) -> LoadedRelease:
         """Read the lock, or the names of the files; raises ReleaseError."""
@@ -54,7 +57,7 @@ class Target:
         paths = self.paths
         if self.images is None and not others and first.is_dir() and not _is_public(first):
             if not _is_download(first):
-                return load_release(first, self.tokenizer, self.variant)
+                return load_release(first, self.tokenizer, self.variant, self.tasks)
             paths = (first / DATA,)
         for path in paths:
             if (path / LOCK).is_file():

@@ -13,6 +13,7 @@ from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.model import DatasetSpec, load_manifest
 from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.images import ImageSizes
@@ -87,8 +88,10 @@ class LoadedRelease:
     """The datasets of the lock, in its order."""
 
 
-def load_release(release: Path, tokenizer: str | None = None, variant: str = "") -> LoadedRelease:
-    """Load a release of this engine.
+def load_release(
+    release: Path, tokenizer: str | None = None, variant: str = "", tasks: TaskFiles = NO_TASK_FILES
+) -> LoadedRelease:
+    """Load a release of this engine. Its task files are used only if `tasks` has them.
 
     Raises:
         ReleaseError: the release cannot be read, was counted with another tokenizer, or none of its builders offers
@@ -96,7 +99,7 @@ def load_release(release: Path, tokenizer: str | None = None, variant: str = "")
 
     """
     lock = read_lock(release)
-    datasets = [locked_dataset(data, tokenizer) for data in lock.manifest]
+    datasets = [locked_dataset(data, tokenizer, tasks) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {release} was counted with it; leave it out")
     files = {
@@ -219,16 +222,16 @@ def by_length(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path)]
 
 
-def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDataset:
+def locked_dataset(data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES) -> AuditedDataset:
     """Return a dataset of the lock with its builder, and the counter that it was counted with."""
-    spec, recorded = locked_spec(data, tokenizer)
+    spec, recorded = locked_spec(data, tokenizer, tasks)
     try:
         counter = spec.counter.open()
     except ManifestError as error:
         raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
     if counter.text.sha256 != recorded["sha256"]:
         if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
-            return locked_dataset(data, None)
+            return locked_dataset(data, None, tasks)
         raise ReleaseError(
             f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
             f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
@@ -238,21 +241,27 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
     return AuditedDataset(builder, counter, reserve, spec=spec)
 
 
-def locked_spec(data: Mapping[str, Any], tokenizer: str | None = None) -> tuple[DatasetSpec, Mapping[str, str]]:
+def locked_spec(
+    data: Mapping[str, Any], tokenizer: str | None = None, tasks: TaskFiles = NO_TASK_FILES
+) -> tuple[DatasetSpec, Mapping[str, str]]:
     """Return a dataset of the lock in the form of a manifest, and the `name` and the `sha256` of its tokenizer.
 
     Args:
         data: the dataset in the form of the lock.
         tokenizer: the path of that tokenizer; None: it is found by its name.
+        tasks: the task files that the user gives.
 
     Raises:
-        ReleaseError: `data` is not a valid dataset.
+        ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
+        PluginError: the dataset needs a task file that the user has not given.
 
     """
     try:
         recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
         name = tokenizer or recorded["name"]
-        resolved = {key: value for key, value in data.items() if not key.endswith("_sha256") and key != "errata"}
+        resolved = {
+            key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
+        }
         counted = {**data["counter"], "tokenizer": name}
         pages = {key: value for key, value in data["pages"].items() if key != "ocr"}
         spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted, "pages": pages})
@@ -260,4 +269,5 @@ def locked_spec(data: Mapping[str, Any], tokenizer: str | None = None) -> tuple[
         raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
-    return spec, recorded
+    named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
+    return spec.model_copy(update=named), recorded

@@ -12,6 +12,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import length_of
 from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.digests import example_digest
@@ -114,6 +115,8 @@ class Release:
     lock: Lock = field(repr=False)
     """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts."""
     _files: Mapping[str, Mapping[int, "_File"]] = field(repr=False)
+    tasks: TaskFiles = field(default=NO_TASK_FILES, repr=False)
+    """The task files that were given to open it."""
 
     @property
     def lock_id(self) -> str:
@@ -215,8 +218,9 @@ class Release:
         return self._files[dataset]
 
 
-def open_release(path: Path) -> Release:
-    """Open a release of this engine: read its lock and find the builders of its datasets.
+def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
+    """Open a release of this engine: read its lock and find the builders of its datasets. Its task files are used only
+    if `tasks` has them.
 
     Raises:
         ReleaseError: there is no lock, or it cannot be read.
@@ -227,13 +231,13 @@ def open_release(path: Path) -> Release:
     names = [name.removeprefix(f"{DATA}/") for name in lock.files if name.startswith(f"{DATA}/")]
     files = {}
     for data in lock.manifest:
-        spec, _ = locked_spec(data)
+        spec, _ = locked_spec(data, tasks=tasks)
         builder = bind_builder(spec)
         found = [(name, each) for name in names if (each := recognised(builder, name)) and not each.is_bundle]
         files[spec.name] = {
             each.length: _File(name, each.length, each.form, spec.name, spec.builder, builder) for name, each in found
         }
-    return Release(path.absolute(), lock, files)
+    return Release(path.absolute(), lock, files, tasks)
 
 
 @dataclass(frozen=True, slots=True)

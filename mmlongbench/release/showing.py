@@ -34,7 +34,8 @@ def shown_example(release: Release, example: Example) -> ShownExample:
 
     """
     at = f"{example.file}, {example.id}"
-    spec, _ = next(found for found in map(locked_spec, release.lock.manifest) if found[0].name == example.dataset)
+    data = next(data for data in release.lock.manifest if data["name"] == example.dataset)
+    spec, _ = locked_spec(data, tasks=release.tasks)
     builder = release.builder(example.dataset)
     with calling("builder", spec.builder, "a method that reads records", about=at):
         needles = list(builder.needles(example.record) or ())

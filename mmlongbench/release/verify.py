@@ -16,6 +16,7 @@ from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.io.safe_read import MAX_OF_A_FILE
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.audit import audit_file, audit_lock
 from mmlongbench.release.describe_diff import against
 from mmlongbench.release.examples import Lines
@@ -63,13 +64,14 @@ class Verified:
         return asdict(self)
 
 
-def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
+def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles = NO_TASK_FILES) -> Verified:
     """Check every file of a release.
 
     Args:
         release: its folder.
         progress: shows the bar.
         workers: the number of processes; it does not change the result.
+        tasks: the task files that the release was built with.
 
     Raises:
         ReleaseError: the release has no readable lock.
@@ -84,17 +86,17 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
         for found in _looked_at(release, listed, most_pixels(lock), workers, advance):
             problems += found
     damaged = {problem.file for problem in problems if problem.problem == OTHER_BYTES}
-    problems += _located(release, damaged)
-    of_lock, note = _of_the_lock(release)
+    problems += _located(release, damaged, tasks)
+    of_lock, note = _of_the_lock(release, tasks)
     problems += of_lock
     images = sum(name.startswith(f"{IMAGES}/") for name in sizes)
     return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)), note)
 
 
-def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
+def _of_the_lock(release: Path, tasks: TaskFiles) -> tuple[list[Problem], str]:
     """Return the problems of the lock's manifest and counts, and a note: empty, or why these could not be checked."""
     try:
-        found = audit_lock(load_release(release))
+        found = audit_lock(load_release(release, tasks=tasks))
     except (NotHereError, PluginError) as error:
         return [], f"the manifest and the counts of {LOCK} were not checked: {error}"
     except MMLongBenchError as error:
@@ -168,24 +170,24 @@ def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
         yield Problem(file.name, "the image cannot be decoded", why)
 
 
-def _located(release: Path, damaged: set[str]) -> Iterator[Problem]:
+def _located(release: Path, damaged: set[str], tasks: TaskFiles) -> Iterator[Problem]:
     """Yield where files differ from the lock, as far as that can be found."""
     public = {name for name in damaged if name.startswith(f"{DATA}/")}
     if public:
-        yield from _recounted(release, public)
+        yield from _recounted(release, public, tasks)
     for name in sorted(damaged - public):
         if name.endswith(".jsonl") and (release / name).stat().st_size <= MAX_OF_A_FILE:
             broken = Lines(release / name).unreadable
             yield from (Problem(name, "is no JSON object", line) for line in broken[:_NAMED])
 
 
-def _recounted(release: Path, damaged: set[str]) -> Iterator[Problem]:
+def _recounted(release: Path, damaged: set[str], tasks: TaskFiles) -> Iterator[Problem]:
     """Yield the problems of changed public files.
 
     Their examples are counted again, and are compared with the same examples at another length.
     """
     try:
-        found = load_release(release)
+        found = load_release(release, tasks=tasks)
     except MMLongBenchError as error:
         yield from (Problem(name, "its examples cannot be counted again", str(error)) for name in sorted(damaged))
         return

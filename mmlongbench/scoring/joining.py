@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, ScoringError
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.loading import LoadedRelease, PublicFile, load_public, load_release
@@ -50,10 +51,12 @@ class Joined:
     the row has neither a depth nor a permutation; otherwise it is None."""
 
 
-def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:
+def open_scorable(
+    path: Path, images: Path | None, tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES
+) -> LoadedRelease:
     """Open a release of this engine, which has a lock, or public files of other origin; images are not needed."""
     if (path / LOCK).is_file():
-        return load_release(path, tokenizer)
+        return load_release(path, tokenizer, tasks=tasks)
     return load_public([path], images or path / IMAGES)
 
 

@@ -11,6 +11,7 @@ from threading import Lock
 from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.scoring.joining import ScorableFile, open_scorable, records_of, scorable_files
 from mmlongbench.scoring.predictions import Key, key_of
 from mmlongbench.scoring.reasoning import without_reasoning
@@ -36,7 +37,14 @@ class Scorer:
     needs: the answer and the question, but not the context.
     """
 
-    def __init__(self, release: Path, settings: Settings | None = None, *, keeps_reasoning: bool = False) -> None:
+    def __init__(
+        self,
+        release: Path,
+        settings: Settings | None = None,
+        *,
+        keeps_reasoning: bool = False,
+        tasks: TaskFiles = NO_TASK_FILES,
+    ) -> None:
         """Open a release.
 
         Raises:
@@ -46,7 +54,7 @@ class Scorer:
         self._release = release
         self._settings = filled_settings(release, settings or Settings())
         self._keeps_reasoning = keeps_reasoning
-        files = scorable_files(open_scorable(release, None, None))
+        files = scorable_files(open_scorable(release, None, None, tasks))
         self._known = {name: file for file in files for name in file.names}
         self._opened: dict[str, _File] = {}
         self._lock = Lock()

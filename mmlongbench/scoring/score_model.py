@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.predictions import read_predictions
@@ -100,6 +101,7 @@ def score_model(
     *,
     images: Path | None = None,
     tokenizer: str | None = None,
+    tasks: TaskFiles = NO_TASK_FILES,
 ) -> tuple[Outcome, Problems]:
     """Score the predictions of a model; return the result and the problems of the predictions.
 
@@ -111,6 +113,7 @@ def score_model(
         progress: shows the progress bar.
         images: the folder of images, if it is not beside the public files.
         tokenizer: the path of the tokenizer that the release was counted with, if this tokenizer is a file.
+        tasks: the task files that the release was built with.
 
     Raises:
         ScoringError: no dataset declares a requested metric, there are no predictions, two outputs of the public code
@@ -122,7 +125,7 @@ def score_model(
     problems = Problems()
     if out:
         refuse_another_model(out, run.model)
-    opened = open_scorable(release, images, tokenizer)
+    opened = open_scorable(release, images, tokenizer, tasks)
     with read_predictions(predictions, problems) as read:
         return score(run, opened, read, out, problems, progress), problems
 
@@ -142,6 +145,7 @@ def score_paths(
     allows_stale: bool,
     images: Path | None,
     tokenizer: str | None,
+    tasks: TaskFiles,
 ) -> Scores:
     """Score the predictions of a model; return the scores as values (see `mmlongbench.score`)."""
     if not predictions:
@@ -166,7 +170,9 @@ def score_paths(
         only_answered,
     )
     file = scores_file(out, run) if out and not is_dry else None
-    outcome, problems = score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer)
+    outcome, problems = score_model(
+        run, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
+    )
     return scores_of(run, outcome, problems, file)
 
 

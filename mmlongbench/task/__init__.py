@@ -51,6 +51,7 @@ from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Su
 from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources, WebPages
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
+from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 
 __all__ = [
     "DEPTHS",
@@ -72,6 +73,7 @@ __all__ = [
     "Fault",
     "FileFormat",
     "FilePattern",
+    "Folder",
     "FullPrompt",
     "Image",
     "ImageClass",
@@ -89,6 +91,7 @@ __all__ = [
     "Pages",
     "Part",
     "Passage",
+    "Pdfs",
     "Permutation",
     "Picture",
     "PictureBytes",
@@ -120,10 +123,13 @@ __all__ = [
     "Settings",
     "SharedContextBuilder",
     "SourceError",
+    "SourceForm",
     "SourcePaths",
     "Sources",
     "Suspect",
+    "Table",
     "TakeOrder",
+    "Task",
     "TaskSpec",
     "Unit",
     "WebPages",

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import build, command
 
+from mmlongbench.building.build import check_manifest
 from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
@@ -79,10 +80,16 @@ def test_a_wrong_key_or_value_is_named_with_what_was_expected(
     assert found.startswith(f"dataset 'mmlongdoc': {said}")
 
 
-@pytest.mark.parametrize("key", LEAST)
+@pytest.mark.parametrize("key", ["name", "builder", "source"])
 def test_a_missing_key_is_named(key: str, tmp_path: Path) -> None:
     found = refusal(tmp_path, {"datasets": [{name: value for name, value in LEAST.items() if name != key}]})
     assert found.endswith(f"the key {key!r} is missing")
+
+
+def test_a_builder_that_is_no_task_needs_a_reader(tmp_path: Path) -> None:
+    manifest = load(tmp_path, {"datasets": [{name: value for name, value in LEAST.items() if name != "reader"}]})
+    with pytest.raises(PluginError, match="^builder 'docvqa' is no mt.Task, so it needs a reader; set `reader`: gov"):
+        check_manifest(manifest)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "-x", "a b", "ü", "x\n"])

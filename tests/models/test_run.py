@@ -265,7 +265,7 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
 ) -> None:
     with (
         pytest.raises(mm.ReleaseError, match=said),
-        opened_run(finished, TINY, options, EndpointSettings(url)) as (asking, client),
+        opened_run(open_release(finished), TINY, options, EndpointSettings(url)) as (asking, client),
     ):
         prepare(asking, client, tmp_path / "m.jsonl")
 

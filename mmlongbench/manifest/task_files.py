@@ -1,0 +1,280 @@
+"""Task files: a manifest may name a builder or a reader by a Python file beside it, such as `fables.py:Fables`.
+
+The code of such a file runs only if a user names the file, in a manifest or on the command line. The name in a release
+alone never makes it run. The module gets its name from the SHA-256 of the file, so every process of a build runs the
+same bytes. A task file is one file: it must not import other files of its folder.
+"""
+
+import ast
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mmlongbench.errors import ManifestError, PluginError, ReleaseError, nearest
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.safe_read import read_regular
+
+MAX_BYTES = 1024 * 1024
+"""The maximum size of a task file in bytes."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_KINDS = ("builder", "reader")
+"""The keys of a dataset that may name a task file."""
+_OURS = frozenset(("mmlongbench", "builders", "tokenization"))
+"""The packages of the engine, which lie beside a manifest in the root of a checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """A class in a file, as a manifest names it."""
+
+    path: Path
+    name: str
+    """The name of the class."""
+
+    @property
+    def shown(self) -> str:
+        """Return the name without folders, as messages and locks have it."""
+        return f"{self.path.name}:{self.name}"
+
+    @property
+    def sha256(self) -> str:
+        """Return the SHA-256 of the file in hexadecimal.
+
+        Raises:
+            PluginError: the file cannot be read.
+
+        """
+        return hashlib.sha256(self.read()).hexdigest()
+
+    def read(self) -> bytes:
+        """Return the bytes of the file.
+
+        Raises:
+            PluginError: the file cannot be read, or is not the one that an unfinished build has kept.
+
+        """
+        try:
+            data = read_regular(self.path, MAX_BYTES)
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise PluginError(f"{self.path}: expected a task file that can be read, found: {said}") from error
+        kept = self.path.parent.name
+        if _SHA256.fullmatch(kept) and hashlib.sha256(data).hexdigest() != kept:
+            raise PluginError(f"{self.path}: was changed after the build kept it; remove the folder and build again")
+        return data
+
+
+def task_file(name: str) -> TaskFile | None:
+    """Return the file and the class that a builder's or reader's name gives; None for the name of an installed plug-in.
+
+    >>> task_file("tasks/fables.py:Fables")
+    TaskFile(path=PosixPath('tasks/fables.py'), name='Fables')
+    >>> task_file("docvqa") is None
+    True
+    """
+    path, colon, kind = name.rpartition(":")
+    return TaskFile(Path(path), kind) if colon and path.endswith(".py") else None
+
+
+def task_files_of(builder: str, reader: str) -> list[TaskFile]:
+    """Return the task files of a dataset, each once."""
+    return list(dict.fromkeys(found for name in (builder, reader) if (found := task_file(name))))
+
+
+def portable_name(name: str) -> str:
+    """Return the name of a plug-in without the folder of a task file."""
+    found = task_file(name)
+    return found.shown if found else name
+
+
+def root_task_files(dataset: dict[str, Any], manifest: Path) -> None:
+    """Replace the names of task files in a dataset by absolute ones; they are relative to the manifest's folder.
+
+    Raises:
+        ManifestError: a file does not exist, or lies outside the folder when all links are followed.
+
+    """
+    for key in _KINDS:
+        value = dataset.get(key)
+        if isinstance(value, str) and (found := task_file(value)):
+            dataset[key] = f"{_beside(manifest, found, f'{manifest}: {key}')}:{found.name}"
+
+
+def _beside(manifest: Path, found: TaskFile, where: str) -> Path:
+    folder = manifest.parent.resolve()
+    try:
+        path = (folder / found.path).resolve()
+        is_there = path.is_file()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or not a possible name
+        path, is_there = folder / found.path, False
+    if not path.is_relative_to(folder):
+        raise ManifestError(
+            f"{where}: {found.path} leads out of the manifest's folder; copy the file there, or install it as a package"
+        )
+    if not is_there:
+        hint = nearest(found.path.name, (each.name for each in folder.glob("*.py")))
+        raise ManifestError(f"{where}: there is no file {found.path} beside the manifest{hint}")
+    return path
+
+
+def keep_task_file(name: str, folder: Path) -> str:
+    """Copy a task file below the folder of a build, and return the name of the copy, so that all processes of the build
+    run the same bytes. The name of an installed plug-in is returned unchanged.
+    """
+    found = task_file(name)
+    if found is None:
+        return name
+    data = found.read()
+    kept = folder / hashlib.sha256(data).hexdigest() / found.path.name
+    if not kept.is_file():
+        write_whole(kept, [data])
+    return f"{kept}:{found.name}"
+
+
+def load_class(found: TaskFile) -> object:
+    """Return the class of a task file; its code runs once for each content.
+
+    Raises:
+        PluginError: the path is relative, the file cannot be run, has no such class, or imports a file beside it.
+
+    """
+    if not found.path.is_absolute():
+        raise PluginError(f"{found.shown}: a task file is found beside its manifest; give a manifest's path")
+    data = found.read()
+    name = f"mmlongbench_task_{hashlib.sha256(data).hexdigest()[:16]}"
+    module = sys.modules.get(name) or _run(name, data, found)
+    loaded = vars(module).get(found.name)
+    if loaded is None:
+        classes = [each for each, value in vars(module).items() if isinstance(value, type)]
+        raise PluginError(
+            f"{found.path.name} has no class {found.name!r}; it has {', '.join(classes) or 'none'}"
+            f"{nearest(found.name, classes)}"
+        )
+    return loaded
+
+
+def _run(name: str, data: bytes, found: TaskFile) -> ModuleType:
+    """Run the code of a task file as a module."""
+    module, before = ModuleType(name), frozenset(sys.modules)
+    module.__file__ = str(found.path)
+    try:
+        tree = ast.parse(data, str(found.path))
+        _refuse_neighbours(_imported(tree), found)
+        sys.modules[name] = module
+        exec(compile(tree, str(found.path), "exec"), vars(module))
+        _refuse_neighbours(sorted({each.split(".")[0] for each in sys.modules.keys() - before - {name}}), found)
+    except PluginError:
+        sys.modules.pop(name, None)
+        raise
+    except (Exception, SystemExit) as error:  # a task file may fail in any way; the cause is kept
+        sys.modules.pop(name, None)
+        said = " ".join(str(error).split())
+        raise PluginError(
+            f"{found.path.name} cannot be run: {type(error).__name__}{f': {said}' if said else ''}{_line(error, found)}"
+        ) from error
+    return module
+
+
+def _line(error: BaseException, found: TaskFile) -> str:
+    """Return the line of the task file at which an error was raised; empty if Python's message has it."""
+    lines = [frame.tb_lineno for frame in _frames(error) if frame.tb_frame.f_code.co_filename == str(found.path)]
+    return f" ({found.path.name}, line {lines[-1]})" if lines else ""
+
+
+def _frames(error: BaseException) -> Iterator[Any]:
+    frame = error.__traceback__
+    while frame:
+        yield frame
+        frame = frame.tb_next
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of all modules that a file imports, at any place in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _refuse_neighbours(names: Iterable[str], found: TaskFile) -> None:
+    """Refuse imported modules that lie in the folder of a task file.
+
+    Raises:
+        PluginError: the error names the first of them.
+
+    """
+    for name in names:
+        if name.startswith(".") or _is_in(name.split(".")[0], found.path.parent.resolve()):
+            raise PluginError(
+                f"{found.path.name} imports {name}, which lies beside it: a task file is one file; put the code into "
+                "it, or make a package (`mmlongbench new task NAME --package`)"
+            )
+
+
+def _is_in(name: str, folder: Path) -> bool:
+    """Return whether a module comes directly from a folder, or could only come from there."""
+    if name in _OURS:
+        return False
+    spec = find_spec(name) if name not in sys.modules else getattr(sys.modules[name], "__spec__", None)
+    if spec is None:
+        return (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
+    places = [spec.origin or "", *(spec.submodule_search_locations or ())]
+    return any(Path(place).resolve().parent == folder for place in places if place)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFiles:
+    """The task files that a user gives for a release whose tasks are no installed plug-ins."""
+
+    paths: tuple[Path, ...] = ()
+    """The files."""
+    is_change_allowed: bool = False
+    """Whether a file may differ from the one that the release was built with."""
+
+    def named(self, kind: str, name: str, recorded: str) -> str:
+        """Return the absolute name of a plug-in of a release. The name of an installed plug-in is returned unchanged.
+
+        Args:
+            kind: `builder` or `reader`.
+            name: the plug-in's name in the lock, such as `fables.py:Fables`.
+            recorded: the SHA-256 of the file in the lock; empty if the lock has none.
+
+        Raises:
+            PluginError: no such file was given, because a release never makes code run by itself.
+            ReleaseError: the file differs from the one that the release was built with.
+
+        """
+        found = task_file(name)
+        if found is None:
+            return name
+        given = [path for path in self.paths if path.name == found.path.name]
+        same = [path for path in given if TaskFile(path, found.name).sha256 == recorded]
+        if not given:
+            raise PluginError(
+                f"{kind} {found.shown!r} is a task file, and a release never makes its code run by itself; if you "
+                f"trust the file, give it with --task {found.path.name}"
+            )
+        if not same and not self.is_change_allowed:
+            raise ReleaseError(
+                f"--task {given[0]}: is not the file that the release was built with (SHA-256 {recorded[:12] or 'none'}"
+                "…); give that file, or add --allow-changed-task"
+            )
+        return f"{(same or given)[0].resolve()}:{found.name}"
+
+
+NO_TASK_FILES = TaskFiles()
+
+
+def recorded_code(data: Mapping[str, Any], kind: str) -> str:
+    """Return the SHA-256 that a dataset of a lock has for the code of a plug-in; empty if it has none."""
+    code = data.get("code")
+    found = code.get(kind) if isinstance(code, dict) else None
+    sha256 = found.get("sha256") if isinstance(found, dict) else None
+    return sha256 if isinstance(sha256, str) else ""

@@ -1,0 +1,285 @@
+"""A task in one class: a builder, and the reader of its rows. It can stand in one file that a manifest names.
+
+Rows come from a table, by the fields of the row model. Further sources are a folder of PDFs and a folder of pictures.
+"""
+
+import hashlib
+import json
+from abc import ABC, ABCMeta, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pixels import PictureFile
+from mmlongbench.errors import Fault
+from mmlongbench.io.folders import file_inside, pdfs_by_name, visible_files
+from mmlongbench.io.tables import table_rows
+from mmlongbench.packing.place import Depth
+from mmlongbench.prompt import escape_markers
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.formats import FilePattern
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, raw_row
+from mmlongbench.task.sources import Sources
+from mmlongbench.task.spec import Placements, TaskSpec
+
+RowT = TypeVar("RowT", bound=Row)
+_ENGINE_FIELDS = frozenset(("id", "repairs", "file", "place"))
+"""The fields that every row has; those of a table are the others, and `id` if the table has it."""
+_ID_DIGITS = 16
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+
+
+class SourceForm(ABC):
+    """The form of a source of a `Task`: what a manifest's path must lead to."""
+
+    form: ClassVar[str]
+    """The form in words."""
+
+    @staticmethod
+    @abstractmethod
+    def is_in(path: Path) -> str:
+        """Return what was expected if `path` does not have this form; empty if it has."""
+
+
+class Table(SourceForm):
+    """The rows of the task: JSON Lines, a JSON array, CSV, TSV or Parquet, with the fields of the row model."""
+
+    form: ClassVar[str] = "a table of rows (.jsonl, .json, .csv, .tsv or .parquet) with the fields of the row"
+
+    @staticmethod
+    def is_in(path: Path) -> str:
+        """Return what was expected if `path` is not a file."""
+        return "" if path.is_file() else "a file: a table of rows"
+
+
+class Pdfs(SourceForm):
+    """A folder of PDFs; `sources.documents` has each by its file name without `.pdf`."""
+
+    form: ClassVar[str] = "a folder of PDFs; the id of a document is its file name without `.pdf`"
+
+    @staticmethod
+    def is_in(path: Path) -> str:
+        """Return what was expected if `path` is not a folder."""
+        return "" if path.is_dir() else "a folder of PDFs"
+
+
+class Folder(SourceForm):
+    """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`."""
+
+    form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
+
+    @staticmethod
+    def is_in(path: Path) -> str:
+        """Return what was expected if `path` is not a folder."""
+        return "" if path.is_dir() else "a folder of pictures"
+
+
+class Task(Builder[RowT]):
+    """A whole task in one class. Subclasses define `metric`, `draft`, `record` and `prompt`, and name the class of
+    their rows: `class Fables(mt.Task[Fable])`.
+
+    Without a column `id`, the id of a row is a hash of its fields, so ids do not move when a row is added. Two equal
+    rows have the same id, and the second is rejected.
+    """
+
+    metric: ClassVar[str]
+    """The name of the metric (`TaskSpec.metric`); `mmlongbench list` shows all."""
+    sources: ClassVar[Mapping[str, type[SourceForm]]] = {"rows": Table}
+    """The form of each source, by the name that a manifest uses: one `Table`, and at most one `Pdfs` and one
+    `Folder`."""
+    placements: ClassVar[Placements | None] = None
+    """The placements of needles; None if the task has no needles."""
+    files: ClassVar[str] = ""
+    """The path of the public files below `mmlb_data/` (`FilePattern`); by default `tasks/{name}_K{k}.jsonl`, with
+    `_dep{placements}` or `_perm{placements}` if there are placements."""
+    reserve: ClassVar[int] = 256
+    """Tokens kept free for the answer and a chat template."""
+    page_texts: ClassVar[bool] = False
+    """Whether the task needs the text of pages (`sources.documents.page_texts`)."""
+    longest_side: ClassVar[int | None] = None
+    """The maximum side of a picture in pixels; a larger picture is shrunk."""
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        """Take the class of the rows from `mt.Task[…]`, unless the subclass sets `row_type`."""
+        super().__init_subclass__(**kwargs)
+        given = [get_args(base)[0] for base in vars(cls).get("__orig_bases__", ()) if get_origin(base) is Task]
+        if given and isinstance(given[0], type) and "row_type" not in vars(cls):
+            cls.row_type = given[0]
+
+    @property
+    def spec(self) -> TaskSpec:
+        """Return the declaration of the task, made of the class attributes."""
+        return TaskSpec(
+            files=FilePattern(self.files or _pattern(self.placements)),
+            metric=self.metric,
+            placements=self.placements,
+            reserve=self.reserve,
+            page_texts=self.page_texts,
+            longest_side=self.longest_side,
+        )
+
+    def rows(self, sources: Sources) -> Iterator[RowT]:
+        """Yield all readable rows of the table, in its order, before any is sampled."""
+        yield from sources.rows  # type: ignore[misc]  # the reader of this task gives rows of no other type
+
+    def others(self, row: RowT, sources: Sources) -> list[RowT]:
+        """Return all readable rows of the table but `row`, in its order."""
+        return [other for other in self.rows(sources) if other.id != row.id]
+
+    @classmethod
+    def reader_type(cls) -> type[Reader[Row]]:
+        """Return the class of the reader that reads the sources of this task."""
+        forms = {form: name for name, form in cls.sources.items()}
+        more = [base for form, base in ((Pdfs, _WithDocuments), (Folder, _WithPictures)) if form in forms]
+        members = {
+            "__doc__": cls.__doc__,
+            "__module__": cls.__module__,
+            "row_type": cls.row_type,
+            "sources": tuple(cls.sources),
+            "image_folder": _folder_name(cls.__name__),
+            "names": forms,
+        }
+        made: Any = ABCMeta(f"{cls.__name__}Reader", (*more, _TableReader), members)
+        kind: type[Reader[Row]] = made
+        return kind
+
+
+def task_fault(task: type[Task[Any]]) -> str:
+    """Return why the class attributes of a task cannot be used; empty if they can."""
+    forms = list(task.sources.values()) if isinstance(task.sources, Mapping) else []
+    if not forms or not all(isinstance(form, type) and issubclass(form, SourceForm) for form in forms):
+        return f"'sources' is {task.sources!r}, expected the forms of the sources by name, such as {{'rows': mt.Table}}"
+    if forms.count(Table) != 1 or len({*forms}) < len(forms):
+        return "'sources' needs exactly one mt.Table, and at most one mt.Pdfs and one mt.Folder"
+    if not isinstance(task.placements, Placements | None):
+        return f"'placements' is {task.placements!r}, expected mt.Placements(mt.Depth, mt.DEPTHS) or the like"
+    for name, kind, said in (("metric", str, "the name of a metric"), ("files", str, "a path with {name} and {k}")):
+        if not isinstance(found := getattr(task, name), kind):
+            return f"{name!r} is {found!r}, expected {said}"
+    if task.files and not all(slot in task.files for slot in ("{name}", "{k}")):
+        return (
+            f"'files' is {task.files!r}, expected a path with {{name}} and {{k}}, such as tasks/{{name}}_K{{k}}.jsonl"
+        )
+    if not task.row_type.model_fields.keys() - _ENGINE_FIELDS:
+        return f"'row_type' is {task.row_type.__name__}, expected a subclass of mt.Row with the fields of a row"
+    return ""
+
+
+class _TableReader(Reader[Row]):
+    """Reads the rows of a `Task` from its table."""
+
+    names: ClassVar[Mapping[type[SourceForm], str]]
+    """The name of the source of each form."""
+    fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
+
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Yield each row of the table, with its `id` or a hash of its fields."""
+        path = sources[self.names[Table]]
+        for place, fields in table_rows(path):
+            yield raw_row(_id_of(fields, self.row_type, place), fields, path.name, place)
+
+    def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
+        """Return the row that the fields make, or what is wrong with the first wrong field."""
+        return _row(raw.id, raw.fields, self.row_type)
+
+
+class _WithDocuments(_TableReader):
+    """Adds the PDFs of a folder."""
+
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
+        """Return all PDFs of the folder, by their names without the ending."""
+        return pdfs_by_name(sources[self.names[Pdfs]])
+
+
+class _WithPictures(_TableReader):
+    """Adds the pictures of a folder. A release names them by their bytes, because file names may reveal an answer."""
+
+    names_images_by_content: ClassVar[bool] = True
+
+    def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
+        """Return a picture by its path in the folder; None for a name that leads out of it."""
+        return file_inside(sources[self.names[Folder]], name)
+
+    def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
+        """Return the names of all pictures of the folder; what they show is not known."""
+        folder = sources[self.names[Folder]]
+        found = (path for path in visible_files(folder) if path.suffix.lower() in _PICTURES)
+        return {path.relative_to(folder).as_posix(): frozenset() for path in found}
+
+
+def _pattern(placements: Placements | None) -> str:
+    if not isinstance(placements, Placements):
+        return "tasks/{name}_K{k}.jsonl"
+    return f"tasks/{{name}}_K{{k}}_{'dep' if placements.kind is Depth else 'perm'}{{placements}}.jsonl"
+
+
+def _folder_name(name: str) -> str:
+    """Return the name of a class in small letters, with hyphens between its words.
+
+    >>> _folder_name("DatedPages")
+    'dated-pages'
+    """
+    return "".join(f"-{char.lower()}" if char.isupper() else char for char in name).strip("-_")
+
+
+def _id_of(fields: dict[str, object] | Fault, row_type: type[Row], place: str) -> str:
+    """Return the id of a row: its `id`, or a hash of its fields; for a row that cannot be read, its place."""
+    if isinstance(fields, Fault):
+        return place
+    given = fields.get("id")
+    if isinstance(given, str | int) and not isinstance(given, bool) and str(given).strip():
+        return str(given)
+    row = _row("", fields, row_type)
+    known = row.model_dump(mode="json", exclude=set(_ENGINE_FIELDS)) if isinstance(row, Row) else fields
+    text = json.dumps(known, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
+
+
+def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fault:
+    """Return the row that the fields of a table make; columns that the row model does not have are not used."""
+    values: dict[str, object] = {"id": id}
+    for name, declared in row_type.model_fields.items():
+        if name in _ENGINE_FIELDS:
+            continue
+        value = fields.get(name)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            if declared.is_required():
+                found = (
+                    "nothing" if name in fields else f"no such column; there are {', '.join(map(str, fields))}"[:200]
+                )
+                return Fault("missing-field", "a value", found, field=name, todo=f"give each row a {name}")
+            continue
+        values[name] = _escaped(_parsed(value, declared))
+    try:
+        return row_type.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        expected = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        return Fault("wrong-field", expected, repr(first["input"])[:80], field=name, todo="correct the row")
+
+
+def _parsed(value: object, declared: FieldInfo) -> object:
+    """Return a cell of a text table as the list that its field declares: JSON, or texts with semicolons between."""
+    if not isinstance(value, str) or get_origin(declared.annotation) not in (tuple, list):
+        return value
+    if value.strip().startswith("["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return [part.strip() for part in value.split(";") if part.strip()]
+
+
+def _escaped(value: object) -> object:
+    """Return a value with the image markers in its texts escaped (`escape_markers`)."""
+    if isinstance(value, str):
+        return escape_markers(value)
+    if isinstance(value, list | tuple):
+        return [_escaped(each) for each in value]
+    return {key: _escaped(each) for key, each in value.items()} if isinstance(value, dict) else value
