@@ -88,7 +88,7 @@ def test_a_missing_key_is_named(key: str, tmp_path: Path) -> None:
 
 def test_a_builder_that_is_no_task_needs_a_reader(tmp_path: Path) -> None:
     manifest = load(tmp_path, {"datasets": [{name: value for name, value in LEAST.items() if name != "reader"}]})
-    with pytest.raises(PluginError, match="^builder 'docvqa' is no mt.Task, so it needs a reader; set `reader`: gov"):
+    with pytest.raises(PluginError, match=r"^builder 'docvqa' is no mt\.Task, so it needs a reader; set `reader`: gov"):
         check_manifest(manifest)
 
 
