@@ -11,7 +11,7 @@ from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.manifest.contracts import contract_fault
-from mmlongbench.manifest.task_files import load_class, portable_name, task_file
+from mmlongbench.manifest.task_files import load_class, portable_name, task_file, without_module
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES, Metric
 from mmlongbench.task.reader import Reader, SampleFunction
@@ -148,7 +148,7 @@ def _checked(kind: str, name: str, loaded: object, broken: str) -> Any:  # noqa:
     except Exception as error:  # a plug-in may fail when its members are read
         raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
     if fault:
-        raise PluginError(f"{broken}{fault}")
+        raise PluginError(f"{broken}{without_module(fault)}")
     return (
         loaded.reader_type() if kind == "reader" and isinstance(loaded, type) and issubclass(loaded, Task) else loaded
     )

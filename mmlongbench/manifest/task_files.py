@@ -23,6 +23,7 @@ from mmlongbench.io.safe_read import read_regular
 MAX_BYTES = 1024 * 1024
 """The maximum size of a task file in bytes."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_MODULE = re.compile(r"mmlongbench_task_[0-9a-f]{16}\.")
 _KINDS = ("builder", "reader")
 """The keys of a dataset that may name a task file."""
 _OURS = frozenset(("mmlongbench", "builders", "tokenization"))
@@ -135,6 +136,11 @@ def keep_task_file(name: str, folder: Path) -> str:
     if not kept.is_file():
         write_whole(kept, [data])
     return f"{kept}:{found.name}"
+
+
+def without_module(text: str) -> str:
+    """Return a text without the names that the modules of task files have."""
+    return _MODULE.sub("", text)
 
 
 def load_class(found: TaskFile) -> object:

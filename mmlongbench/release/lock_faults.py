@@ -2,19 +2,27 @@
 file.
 """
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+
+from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.errors import ManifestError
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.code import ENGINE, PluginCode
+from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.resolve import placements_of
+from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import DATA, REJECTS
 from mmlongbench.release.loading import AuditedDataset
 from mmlongbench.release.lock import MAKERS, CellCounts, DatasetCounts, Lock, UnreadableCounts
 
 Fault = tuple[str, str]
 """A fault: (kind, where)."""
+_CODE: TypeAdapter[dict[str, PluginCode]] = TypeAdapter(dict[str, PluginCode])
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def lock_faults(
@@ -39,6 +47,8 @@ def lock_faults(
     if sorted(lock.datasets) != sorted(named):
         other = sorted(set(lock.datasets) ^ set(named))
         yield "the datasets that are counted are not those of the manifest", ", ".join(other)[:200]
+    for data in lock.manifest:
+        yield from _code_faults(data, str(lock.versions.get(MAKERS[0])))
     lines = None if rejects is None else list(rejects)
     for dataset in datasets:
         counts = lock.datasets.get(dataset.spec.name) if dataset.spec else None
@@ -46,6 +56,28 @@ def lock_faults(
             yield "the counts cannot be read", f"{dataset.spec.name if dataset.spec else ''}: {counts.fault}"
         elif counts:
             yield from _counted(dataset, counts, lock.files.keys(), lines)
+
+
+def _code_faults(data: Mapping[str, object], engine: str) -> Iterator[Fault]:
+    """Yield what is impossible in the code that a dataset of a lock names; `engine` is the engine's version."""
+    kind, dataset = "the code of the plug-ins is not that of the manifest", data.get("name")
+    try:
+        code = _CODE.validate_python(data.get("code"))
+    except ValidationError as error:
+        yield kind, f"{dataset}: code: {explain(error, '', PluginCode, [])[2:]}"
+        return
+    wanted = {"builder": data.get("builder"), "reader": data.get("reader")}
+    if data.get("source") == SAMPLE:
+        wanted["sample"] = data.get("reader")
+    for name in (*wanted, "metric"):
+        if name not in code:
+            yield kind, f"{dataset}: none is named for the {name}"
+        elif name in wanted and code[name].name != wanted[name]:
+            yield kind, f"{dataset}: {name} {wanted[name]!r}, found {code[name].name!r}"
+        elif code[name].distribution == ENGINE and (code[name].version != engine or code[name].sha256):
+            yield kind, f"{dataset}: {name}: expected version {engine} of the engine, found {code[name].version}"
+        elif code[name].distribution != ENGINE and not _SHA256.fullmatch(code[name].sha256):
+            yield kind, f"{dataset}: {name}: expected a SHA-256, found {code[name].sha256!r:.80}"
 
 
 def _counted(

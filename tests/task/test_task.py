@@ -1,0 +1,196 @@
+"""`mt.Task`: the rows of a table by the fields of a row model, their ids, and the sources of a task."""
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from tiny import draw_pdf
+
+import mmlongbench.task as mt
+from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.errors import SourceError
+
+
+class Letter(mt.Row):
+    """A letter."""
+
+    name: str
+    year: int = 1900
+    tags: tuple[str, ...] = ()
+
+
+class Letters(mt.Task[Letter]):
+    """Letters."""
+
+    metric = "sub_em"
+    sources: ClassVar = {"letters": mt.Table, "scans": mt.Pdfs, "photos": mt.Folder}
+
+    def draft(self, row: Letter, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        raise NotImplementedError
+
+    def record(self, example: mt.PackedExample) -> mt.Record:
+        return {}
+
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        return mt.Prompt.of(["x"])
+
+
+ROWS: list[dict[str, Any]] = [
+    {"name": "Anna", "year": 1901, "tags": ["red", "blue"]},
+    {"name": "Bert <image>", "year": 1902, "tags": ["red"]},
+    {"name": "Clara"},
+]
+
+
+def read(path: Path) -> list[Any]:
+    return list(read_rows(Letters.reader_type()(), {"letters": path, "scans": path.parent, "photos": path.parent}))
+
+
+def jsonl(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def csv(path: Path, separator: str = ",") -> Path:
+    rows = (
+        ["name", "year", "tags"],
+        ["Anna", "1901", "red;blue"],
+        ["Bert <image>", "1902", '["red"]'],
+        ["Clara", "", ""],
+    )
+    quoted = (separator.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
+    path.write_text("\n".join(quoted), "utf-8")
+    return path
+
+
+def parquet(path: Path) -> Path:
+    pq.write_table(pa.Table.from_pylist(ROWS), path)
+    return path
+
+
+def test_a_row_has_the_fields_of_its_model_with_image_markers_escaped(tmp_path: Path) -> None:
+    anna, bert, clara = read(jsonl(tmp_path / "letters.jsonl", *ROWS))
+    assert (anna.name, anna.year, anna.tags, anna.file, anna.place) == (
+        "Anna",
+        1901,
+        ("red", "blue"),
+        "letters.jsonl",
+        "line 1",
+    )
+    assert (bert.name, clara.year, clara.tags) == ("Bert < image >", 1900, ())
+
+
+def test_all_forms_of_a_table_give_the_same_rows_with_the_same_ids(tmp_path: Path) -> None:
+    forms = [
+        jsonl(tmp_path / "a.jsonl", *ROWS),
+        jsonl(tmp_path / "a.json", ROWS),
+        csv(tmp_path / "a.csv"),
+        csv(tmp_path / "semicolons.csv", ";"),
+        csv(tmp_path / "a.tsv", "\t"),
+        parquet(tmp_path / "a.parquet"),
+    ]
+    rows = [[row.model_dump(exclude={"file", "place"}) for row in read(path)] for path in forms]
+    assert len(rows[0]) == 3
+    assert all(each == rows[0] for each in rows)
+
+
+def test_ids_do_not_move_when_rows_or_columns_are_added_or_sorted(tmp_path: Path) -> None:
+    before = {row.name: row.id for row in read(jsonl(tmp_path / "a.jsonl", *ROWS))}
+    more = [{"name": "Dora"}, *({**row, "note": n} for n, row in enumerate(reversed(ROWS)))]
+    after = {row.name: row.id for row in read(jsonl(tmp_path / "b.jsonl", *more))}
+    assert before.items() <= after.items()
+    assert len({*after.values()}) == 4
+
+
+def test_a_column_id_is_the_id(tmp_path: Path) -> None:
+    rows = read(
+        jsonl(tmp_path / "a.jsonl", {"id": "x-1", "name": "Anna"}, {"id": 7, "name": "Anna"}, {"id": " ", "name": "A"})
+    )
+    assert [row.id for row in rows][:2] == ["x-1", "7"]
+    assert len(rows[2].id) == 16
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (
+            {"year": 1},
+            "name: missing-field: expected a value, found no such column; there are year; give each row a name",
+        ),
+        ({"name": " "}, "name: missing-field: expected a value, found nothing; give each row a name"),
+        ({"name": "A", "year": "old"}, "year: wrong-field: expected a valid integer, unable to parse string as an int"),
+        ({"name": 5}, "name: wrong-field: expected a valid string, found 5; correct the row"),
+        ({"name": "A", "tags": 5}, "tags: wrong-field: expected a valid tuple, found 5; correct the row"),
+        ({"name": "A", "tags": "[1"}, "tags: wrong-field: expected a valid tuple, found '[1'; correct the row"),
+        (["A"], "not-a-row: expected a JSON object, found list"),
+    ],
+)
+def test_a_row_that_does_not_fit_its_model_is_named(raw: object, said: str, tmp_path: Path) -> None:
+    (found,) = read(jsonl(tmp_path / "a.jsonl", raw))
+    assert str(found.fault).startswith(f"a.jsonl, line 1{', ' if isinstance(raw, dict) else ': '}{said}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.txt", b"", "expected a table (.jsonl, .ndjson, .json, .csv, .tsv, .parquet), found the ending '.txt'"),
+        (
+            "a.csv",
+            b"name\n\xff\n",
+            "a.csv, line 2: unreadable-source: expected UTF-8, found the byte 0xff; save it as CSV",
+        ),
+        ("a.csv", b"name,name\n1,2\n", "a.csv, line 1: wrong-columns: expected each column once, found 'name' twice"),
+        ("a.csv", b'name\n"a', "expected a CSV file, found unexpected end of data"),
+        ("a.json", b"{}", "expected a JSON array of rows, found dict"),
+        ("a.parquet", b"PAR1", "broken-parquet: expected a Parquet file that can be read"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_named(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError) as refused:
+        read(tmp_path / name)
+    assert said in str(refused.value)
+
+
+def test_a_row_of_other_columns_than_the_header_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,year\nAnna,1901,x\nBert\nClara,1903\n")
+    one, two, three = read(tmp_path / "a.csv")
+    assert one.fault.reason == two.fault.reason == "wrong-columns"
+    assert three.name == "Clara"
+
+
+def test_a_folder_of_pdfs_and_one_of_pictures_are_parts_of_the_reader(tmp_path: Path) -> None:
+    draw_pdf(tmp_path / "ash.pdf", 1)
+    (tmp_path / "cats").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "cats/1.png")
+    (tmp_path / "notes.txt").write_text("")
+    kind = Letters.reader_type()
+    reader, sources = kind(), dict.fromkeys(("letters", "scans", "photos"), tmp_path)
+    assert (kind.sources, kind.image_folder, kind.names_images_by_content) == (
+        ("letters", "scans", "photos"),
+        "letters",
+        True,
+    )
+    assert reader.documents(sources) == {"ash": tmp_path / "ash.pdf"}
+    assert reader.shows(sources) == {"cats/1.png": frozenset()}
+    assert reader.image(sources, "cats/1.png") == tmp_path / "cats/1.png"
+    assert reader.image(sources, "../outside.png") is None
+
+
+def test_the_declaration_comes_from_the_class() -> None:
+    class Deep(Letters):
+        placements = mt.Placements(mt.Depth, (0.0, 1.0))
+        reserve = 64
+
+    spec = Deep("x", mt.Options()).spec
+    assert (spec.files.template, spec.reserve, spec.placements) == (
+        "tasks/{name}_K{k}_dep{placements}.jsonl",
+        64,
+        Deep.placements,
+    )
+    assert Letters("x", mt.Options()).spec.files.template == "tasks/{name}_K{k}.jsonl"
+    assert Deep.row_type is Letter
