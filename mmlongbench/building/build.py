@@ -25,7 +25,14 @@ from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
 from mmlongbench.io.atomic import TEMPORARY, file_lock
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
+from mmlongbench.manifest.resolve import (
+    bind_builder,
+    check_plugins,
+    check_reserve,
+    missing_metrics,
+    placements_of,
+    refuse_secrets,
+)
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK
 from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 
@@ -74,6 +81,7 @@ def build(manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool 
 def check_manifest(manifest: Manifest) -> None:
     """Refuse a manifest whose plug-ins, placements or reserves cannot work, before anything is written."""
     for spec in manifest.datasets:
+        refuse_secrets(spec)
         builder = bind_builder(spec)
         reader_type(spec.reader)
         check_plugins(spec, builder)

@@ -21,6 +21,7 @@ from mmlongbench.corpus.info import read_info
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errors import SourceChangedError
 from mmlongbench.io.atomic import sweep, write_whole
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
@@ -117,6 +118,7 @@ def _errata(plan: DatasetPlan) -> dict[str, object]:
     errata.
     """
     errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
+    errata = {id: each.model_copy(update={"source": without_secrets(each.source)}) for id, each in errata.items()}
     return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
 

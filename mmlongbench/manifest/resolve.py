@@ -1,8 +1,11 @@
 """Creates the builder of a dataset, and checks the dataset's plug-ins, options, placements and reserve."""
 
+from collections.abc import Iterable
+
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, PluginError
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.model import DatasetSpec
@@ -27,6 +30,33 @@ def bind_builder(spec: DatasetSpec) -> Builder[Row]:
         raise ManifestError(explain(error, f"dataset {spec.name!r}, options", kind.options_type, [])) from error
     with calling("builder", spec.builder, "__init__()", about=f"dataset {spec.name!r}"):
         return kind(spec.name, options)
+
+
+def refuse_secrets(spec: DatasetSpec) -> None:
+    """Refuse a dataset with a text that has a URL with a user, a password or a query: the lock would publish it.
+
+    Raises:
+        ManifestError: the error names the key, but does not repeat the text.
+
+    """
+    found = spec.model_dump(mode="json", exclude={"source", "corpus", "errata"})  # paths are not in the lock
+    if key := _secret(found, ""):
+        raise ManifestError(
+            f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a password "
+            "or a query, which the lock would hold; leave that part out"
+        )
+
+
+def _secret(value: object, key: str) -> str:
+    """Return the key of the first text with a secret in a value; empty if there is none."""
+    if isinstance(value, str):
+        return key if without_secrets(value) != value else ""
+    inner: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list | tuple):
+        inner = enumerate(value)
+    return next(filter(None, (_secret(each, f"{key}.{name}" if key else str(name)) for name, each in inner)), "")
 
 
 def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:

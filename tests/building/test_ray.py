@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from line_task import write
 from tiny import command, hashes, leftovers
 
 from mmlongbench.building.build import build
@@ -74,3 +75,12 @@ def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes(
     ran = command("build", source / "tiny.yaml", *args)
     assert ran.code == 0, ran.err
     assert hashes(tmp_path / "there") == hashes(finished)
+
+
+def test_a_task_file_reaches_nodes_that_share_nothing_but_a_url(cluster: str, tmp_path: Path) -> None:
+    manifest = write(tmp_path / "source") / "lines.yaml"
+    args = ("--out", f"file://{tmp_path}/there", "--engine", "ray", "--ray-address", cluster, "-q")
+    assert command("build", manifest, "--out", tmp_path / "here", "--workers", 1, "-q").err == ""
+    ran = command("build", manifest, *args)
+    assert ran.err == ""
+    assert hashes(tmp_path / "there") == hashes(tmp_path / "here")

@@ -8,10 +8,11 @@ import yaml
 from PIL import Image
 from tiny import build, write_manifest
 
+import mmlongbench as mm
 from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.errors import ManifestError
 from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
-from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.resolve import bind_builder, refuse_secrets
 from mmlongbench.task.spec import Options
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
@@ -142,3 +143,24 @@ def test_a_reserve_that_leaves_no_room_is_refused_before_anything_is_written(
     assert refused.code == 2
     assert f"error: dataset 'mmlongdoc': {said}" in refused.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("licence", "see https://user:hunter2@host/licence"),
+        ("licence", "https://host/licence?X-Amz-Signature=hunter2"),
+        ("drawn_as", "s3://KEY:hunter2@bucket/x"),
+        ("retrieval.reranker.model", "https://host/model?token=hunter2"),
+    ],
+)
+def test_a_secret_in_a_url_never_reaches_the_lock_or_a_message(key: str, value: object, tmp_path: Path) -> None:
+    with pytest.raises(mm.ManifestError) as refused:
+        mm.build("vh_single", tmp_path / "out", overrides={"source": "sample", key: value}, lengths="1K", limit=1)
+    assert "hunter2" not in str(refused.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_url_without_a_secret_may_be_a_licence() -> None:
+    spec = mm.DatasetSpec(name="x", builder="b", reader="r", source="sample", licence="https://host/by/4.0/")
+    refuse_secrets(spec)
