@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from line_task import TASK, write
-from tiny import command, hashes, lock, mmlongbench
+from tiny import command, draw_source, hashes, lock, mmlongbench
 
 import mmlongbench as mm
 
@@ -187,3 +187,36 @@ def test_scores_of_the_gold_answers_are_full(source: Path, built: Path, tmp_path
     assert [cell.score for cell in scores.cells] == [1.0]
     scorer = mm.scorer(built, tasks=source / "lines.py")
     assert scorer.score(next(release.examples("lines", "1K")).key, "nothing").score == 0.0
+
+
+def test_a_reader_in_a_file_works_with_an_installed_builder(tmp_path: Path) -> None:
+    draw_source(tmp_path)
+    (tmp_path / "questions.csv").write_text("doc,question,answer,pages\nBIRCH,What is its bark?,white,2\n")
+    (tmp_path / "shouted.py").write_text(READER)
+    (tmp_path / "m.yaml").write_text(
+        "datasets: [{name: trees, builder: docvqa, reader: 'shouted.py:Shouted', lengths: [1K], admission_length: 1K, "
+        "source: {questions: questions.csv, documents: documents}, reserve: 64}]"
+    )
+    ran = command("build", tmp_path / "m.yaml", "--out", tmp_path / "out", "--workers", 1)
+    assert (ran.code, ran.err) == (0, "note: the code of shouted.py runs, because the manifest names it\n")
+    code = lock(tmp_path / "out")["manifest"][0]["code"]
+    assert (code["builder"]["distribution"], code["reader"]["name"]) == ("mmlongbench", "shouted.py:Shouted")
+    assert code["reader"]["sha256"] == hashes(tmp_path)["shouted.py"]
+    assert command("audit", tmp_path / "out", "--task", tmp_path / "shouted.py", "-q").code == 0
+
+
+READER = '''"""Own documents whose names are written in capital letters."""
+
+from builders.docvqa.own_documents import OwnDocuments
+from builders.docvqa.rows import DocumentQuestion
+from mmlongbench.task import Fault, RawRow, SourcePaths
+
+
+class Shouted(OwnDocuments):
+    """Reads the names of documents in small letters."""
+
+    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
+        """Return the row of a document whose name is in small letters."""
+        raw.fields["doc"] = str(raw.fields["doc"]).lower()
+        return super().row(raw, sources)
+'''
