@@ -176,7 +176,7 @@ def of_seed_7(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 3, "root": "x", "datasets": [{}], "versions": {}}']
+    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 4, "root": "x", "datasets": [{}], "versions": {}}']
 )
 def test_a_torn_plan_counts_as_none(text: str, out: Path, source: Path, of_seed_7: Path) -> None:
     (out / ".build" / "plan.json").write_text(text)

@@ -857,6 +857,7 @@ def test_rejects_that_are_too_large_are_named(release: Path, monkeypatch: pytest
 
 def test_a_lock_of_another_version_may_name_other_packages(release: Path) -> None:
     lock(lambda found: found.update(versions={"mmlongbench": "0.0.1", "pillow": "1.0"}))(release)
+    lock(lambda found: [dataset.pop("code") for dataset in found["manifest"]])(release)
     assert finds(release) == set()
     lock(lambda found: found.update(versions={"mmlongbench": "0.0.1", "pillow": 1.0}))(release)
     assert finds(release) == {AUDIT, VERIFY}
