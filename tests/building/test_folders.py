@@ -210,7 +210,7 @@ def test_an_interrupted_build_of_other_versions_is_refused(source: Path, tmp_pat
     assert "holds an unfinished build with pymupdf 1.0, but " in build(source, tmp_path / "out").err
 
 
-@pytest.mark.parametrize("format", [None, 2, 4])
+@pytest.mark.parametrize("format", [None, 3, 5])
 def test_an_interrupted_build_of_another_format_is_refused_and_kept(
     format: int | None, source: Path, tmp_path: Path
 ) -> None:
@@ -250,7 +250,7 @@ def test_a_build_of_another_format_is_refused_before_its_sample_is_drawn_anew(tm
     words = ("build", "mmlongdoc", "--set", "source=sample", "--out", tmp_path / "out", "--lengths", "4K", "-q")
     assert command(*words, "--stage", "prepare").code == 0
     plan = BuildDir(tmp_path / "out").plan
-    plan.write_text(json.dumps({**json.loads(plan.read_text()), "format": 4}))
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "format": 5}))
     drawn = next((tmp_path / "out" / ".build" / "sample").rglob("samples.json"))
     drawn.write_text("of another version")
     assert "holds an unfinished build of another version" in command(*words).err
