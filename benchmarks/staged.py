@@ -30,4 +30,4 @@ def _planned(manifest: Manifest, out: Path) -> tuple[list[DatasetPlan], Session,
     """Save the plan of a build, of which no stage is done."""
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    return plan_build(manifest, build_dir, executor), Session(out), executor
+    return plan_build(manifest, build_dir, executor)[0], Session(out), executor

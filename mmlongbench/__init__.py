@@ -133,11 +133,15 @@ def build(
     lengths: str | int | Sequence[str | int] | None = None,
     limit: int | None = None,
     strict: bool = False,
+    restart: bool = False,
     workers: int = 1,
     executor: "Executor | None" = None,
     progress: bool | None = False,
 ) -> "Built":
     """Build a release. A build that was stopped continues where it stopped, and gives the same bytes.
+
+    If the manifest or its sources changed since a build was stopped, it starts again if only cheap work would be lost;
+    otherwise it is refused.
 
     Args:
         manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
@@ -148,6 +152,7 @@ def build(
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
         limit: the maximum number of questions of each dataset; a dataset with more is sampled.
         strict: stop at the first reject.
+        restart: discard an unfinished build in the folder first. A finished release is never discarded.
         workers: the number of processes; it does not change the bytes. With several, a script needs
             `if __name__ == "__main__":`.
         executor: an object that runs the work, instead of `workers` processes of this machine.
@@ -181,9 +186,9 @@ def build(
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     chosen = executor or LocalExecutor(workers, Progress(progress))
     with placed(str(out), chosen) as (folder, spread):
-        built = run(loaded, folder, spread, is_strict=strict)
+        built = run(loaded, folder, spread, is_strict=strict, is_restart=restart)
     where = str(out) if remote_of(str(out)) else Path(out)
-    return replace(built, out=where, notes=tuple(notes_on(loaded)))
+    return replace(built, out=where, notes=(*built.notes, *notes_on(loaded)))
 
 
 def plan(

@@ -2,45 +2,31 @@
 continued.
 """
 
-import errno
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets, save_plans
+from mmlongbench.building.differences import Described, differences, joined, of_plans, of_saved
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import Reject
+from mmlongbench.building.made import refuse_damage
+from mmlongbench.building.out_folder import discard_made, discard_work, has_expensive_results, locked
 from mmlongbench.building.rejects import sentence
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import SOURCE_FILES, SourceFiles
+from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.building.stages.table import STAGES, Stage
-from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
-from mmlongbench.io.atomic import TEMPORARY, file_lock
+from mmlongbench.errors import BuildError, StrictStop
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import (
-    bind_builder,
-    check_plugins,
-    check_reserve,
-    missing_metrics,
-    placements_of,
-    refuse_secrets,
-)
-from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK
-from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
-
-_Manifest: TypeAlias = Sequence[Mapping[str, object]]
-"""The resolved manifest: its datasets in order."""
-_SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
-"""The keys of a resolved dataset whose values depend on its sources, each with the value None. If two datasets
-are updated with this dict, only their other keys can still differ."""
+from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
+from mmlongbench.release.layout import LOCK
+from mmlongbench.release.lock import Lock, read_lock, versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +43,12 @@ class Built:
     """What a user must know about the manifest, one sentence each."""
 
 
-def build(manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool = False) -> Built:
+def build(
+    manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool = False, is_restart: bool = False
+) -> Built:
     """Build a release, or finish one that was interrupted.
+
+    `is_restart` discards an unfinished build first; a finished release is never discarded.
 
     Raises:
         ManifestError: the manifest names something that does not exist.
@@ -67,15 +57,31 @@ def build(manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool 
 
     """
     check_manifest(manifest)
-    with _locked(out) as build_dir:
+    with locked(out) as build_dir:
         if (build_dir.out / LOCK).is_file():
             return _complete(manifest, build_dir, executor)
-        plans = plan_build(manifest, build_dir, executor)
+        plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
         with logged(build_dir.out), Session(build_dir.out) as session:
             do_stages(plans, session, executor, is_strict=is_strict)
             lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, was_complete=False)
+    return Built(build_dir.out, lock, was_complete=False, notes=notes)
+
+
+def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Built:
+    """Return a finished release without changing it; refuse one that differs, or is damaged."""
+    try:
+        lock = read_lock(build_dir.out)
+        plans = plan_datasets(manifest, build_dir, executor.progress)
+        if found := differences(Described(lock.manifest, lock.versions), of_plans(plans, versions())):
+            raise BuildError(
+                f"--out {build_dir.out}: holds a finished release that differs ({joined(found)}); use another folder, "
+                "or remove this one to build it again (--restart discards unfinished builds only)"
+            )
+        refuse_damage(lock.files, build_dir.out)
+    finally:
+        shutil.rmtree(build_dir.root)
+    return Built(build_dir.out, lock, was_complete=True)
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -99,13 +105,62 @@ def notes_on(manifest: Manifest) -> list[str]:
     ]
 
 
-def plan_build(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> list[DatasetPlan]:
-    """Find and fingerprint the sources, and save the plan; refuse a folder that has a different plan already."""
+def plan_build(
+    manifest: Manifest, build_dir: BuildDir, executor: Executor, *, is_restart: bool = False
+) -> tuple[list[DatasetPlan], tuple[str, ...]]:
+    """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
+
+    If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
+    (`has_expensive_results`), the build starts again; a note says what changed.
+
+    Raises:
+        BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
+
+    """
     check_manifest(manifest)
-    load_interrupted_plan(build_dir)  # refuses a plan of another version before anything is changed
+    if is_restart:
+        _discard(build_dir, executor)
+    load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
     plans = plan_datasets(manifest, build_dir, executor.progress)
-    _go_on(plans, build_dir)
-    return plans
+    note = _go_on(plans, build_dir, executor)
+    save_plans(plans, build_dir)  # if the plan is the same, the sources may have been moved
+    return plans, (note,) if note else ()
+
+
+def _discard(build_dir: BuildDir, executor: Executor) -> None:
+    discard_work(build_dir)
+    discard_made(build_dir.out)
+    executor.discard_elsewhere(build_dir)
+
+
+def _go_on(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor) -> str:
+    """Make sure that the results in a folder belong to these plans, so that two builds are never mixed: discard cheap
+    results of another plan, and return a note about that; refuse a folder with expensive ones.
+
+    Raises:
+        BuildError: the folder holds an unfinished build that differs; the error says what differs.
+
+    """
+    before = load_interrupted_plan(build_dir)
+    if before is None:
+        build_dir.discard_all()
+        if build_dir.plan.is_file():  # the plan is damaged; its build may have made files
+            discard_made(build_dir.out)
+        return ""
+    files: list[SourceFile] = []
+    with suppress(BuildError), closing(SourceFiles(build_dir)) as saved:  # without it, only the manifests are compared
+        files = saved.all()
+    if not (found := differences(of_saved(before, files), of_plans(plans, versions()))):
+        return ""
+    if has_expensive_results(build_dir, before.plans):
+        raise BuildError(
+            f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(found)}); use another "
+            "folder, or --restart to discard the unfinished build"
+        )
+    build_dir.discard_all()
+    discard_made(build_dir.out)
+    executor.discard_elsewhere(build_dir)
+    return f"the unfinished build in this folder was started again, because it differed ({joined(found)})"
 
 
 def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *, is_strict: bool = False) -> None:
@@ -116,180 +171,6 @@ def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *,
             do_shards(stage, shards, session, executor)
             if is_strict and stage.name in ("questions", "records"):
                 _refuse_rejects(stage, shards, session.build_dir)
-
-
-def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Built:
-    """Return a finished release without changing it; refuse one that differs in manifest, sources or versions, or is
-    damaged.
-    """
-    try:
-        lock = read_lock(build_dir.out)
-        _same(
-            lock.manifest,
-            [plan.public() for plan in plan_datasets(manifest, build_dir, executor.progress)],
-            build_dir.out,
-        )
-        _same_versions(lock.versions, "a release built", build_dir.out)
-        _whole(lock.files, build_dir.out)
-    finally:
-        shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, was_complete=True)
-
-
-def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
-    """Save the plan, or refuse a folder that has a different plan already, so that two builds are never mixed.
-
-    Raises:
-        BuildError: the folder holds a build of another manifest or of other sources, or one made with other versions.
-
-    """
-    before = load_interrupted_plan(build_dir)
-    if before is None:
-        build_dir.discard_all()
-        if build_dir.plan.is_file():  # the plan is damaged; its build may have made files
-            _discard_made(build_dir.out)
-        save_plans(plans, build_dir)
-        return
-    now = [plan.public() for plan in plans]
-    changed: list[Path] = []
-    if before.public != now:
-        # if the saved fingerprints are damaged, only the manifests are compared
-        with suppress(BuildError), closing(SourceFiles(build_dir)) as files:
-            changed = files.differences(file for plan in plans for file in plan.files)
-    _same(before.public, now, build_dir.out, changed)
-    _same_versions(before.versions, "an unfinished build", build_dir.out)
-    save_plans(plans, build_dir)  # the sources may have been moved
-
-
-def _discard_made(out: Path) -> None:
-    """Remove what a build without a readable plan has made, so that another manifest can be built in its folder."""
-    for made in (DATA, IMAGES, ITEMS):
-        shutil.rmtree(out / made, ignore_errors=True)
-
-
-def _same_versions(before: object, what: str, out: Path) -> None:
-    """Refuse a release or an unfinished build of other versions of the packages, because its bytes may differ."""
-    there = before if isinstance(before, dict) else {}
-    now = versions()
-    for name in (name for name in now if there.get(name) != now[name]):
-        raise BuildError(
-            f"--out {out}: holds {what} with {name} {there.get(name)}, but {now[name]} is installed here; "
-            "give another folder, or remove this one"
-        )
-
-
-def _whole(files: Mapping[str, LockedFile], out: Path) -> None:
-    """Refuse a finished release with a file that is missing or has another size than the lock says."""
-    for name, described in files.items():
-        size = (out / name).stat().st_size if (out / name).is_file() else None
-        if size != described.bytes:
-            found = "it is missing" if size is None else f"it has {size} bytes"
-            raise BuildError(
-                f"--out {out}: the release is damaged: {name}: expected {described.bytes} bytes, {found}; "
-                f"put the file back, or remove the folder and build again (`mmlongbench audit {out}` lists all)"
-            )
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[BuildDir]:
-    """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
-    folders that it made, unless it has begun to build a corpus.
-    """
-    build_dir, new = _usable(out)
-    with file_lock(build_dir.root / "claims" / "build", f"the release {out}"):
-        try:
-            yield build_dir
-        except (MMLongBenchError, OSError):
-            has_corpus = (build_dir.root / "corpus").is_dir()  # building it may have taken hours
-            if build_dir.root in new and not build_dir.plan.is_file() and not has_corpus:
-                shutil.rmtree(build_dir.root, ignore_errors=True)
-                with suppress(OSError):  # stop at the first folder that is not empty
-                    for folder in new[1:]:
-                        folder.rmdir()
-            raise
-
-
-def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
-    """Make the folder to build in. Return it, and the folders that did not exist before. Refuse a folder that is not
-    empty and holds neither a build of mmlongbench nor a finished release.
-    """
-    out = resolved(out)
-    try:
-        new = [folder for folder in (BuildDir(out).root, out, *out.parents) if not folder.exists()]
-        if out.exists() and not out.is_dir():
-            raise BuildError(f"--out {out}: is a file; give a folder instead")
-        if out.is_dir() and not ((out / LOCK).is_file() or BuildDir(out).plan.is_file() or _is_bare(out)):
-            raise BuildError(
-                f"--out {out}: is not empty and holds no build of mmlongbench; give an empty or a new folder"
-            )
-        BuildDir(out).root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
-    return BuildDir(out), new
-
-
-def resolved(out: Path) -> Path:
-    """Return the folder that a path leads to, with links followed.
-
-    Raises:
-        BuildError: the path is a loop of links.
-
-    """
-    try:
-        return out.resolve()
-    except (RuntimeError, OSError) as error:  # Python 3.11 raises RuntimeError, later versions OSError
-        if isinstance(error, OSError) and error.errno != errno.ELOOP:
-            raise
-        raise BuildError(f"--out {out}: is a loop of symbolic links; give a folder") from error
-
-
-def _is_bare(out: Path) -> bool:
-    """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
-    root = BuildDir(out).root
-    begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache", "code", SOURCE_FILES}
-
-
-def _same(before: _Manifest, now: _Manifest, out: Path, changed: Sequence[Path] = ()) -> None:
-    """Refuse to continue a build of another manifest or of other sources; the error says what differs."""
-    if before == now:
-        return
-    if changed and [{**data, **_SOURCES} for data in before] == [{**data, **_SOURCES} for data in now]:
-        more = f" and {len(changed) - 1:,} more files differ" if len(changed) > 1 else " differs"
-        raise BuildError(
-            f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more}; restore the old "
-            "files, give another folder, or remove this one"
-        )
-    named = {str(data.get("name")): data for data in before}
-    for data in now:
-        old = named.pop(str(data["name"]), None)
-        keys = ["name"] if old is None else [key for key in data if data[key] != old.get(key)]
-        if keys:
-            found = _difference(str(data["name"]), keys[0], data[keys[0]], None if old is None else old.get(keys[0]))
-            raise BuildError(
-                f"--out {out}: holds a build of another manifest: {found}; give another folder, or remove this one"
-            )
-    raise BuildError(f"--out {out}: holds a build that also has {', '.join(named) or 'another order of datasets'}")
-
-
-def _difference(dataset: str, key: str, value: object, there: object) -> str:
-    """Describe what differs between two manifests at a key."""
-    if key == "source" and isinstance(value, dict) and isinstance(there, dict):
-        name = next((name for name in value if value[name] != there.get(name)), "")
-        if _is_fingerprint(value.get(name)) and _is_fingerprint(there.get(name)):
-            return f"{dataset}.source.{name} is {_files(value[name])}, there it is {_files(there[name])}"
-    return f"{dataset}.{key} is {value!r}, there it is {there!r}"
-
-
-def _is_fingerprint(source: object) -> bool:
-    """Return whether a value of a manifest is the fingerprint of a source."""
-    if not isinstance(source, dict):
-        return False
-    return isinstance(source.get("sha256"), str) and all(type(source.get(key)) is int for key in ("files", "bytes"))
-
-
-def _files(source: Any) -> str:  # noqa: ANN401  (of a manifest)
-    return f"{source['files']:,} files of {source['bytes']:,} bytes with the SHA-256 {source['sha256'][:12]}…"
 
 
 def _refuse_rejects(stage: Stage, shards: list[Shard], build_dir: BuildDir) -> None:

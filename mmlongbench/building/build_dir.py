@@ -25,6 +25,10 @@ from mmlongbench.task.formats import to_json
 StageName: TypeAlias = Literal["documents", "rows", "questions", "negatives", "records", "images", "cells"]
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
+WORKING = ".build"
+"""The name of the working folder."""
+EXTENSION = "extension"
+"""The name of the folder in the working folder in which a finished release is extended."""
 _MAX_END = 256
 """The maximum size in bytes of the last line of a result."""
 
@@ -87,7 +91,7 @@ class BuildDir:
     @property
     def root(self) -> Path:
         """The working folder."""
-        return self.out / ".build"
+        return self.out / WORKING
 
     @property
     def plan(self) -> Path:
@@ -95,9 +99,25 @@ class BuildDir:
         return self.root / "plan.json"
 
     @property
-    def code(self) -> Path:
-        """The folder with copies of the task files that the manifest names."""
-        return self.root / "code"
+    def holds_work(self) -> bool:
+        """Whether the folder holds a build to continue: one with a plan, or the extension of a finished release."""
+        return self.plan.is_file() or (self.root / EXTENSION).is_dir()
+
+    @property
+    def extension(self) -> "BuildDir":
+        """The release under construction that will take the place of the finished release in this folder."""
+        return BuildDir(self.root / EXTENSION)
+
+    @property
+    def extended(self) -> Path | None:
+        """The finished release that this build extends; None if it extends none."""
+        is_one = self.out.name == EXTENSION and self.out.parent.name == WORKING
+        return self.out.parent.parent if is_one else None
+
+    def file(self, path: str) -> Path:
+        """Return where a file of the release is: in this folder or, if it was taken over, in the extended release."""
+        here, extended = self.out / path, self.extended
+        return here if extended is None or here.exists() else extended / path
 
     def result(self, shard: Shard) -> Path:
         """Return the path of a shard's result."""

@@ -117,7 +117,7 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
 
 def _forecast(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe: int) -> DatasetForecast:
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    (plan,) = plan_build(Manifest(datasets=(spec,)), build_dir, executor)
+    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor)
     with Session(build_dir.out) as session:
         prepare([plan], session, executor)
         return _probed(plan, session, probe)

@@ -1,6 +1,7 @@
 """Compares the files in the release with what the shards of a build have made, before the lock is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlongbench.building import lines
@@ -53,6 +54,23 @@ def check_made(
         f"{build_dir.out / changed[0]}: is missing or not as this build made it{more}; run the command again "
         "to make it again"
     )
+
+
+def refuse_damage(files: Mapping[str, LockedFile], out: Path) -> None:
+    """Refuse a finished release with a file that is missing or has another size than the lock says.
+
+    Raises:
+        BuildError: the error names the first such file.
+
+    """
+    for name, described in files.items():
+        size = (out / name).stat().st_size if (out / name).is_file() else None
+        if size != described.bytes:
+            found = "it is missing" if size is None else f"it has {size} bytes"
+            raise BuildError(
+                f"--out {out}: the release is damaged: {name}: expected {described.bytes} bytes, {found}; "
+                f"put the file back, or remove the folder and build again (`mmlongbench audit {out}` lists all)"
+            )
 
 
 def _is_same(found: Hashed | OSError, made: LockedFile) -> bool:

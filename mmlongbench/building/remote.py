@@ -25,7 +25,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.atomic import TEMPORARY, atomic_write
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.release.layout import IMAGES, LOCK
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import read_lock
 
 
@@ -115,6 +115,13 @@ class Remote:
             for path in [*left, *([f"{root}/{working}"] if files.exists(f"{root}/{working}") else [])]:
                 files.rm(path, recursive=True)
 
+    def discard(self, names: Iterable[str]) -> None:
+        """Remove files and folders at the URL, by their path in the release."""
+        with self._reported() as (files, root):
+            for name in names:
+                if files.exists(f"{root}/{name}"):
+                    files.rm(f"{root}/{name}", recursive=True)
+
     def push_log(self, log: Path) -> None:
         """Upload this machine's run log, to a place beside the release."""
         if log.is_file():
@@ -184,6 +191,10 @@ class Mirrored(Executor):
                 self.remote.push(out, outputs(build_dir, shard))
             yield shard, seconds
         self.remote.pull(out, build_dir.root.name)
+
+    def discard_elsewhere(self, build_dir: BuildDir) -> None:
+        """Remove the unfinished build at the URL; otherwise its results would be downloaded again."""
+        self.remote.discard((build_dir.root.name, DATA, IMAGES, ITEMS, REJECTS))
 
     def close(self) -> None:
         """End the processes of the executor."""

@@ -13,11 +13,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.building.build import plan_build, resolved
+from mmlongbench.building.build import plan_build
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
+from mmlongbench.building.out_folder import resolved
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.session import Session
@@ -57,23 +58,42 @@ def parse_share(text: str) -> Share:
     raise BuildError(f"--shard {text!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
 
 
-def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, share: Share = WHOLE) -> int:
-    """Run one share of one stage, and return how many shards the share has.
+@dataclass(frozen=True, slots=True)
+class StageDone:
+    """The result of a share of a stage."""
+
+    shards: int
+    """How many shards the share has."""
+    notes: tuple[str, ...] = ()
+    """What a user must know, one sentence each."""
+
+
+def run_stage(
+    manifest: Manifest, out: Path, executor: Executor, stage: str, share: Share = WHOLE, *, is_restart: bool = False
+) -> StageDone:
+    """Run one share of one stage. With `is_restart`, which only the stage `prepare` takes, discard an unfinished build
+    first.
 
     Raises:
-        BuildError: an earlier stage is not done, another build uses the folder, or a share of `prepare` is asked for.
+        BuildError: an earlier stage is not done, another build uses the folder, a share of `prepare` is asked for, or
+            `is_restart` is given for another stage.
 
     """
     build_dir = BuildDir(resolved(out))
     if (build_dir.out / LOCK).is_file():
-        raise BuildError(f"--out {out}: the release is finished; give another folder, or remove this one")
+        raise BuildError(
+            f"--out {out}: the release is finished, and --stage cannot change it; run the command without --stage to "
+            "extend it, or use another folder"
+        )
     if stage == "prepare":
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans = plan_build(manifest, build_dir, executor)
+            plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
             with Session(build_dir.out) as session:
-                return prepare(plans, session, executor)
+                return StageDone(prepare(plans, session, executor), notes)
+    if is_restart:
+        raise BuildError(f"--stage {stage}: --restart discards an unfinished build; use it with --stage prepare")
     with _locked(build_dir, is_alone=False):
         _refuse_other_code(
             _saved(build_dir), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir
@@ -84,7 +104,7 @@ def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, sha
             chosen = share.pick([shard for name in session.plans for shard in _shards(asked, name, session)])
             with logged(build_dir.out), closing(executor):
                 do_shards(asked, chosen, session, executor, f"{share.number}/{share.of}")
-        return len(chosen)
+        return StageDone(len(chosen))
 
 
 def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Lock:

@@ -267,14 +267,9 @@ class SourceFiles:
         """Return the paths of the files of one source."""
         return {file.path for file in self._select("WHERE dataset = ? AND source = ?", dataset, source)}
 
-    def differences(self, others: Iterable[SourceFile]) -> list[Path]:
-        """Return the paths of files whose content differs: first files of `others` with a content that no saved file
-        has, then saved files with a content that no file of `others` has. A file that was only moved is not returned.
-        """
-        known = {file.hashed.sha256: file.path for file in self._select("")}
-        now = {file.hashed.sha256: file.path for file in others}
-        new = sorted(path for sha256, path in now.items() if sha256 not in known)
-        return [*new, *sorted(path for sha256, path in known.items() if sha256 not in now and path not in new)]
+    def all(self) -> list[SourceFile]:
+        """Return all fingerprinted files."""
+        return list(self._select(""))
 
     def close(self) -> None:
         """Close the file."""

@@ -97,6 +97,9 @@ def cli(debug: bool) -> None:
 )
 @click.option("--strict", is_flag=True, help="Stop at the first reject.")
 @click.option(
+    "--restart", is_flag=True, help="Discard an unfinished build in OUT and start again; a finished release stays."
+)
+@click.option(
     "--stage",
     type=click.Choice(["prepare", "negatives", "records", "images"]),
     help="Run only this stage; after all stages, run `finish`.",
@@ -118,6 +121,7 @@ def build(
     engine_name: str,
     ray_address: str | None,
     strict: bool,
+    restart: bool,
     stage: str | None,
     shard: str | None,
     as_json: bool,
@@ -125,7 +129,8 @@ def build(
 ) -> None:
     """Build a release from MANIFEST, a file or the name of an installed one.
 
-    Run the same command again to continue a build that was stopped; the bytes are the same.
+    Run the same command again to continue a build that was stopped; the bytes are the same. If the manifest or its
+    sources changed since then, the build starts again by itself as long as nothing expensive was made.
     """
     from mmlongbench.building.remote import placed
     from mmlongbench.cli.tables import show_build
@@ -144,9 +149,9 @@ def build(
     executor = _engine(engine_name, workers, ray_address, progress, out)
     if stage:
         with placed(out, executor) as (folder, spread):
-            _build_stage(loaded, folder, spread, stage, shard, is_quiet=quiet or as_json)
+            _build_stage(loaded, folder, spread, stage, shard, is_restart=restart, is_quiet=quiet or as_json)
         return
-    built = replace(mm.build(loaded, out, executor=executor, strict=strict), out=out)
+    built = replace(mm.build(loaded, out, executor=executor, strict=strict, restart=restart), out=out)
     for note in () if quiet else built.notes:
         say(f"note: {note}", err=True)
     if as_json:
@@ -185,13 +190,23 @@ def _engine(name: str, workers: int | None, address: str | None, progress: "Prog
 
 
 def _build_stage(
-    manifest: "Manifest", out: Path, executor: "Executor", stage: str, shard: str | None, *, is_quiet: bool
+    manifest: "Manifest",
+    out: Path,
+    executor: "Executor",
+    stage: str,
+    shard: str | None,
+    *,
+    is_restart: bool,
+    is_quiet: bool,
 ) -> None:
     from mmlongbench.building.shares import WHOLE, parse_share, run_stage
 
-    done = run_stage(manifest, out, executor, stage, parse_share(shard) if shard else WHOLE)
+    share = parse_share(shard) if shard else WHOLE
+    done = run_stage(manifest, out, executor, stage, share, is_restart=is_restart)
     if not is_quiet:
-        say(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
+        for note in done.notes:
+            say(f"note: {note}", err=True)
+        say(f"{stage}{f' {shard}' if shard else ''}: {done.shards:,} shards are done")
 
 
 @cli.command()

@@ -24,12 +24,12 @@ def test_a_release_of_other_versions_is_not_called_complete(source: Path, out: P
     before = hashes(out)
     refused = build(source, out)
     assert refused.code == 2
-    assert "holds a release built with pymupdf 1.0, but " in refused.err
-    assert "give another folder, or remove this one" in refused.err
+    assert "holds a finished release that differs (pymupdf 1.0 → " in refused.err
+    assert "use another folder, or remove this one" in refused.err
     assert hashes(out) == before
     del lock["versions"]
     path.write_text(json.dumps(lock), "utf-8")
-    assert "holds a release built with mmlongbench None, but " in build(source, out).err
+    assert "that differs (mmlongbench (not recorded) → " in build(source, out).err
 
 
 @pytest.mark.parametrize("name", [*FILES, "mmlb_image/mmlongbench-doc/ash/ash_page1.jpg"])

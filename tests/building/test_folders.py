@@ -148,11 +148,11 @@ def test_a_finished_release_is_complete_and_is_not_touched(source: Path, finishe
 @pytest.mark.parametrize(
     ("setting", "key"),
     [
-        ("seed=7", "mmlongdoc.seed is 7, there it is 42"),
-        ("admission_length=2K", "mmlongdoc.admission_length is 2048, there it is 1024"),
-        ("lengths=[1K]", "mmlongdoc.lengths is [1024], there it is [1024, 2048]"),
-        ("options.page_label=index", "mmlongdoc.options is {'page_label': 'index'}, there it is {}"),
-        ("name=other", "other.name is 'other', there it is None"),
+        ("seed=7", "seed: 42 → 7"),
+        ("admission_length=2K", "admission_length: 1K → 2K"),
+        ("lengths=[1K]", "lengths: 1K, 2K → 1K"),
+        ("options.page_label=index", "options.page_label: not set → index"),
+        ("name=other", "name: mmlongdoc → other"),
     ],
 )
 def test_a_release_of_another_manifest_is_refused_by_the_key_that_differs(
@@ -162,7 +162,8 @@ def test_a_release_of_another_manifest_is_refused_by_the_key_that_differs(
     before = hashes(out)
     refused = build(source, out, "--set", setting)
     assert refused.code == 2
-    assert f"holds a build of another manifest: {key}; give another folder, or remove this one" in refused.err
+    what = "a finished release" if state == "finished" else "already holds an unfinished build"
+    assert f"{what} that differs ({key}); use another folder, or " in refused.err
     assert {path: sha for path, sha in hashes(out).items() if "claims" not in path} == {
         path: sha for path, sha in before.items() if "claims" not in path
     }
@@ -175,16 +176,16 @@ def test_an_interrupted_build_whose_sources_changed_is_refused(source: Path, fin
     changed, out = copied(source, tmp_path / "source"), tmp_path / "out"
     interrupted(changed, out)
     changes: dict[str, Callable[[], None]] = {
-        "documents/ash.pdf": lambda: draw_pdf(changed / "documents" / "ash.pdf", 3),
-        "documents/elm.pdf": lambda: draw_pdf(changed / "documents" / "elm.pdf", 1),
-        "documents/birch.pdf": lambda: (changed / "documents" / "birch.pdf").unlink(),
-        "samples.json": lambda: write_rows(changed, ROWS[:3]),
+        "documents: ash.pdf changed": lambda: draw_pdf(changed / "documents" / "ash.pdf", 3),
+        "documents: elm.pdf is new": lambda: draw_pdf(changed / "documents" / "elm.pdf", 1),
+        "documents: birch.pdf is gone": lambda: (changed / "documents" / "birch.pdf").unlink(),
+        "samples.json changed": lambda: write_rows(changed, ROWS[:3]),
     }
-    for name, change in changes.items():
+    for said, change in changes.items():
         change()
         refused = build(changed, out)
         assert refused.code == 2
-        assert f"holds an unfinished build of other sources: {changed / name} differs; restore the old" in refused.err
+        assert f"already holds an unfinished build that differs ({said}); use another folder, or --rest" in refused.err
         shutil.rmtree(changed)
         copied(source, changed)
     assert build(changed, out).code == 0
@@ -207,7 +208,7 @@ def test_an_interrupted_build_of_other_versions_is_refused(source: Path, tmp_pat
     saved = json.loads(plan.read_text())
     saved["versions"]["pymupdf"] = "1.0"
     plan.write_text(json.dumps(saved))
-    assert "holds an unfinished build with pymupdf 1.0, but " in build(source, tmp_path / "out").err
+    assert "already holds an unfinished build that differs (pymupdf 1.0 → " in build(source, tmp_path / "out").err
 
 
 @pytest.mark.parametrize("format", [None, 3, 5])

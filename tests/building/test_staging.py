@@ -82,6 +82,6 @@ def test_preparing_is_not_shared_and_a_finished_release_is_left_alone(
 
 def test_another_manifest_is_refused(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
-    assert stage(source, out, "prepare")[0] == 0
+    assert [stage(source, out, name)[0] for name in ("prepare", "records")] == [0, 0]
     ran = command("build", source / "tiny.yaml", "--out", out, "--stage", "prepare", "--set", "seed=7")
-    assert (ran.code, "seed is 7" in ran.err) == (2, True)
+    assert (ran.code, "differs (seed: 42 → 7)" in ran.err) == (2, True)

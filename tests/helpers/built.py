@@ -27,7 +27,7 @@ def prepared(manifest: Manifest, out: Path) -> Session:
 def _done(do: Callable[[list[DatasetPlan], Session, Executor], object], manifest: Manifest, out: Path) -> Session:
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_build(manifest, build_dir, executor)
+    plans, _ = plan_build(manifest, build_dir, executor)
     session = Session(out)
     do(plans, session, executor)
     return session

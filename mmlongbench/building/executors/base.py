@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
-from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.session import Session
 from mmlongbench.io.progress import Progress
 
@@ -32,3 +32,6 @@ class Executor(ABC):
     @abstractmethod
     def close(self) -> None:
         """End the processes that this executor started; a later `run` starts them again."""
+
+    def discard_elsewhere(self, build_dir: BuildDir) -> None:  # noqa: B027  (most executors have nothing elsewhere)
+        """Discard copies of an unfinished build that are not in its folder; the folder itself is discarded already."""

@@ -1,0 +1,114 @@
+"""The folder of a release while something is built in it: who may use it, what is discarded from it."""
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.source_files import SOURCE_FILES
+from mmlongbench.errors import BuildError, MMLongBenchError
+from mmlongbench.io.atomic import TEMPORARY, file_lock
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
+
+_EXPENSIVE = ("negatives", "records", "images", "cells")
+"""The stages whose results are not discarded without being asked."""
+_CLAIMS = "claims"
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[BuildDir]:
+    """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
+    folders that it made, unless it has begun to build a corpus.
+    """
+    build_dir, new = _usable(out)
+    with file_lock(build_dir.root / _CLAIMS / "build", f"the release {out}"):
+        try:
+            yield build_dir
+        except (MMLongBenchError, OSError):
+            has_corpus = (build_dir.root / "corpus").is_dir()  # building it may have taken hours
+            if build_dir.root in new and not build_dir.holds_work and not has_corpus:
+                shutil.rmtree(build_dir.root, ignore_errors=True)
+                with suppress(OSError):  # stop at the first folder that is not empty
+                    for folder in new[1:]:
+                        folder.rmdir()
+            raise
+
+
+def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
+    """Make the folder to build in. Return it, and the folders that did not exist before. Refuse a folder that is not
+    empty and holds neither a build of mmlongbench nor a finished release.
+    """
+    out = resolved(out)
+    try:
+        new = [folder for folder in (BuildDir(out).root, out, *out.parents) if not folder.exists()]
+        if out.exists() and not out.is_dir():
+            raise BuildError(f"--out {out}: is a file; give a folder instead")
+        if out.is_dir() and not ((out / LOCK).is_file() or BuildDir(out).holds_work or _is_bare(out)):
+            raise BuildError(
+                f"--out {out}: is not empty and holds no build of mmlongbench; give an empty or a new folder"
+            )
+        BuildDir(out).root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
+    return BuildDir(out), new
+
+
+def resolved(out: Path) -> Path:
+    """Return the folder that a path leads to, with links followed.
+
+    Raises:
+        BuildError: the path is a loop of links.
+
+    """
+    try:
+        return out.resolve()
+    except (RuntimeError, OSError) as error:  # Python 3.11 raises RuntimeError, later versions OSError
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            raise
+        raise BuildError(f"--out {out}: is a loop of symbolic links; give a folder") from error
+
+
+def _is_bare(out: Path) -> bool:
+    """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
+    root = BuildDir(out).root
+    begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
+    return {*out.iterdir()} <= {root} and begun <= {_CLAIMS, "sample", "corpus", "cache", SOURCE_FILES}
+
+
+def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:
+    """Return whether an unfinished build has made something that takes long to make again.
+
+    Page sizes, rows and the choice of questions are cheap. Hard negatives, records, images and files are expensive, and
+    so are the texts of documents that are read by OCR. Corpora and their caches are expensive too, but a build that
+    starts again keeps them.
+    """
+    if any(plan.spec.pages.ocr and _has_results(build_dir, f"documents/{name}") for name, plan in before.items()):
+        return True
+    return any(_has_results(build_dir, stage) for stage in _EXPENSIVE)
+
+
+def _has_results(build_dir: BuildDir, below: str) -> bool:
+    return next((build_dir.root / below).rglob("*.jsonl"), None) is not None
+
+
+def discard_made(out: Path) -> None:
+    """Remove the files of the release that an unfinished build has made, so that another one can be built there."""
+    for made in (DATA, IMAGES, ITEMS):
+        shutil.rmtree(out / made, ignore_errors=True)
+    (out / REJECTS).unlink(missing_ok=True)
+
+
+def discard_work(build_dir: BuildDir) -> None:
+    """Remove everything in the working folder except the locks, which this process holds: results, plan, drawn samples,
+    corpora and caches.
+    """
+    for path in build_dir.root.iterdir():
+        if path.name == _CLAIMS:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
