@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mmlongbench.building.build import Built
     from mmlongbench.building.executors.base import Executor
     from mmlongbench.building.forecast import CellForecast, DatasetForecast, Forecast
+    from mmlongbench.building.shortfalls import Shortfall
     from mmlongbench.errors import (
         BuildError,
         DraftError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         ScoringError,
         SourceError,
         StrictStop,
+        TooFewKept,
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
@@ -105,11 +107,13 @@ __all__ = [
     "Scores",
     "ScoringError",
     "Settings",
+    "Shortfall",
     "SourceError",
     "SpreadFigures",
     "StrictStop",
     "TaskFiles",
     "TokenCount",
+    "TooFewKept",
     "Verified",
     "audit",
     "build",
@@ -133,6 +137,7 @@ def build(
     lengths: str | int | Sequence[str | int] | None = None,
     limit: int | None = None,
     strict: bool = False,
+    min_kept: float = 0.0,
     restart: bool = False,
     workers: int = 1,
     executor: "Executor | None" = None,
@@ -152,6 +157,8 @@ def build(
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
         limit: the maximum number of questions of each dataset; a dataset with more is sampled.
         strict: stop at the first reject.
+        min_kept: the smallest share of its questions that each dataset must keep, from 0 to 1. Only kept and rejected
+            rows count, not rows that are skipped or not sampled.
         restart: discard an unfinished build in the folder first. A finished release is never discarded.
         workers: the number of processes; it does not change the bytes. With several, a script needs
             `if __name__ == "__main__":`.
@@ -168,12 +175,14 @@ def build(
         BuildError: the folder cannot be used, or a source changed during the build.
         DraftError: a builder broke its contract.
         StrictStop: something was rejected, and `strict` is true.
+        TooFewKept: a dataset kept too few of its questions; the release is not finished. A build with a smaller
+            `min_kept` goes on.
 
     """
     from dataclasses import replace
 
+    from mmlongbench.building.build import Demands, notes_on
     from mmlongbench.building.build import build as run
-    from mmlongbench.building.build import notes_on
     from mmlongbench.building.executors.local import LocalExecutor
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
@@ -181,12 +190,14 @@ def build(
     from mmlongbench.manifest.chosen import chosen_manifest
 
     _at_least_1("workers", workers, ManifestError)
+    if not isinstance(min_kept, int | float) or isinstance(min_kept, bool) or not 0 <= min_kept <= 1:
+        raise ManifestError(f"min_kept {min_kept!r}: expected a share from 0 to 1")
     if isinstance(out, Path) or not out.strip():
         _path(out, "out", ManifestError)
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     chosen = executor or LocalExecutor(workers, Progress(progress))
     with placed(str(out), chosen) as (folder, spread):
-        built = run(loaded, folder, spread, is_strict=strict, is_restart=restart)
+        built = run(loaded, folder, spread, Demands(strict, min_kept), is_restart=restart)
     where = str(out) if remote_of(str(out)) else Path(out)
     return replace(built, out=where, notes=(*built.notes, *notes_on(loaded)))
 
@@ -670,9 +681,10 @@ def _pairs(values: Mapping[str, object] | None) -> list[str]:
 _MODULES = {
     "mmlongbench.building.build": ("Built",),
     "mmlongbench.building.forecast": ("CellForecast", "DatasetForecast", "Forecast"),
+    "mmlongbench.building.shortfalls": ("Shortfall",),
     "mmlongbench.errors": (
         *("BuildError", "DraftError", "Fault", "MMLongBenchError", "ManifestError", "NotHereError", "PluginError"),
-        *("ReleaseError", "ScoringError", "SourceError", "StrictStop"),
+        *("ReleaseError", "ScoringError", "SourceError", "StrictStop", "TooFewKept"),
     ),
     "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
     "mmlongbench.exports.target": ("Exported",),

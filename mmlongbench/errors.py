@@ -65,6 +65,10 @@ class StrictStop(MMLongBenchError):
     """A strict build met its first reject."""
 
 
+class TooFewKept(MMLongBenchError):
+    """A dataset kept a smaller share of its questions than the build demands."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong with the input: where it is, what was expected, what was found, and what to do."""

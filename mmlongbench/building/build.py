@@ -19,6 +19,7 @@ from mmlongbench.building.rejects import sentence
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.session import Session
+from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, shortfalls_of
 from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import BuildError, StrictStop
@@ -40,11 +41,26 @@ class Built:
     was_complete: bool
     """Whether nothing was built, because the folder already had the release of the same manifest and sources."""
     notes: tuple[str, ...] = ()
-    """What a user must know about the manifest, one sentence each."""
+    """What a user must know about the manifest or the build, one sentence each."""
+    shortfalls: tuple[Shortfall, ...] = ()
+    """The datasets that lost many of their questions, with the reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """When a build stops because of rejected rows."""
+
+    is_strict: bool = False
+    """Whether it stops at the first reject."""
+    min_kept: float = 0.0
+    """The smallest share of its questions that each dataset must keep, from 0 to 1."""
+
+
+NO_DEMANDS = Demands()
 
 
 def build(
-    manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool = False, is_restart: bool = False
+    manifest: Manifest, out: Path, executor: Executor, demands: Demands = NO_DEMANDS, *, is_restart: bool = False
 ) -> Built:
     """Build a release, or finish one that was interrupted.
 
@@ -53,22 +69,23 @@ def build(
     Raises:
         ManifestError: the manifest names something that does not exist.
         BuildError: the folder cannot be used.
-        StrictStop: something was rejected and `is_strict` is true.
+        StrictStop: something was rejected, and `demands` is strict.
+        TooFewKept: a dataset kept fewer questions than `demands` asks for; the release is not finished.
 
     """
     check_manifest(manifest)
     with locked(out) as build_dir:
         if (build_dir.out / LOCK).is_file():
-            return _complete(manifest, build_dir, executor)
+            return _complete(manifest, build_dir, executor, demands)
         plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
         with logged(build_dir.out), Session(build_dir.out) as session:
-            do_stages(plans, session, executor, is_strict=is_strict)
+            do_stages(plans, session, executor, demands)
             lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, was_complete=False, notes=notes)
+    return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
 
 
-def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Built:
+def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor, demands: Demands) -> Built:
     """Return a finished release without changing it; refuse one that differs, or is damaged."""
     try:
         lock = read_lock(build_dir.out)
@@ -79,9 +96,10 @@ def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Bu
                 "or remove this one to build it again (--restart discards unfinished builds only)"
             )
         refuse_damage(lock.files, build_dir.out)
+        refuse_losses_of(lock, build_dir.out, demands.min_kept)
     finally:
         shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, was_complete=True)
+    return Built(build_dir.out, lock, was_complete=True, shortfalls=shortfalls_of(lock, build_dir.out))
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -163,14 +181,17 @@ def _go_on(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor) ->
     return f"the unfinished build in this folder was started again, because it differed ({joined(found)})"
 
 
-def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *, is_strict: bool = False) -> None:
+def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, demands: Demands = NO_DEMANDS) -> None:
     """Run every stage for all datasets, one stage after the other."""
     with closing(executor):
         for stage in STAGES:
             shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
             do_shards(stage, shards, session, executor)
-            if is_strict and stage.name in ("questions", "records"):
+            if demands.is_strict and stage.name in ("questions", "records"):
                 _refuse_rejects(stage, shards, session.build_dir)
+            if stage.name == "questions":
+                names = [plan.spec.name for plan in plans]
+                refuse_losses(names, session.build_dir, demands.min_kept, is_here=executor.has_all_files)
 
 
 def _refuse_rejects(stage: Stage, shards: list[Shard], build_dir: BuildDir) -> None:

@@ -22,6 +22,7 @@ from mmlongbench.building.out_folder import resolved
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.session import Session
+from mmlongbench.building.shortfalls import refuse_losses
 from mmlongbench.building.stages.table import STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import file_lock
@@ -68,15 +69,33 @@ class StageDone:
     """What a user must know, one sentence each."""
 
 
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """Options of the stage `prepare`."""
+
+    is_restart: bool = False
+    """Whether to discard an unfinished build first."""
+    min_kept: float = 0.0
+    """The smallest share of its questions that each dataset must keep (`Demands.min_kept`)."""
+
+
+AS_USUAL = Preparing()
+
+
 def run_stage(
-    manifest: Manifest, out: Path, executor: Executor, stage: str, share: Share = WHOLE, *, is_restart: bool = False
+    manifest: Manifest,
+    out: Path,
+    executor: Executor,
+    stage: str,
+    share: Share = WHOLE,
+    preparing: Preparing = AS_USUAL,
 ) -> StageDone:
-    """Run one share of one stage. With `is_restart`, which only the stage `prepare` takes, discard an unfinished build
-    first.
+    """Run one share of one stage.
 
     Raises:
         BuildError: an earlier stage is not done, another build uses the folder, a share of `prepare` is asked for, or
-            `is_restart` is given for another stage.
+            `preparing` is given for another stage.
+        TooFewKept: see `Preparing.min_kept`.
 
     """
     build_dir = BuildDir(resolved(out))
@@ -89,11 +108,14 @@ def run_stage(
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
+            plans, notes = plan_build(manifest, build_dir, executor, is_restart=preparing.is_restart)
             with Session(build_dir.out) as session:
-                return StageDone(prepare(plans, session, executor), notes)
-    if is_restart:
-        raise BuildError(f"--stage {stage}: --restart discards an unfinished build; use it with --stage prepare")
+                done = prepare(plans, session, executor)
+            names = [plan.spec.name for plan in plans]
+            refuse_losses(names, build_dir, preparing.min_kept, is_here=executor.has_all_files)
+            return StageDone(done, notes)
+    if preparing != AS_USUAL:
+        raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
     with _locked(build_dir, is_alone=False):
         _refuse_other_code(
             _saved(build_dir), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -26,11 +26,12 @@ from mmlongbench.cli.search import search
 from mmlongbench.cli.show import show
 from mmlongbench.cli.task_option import say_code, task_option
 from mmlongbench.cli.verify import diff, verify
-from mmlongbench.errors import StrictStop
+from mmlongbench.errors import StrictStop, TooFewKept
 from mmlongbench.io.printable import without_secrets
 
 if TYPE_CHECKING:
     from mmlongbench.building.executors.base import Executor
+    from mmlongbench.building.shares import Preparing
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.model import Manifest
 
@@ -39,7 +40,7 @@ EXIT_CODES = """
 Exit codes:
   0    done; an audit or `verify` found nothing wrong, two releases are the same
   1    an audit or `verify` found something wrong, two releases differ, --strict stopped at a reject, a build kept no
-       question, a prediction is missing or does not fit, or a score or claim could not be made
+       question or less than --min-kept, a prediction is missing or does not fit, or a score or claim could not be made
   2    the arguments, the manifest, a source or the output folder must be corrected
   130  interrupted; run the same command to continue
 """
@@ -97,6 +98,14 @@ def cli(debug: bool) -> None:
 )
 @click.option("--strict", is_flag=True, help="Stop at the first reject.")
 @click.option(
+    "--min-kept",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="Stop if a dataset keeps a smaller share of its questions, such as 0.9; exit 1, and the release is not "
+    "finished.",
+)
+@click.option(
     "--restart", is_flag=True, help="Discard an unfinished build in OUT and start again; a finished release stays."
 )
 @click.option(
@@ -121,6 +130,7 @@ def build(
     engine_name: str,
     ray_address: str | None,
     strict: bool,
+    min_kept: float,
     restart: bool,
     stage: str | None,
     shard: str | None,
@@ -133,7 +143,8 @@ def build(
     sources changed since then, the build starts again by itself as long as nothing expensive was made.
     """
     from mmlongbench.building.remote import placed
-    from mmlongbench.cli.tables import show_build
+    from mmlongbench.building.shares import Preparing
+    from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.builtin_manifests import find_manifest
     from mmlongbench.manifest.model import load_manifest, narrowed
@@ -149,9 +160,11 @@ def build(
     executor = _engine(engine_name, workers, ray_address, progress, out)
     if stage:
         with placed(out, executor) as (folder, spread):
-            _build_stage(loaded, folder, spread, stage, shard, is_restart=restart, is_quiet=quiet or as_json)
+            preparing = Preparing(restart, min_kept)
+            _build_stage(loaded, folder, spread, stage, shard, preparing, is_quiet=quiet or as_json)
         return
-    built = replace(mm.build(loaded, out, executor=executor, strict=strict, restart=restart), out=out)
+    made = mm.build(loaded, out, executor=executor, strict=strict, min_kept=min_kept, restart=restart)
+    built = replace(made, out=out)
     for note in () if quiet else built.notes:
         say(f"note: {note}", err=True)
     if as_json:
@@ -159,10 +172,12 @@ def build(
             "out": without_secrets(out),
             "datasets": built.lock.public()["datasets"],
             "was_complete": built.was_complete,
+            "shortfalls": [asdict(each) for each in built.shortfalls],
         }
         click.echo(json.dumps(said))
     elif not quiet:
         show_build(built)
+        show_shortfalls(built)
     counts = [data.questions for data in built.lock.readable.values()]
     if not any(count.kept for count in counts):
         read = sum(count.read for count in counts)
@@ -195,14 +210,14 @@ def _build_stage(
     executor: "Executor",
     stage: str,
     shard: str | None,
+    preparing: "Preparing",
     *,
-    is_restart: bool,
     is_quiet: bool,
 ) -> None:
     from mmlongbench.building.shares import WHOLE, parse_share, run_stage
 
     share = parse_share(shard) if shard else WHOLE
-    done = run_stage(manifest, out, executor, stage, share, is_restart=is_restart)
+    done = run_stage(manifest, out, executor, stage, share, preparing)
     if not is_quiet:
         for note in done.notes:
             say(f"note: {note}", err=True)
@@ -221,15 +236,18 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.building.remote import placed
     from mmlongbench.building.shares import finish_release
-    from mmlongbench.cli.tables import show_build
+    from mmlongbench.building.shortfalls import shortfalls_of
+    from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.task_files import TaskFiles
 
     with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
-        lock = finish_release(folder, executor, TaskFiles(task_files))
+        lock = finish_release(folder, executor)
+        built = Built(release, lock, was_complete=False, shortfalls=shortfalls_of(lock, folder))
     if not quiet:
-        show_build(Built(release, lock, was_complete=False))
+        show_build(built)
+        show_shortfalls(built)
 
 
 @cli.command("list")
@@ -238,8 +256,6 @@ def list_installed(as_json: bool) -> None:
     """List the installed builders, readers, samples, metrics, targets of `export` and manifests; a broken one is shown
     with its cause.
     """
-    from dataclasses import asdict
-
     from mmlongbench.cli.tables import show_list
     from mmlongbench.exports.registry import installed_targets
     from mmlongbench.manifest.builtin_manifests import installed_manifests
@@ -297,5 +313,5 @@ def _run() -> int:
         if "--debug" in sys.argv or not words:
             raise
         say(f"error: {words}", err=True)
-        return 1 if isinstance(error, StrictStop) else 2
+        return 1 if isinstance(error, StrictStop | TooFewKept) else 2
     return 0

@@ -12,6 +12,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.registry import GROUPS, Plugin
 from mmlongbench.release.describe_audit import short_tokens, tokens_text
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
+from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import CellCounts, QuestionCounts
 from mmlongbench.release.models import Model
 from mmlongbench.release.table3 import Row
@@ -49,6 +50,17 @@ def show_build(built: Built) -> None:
             say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"
     say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
+
+
+def show_shortfalls(built: Built) -> None:
+    """Print on standard error which datasets lost many questions, why, and the first of these questions."""
+    for lost in built.shortfalls:
+        say(f"warning: {lost.dataset}: kept {lost.kept:,} of {lost.of:,} questions", err=True)
+        for reason, number in lost.rejected.items():
+            say(f"  rejected {number:,}: {reason}", err=True)
+        for each in lost.first:
+            say(f"  {each}", err=True)
+        say(f"  {built.out}/{REJECTS} lists all with what to do; --min-kept SHARE stops such a build", err=True)
 
 
 def said_notes(noted: Mapping[str, int]) -> str:

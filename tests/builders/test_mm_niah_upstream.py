@@ -21,7 +21,7 @@ from tiny import command
 import mmlongbench.task as mt
 from builders.mm_niah import MMNIAHRows
 from builders.samples.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
-from mmlongbench.building.build import build
+from mmlongbench.building.build import Demands, build
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
@@ -52,7 +52,7 @@ def dataset_of(name: str, sources: dict[str, Path], **changes: Any) -> dict[str,
 
 def built(out: Path, *datasets: dict[str, Any], is_strict: bool = False) -> dict[str, Any]:
     manifest = Manifest.model_validate({"datasets": datasets})
-    found: dict[str, Any] = build(manifest, out, LocalExecutor(1, QUIET), is_strict=is_strict).lock.public()["datasets"]
+    found: dict[str, Any] = build(manifest, out, LocalExecutor(1, QUIET), Demands(is_strict)).lock.public()["datasets"]
     return found
 
 

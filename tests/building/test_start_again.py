@@ -30,7 +30,7 @@ def test_a_table_that_could_not_be_read_is_corrected_in_the_same_folder(own: Pat
     assert (out / ".build" / "documents").is_dir()
     (own / "samples.json").write_text(text)
     again = build(own, out)
-    assert (again.code, again.err) == (0, STARTED.format("samples.json changed"))
+    assert (again.code, again.err.startswith(STARTED.format("samples.json changed"))) == (0, True)
     assert build(own, tmp_path / "other").code == 0
     assert hashes(out) == hashes(tmp_path / "other")
     assert not leftovers(out)
@@ -52,7 +52,7 @@ def test_a_prepared_build_starts_again_with_another_plan(
     assert build(own, out, "--stage", "prepare").code == 0
     again = build(own, out, "--stage", "prepare", *settings)
     assert (again.code, again.err) == (0, STARTED.format(said))
-    assert build(own, out, *settings).err == ""
+    assert "was started again" not in build(own, out, *settings).err
     assert build(own, tmp_path / "other", *settings).code == 0
     assert hashes(out) == hashes(tmp_path / "other")
 
@@ -86,7 +86,7 @@ def test_records_are_expensive_and_restart_discards_them(own: Path, tmp_path: Pa
     )
     kept = {path: found for path, found in hashes(out).items() if "claims" not in path}
     assert kept == {path: found for path, found in before.items() if "claims" not in path}
-    assert "--restart discards an unfinished build; use it with --stage prepare" in (
+    assert "--restart and --min-kept are options of --stage prepare" in (
         build(own, out, "--stage", "images", "--restart").err
     )
     assert build(own, out, "--set", "seed=7", "--restart").code == 0
