@@ -181,9 +181,10 @@ def build(
     """
     from dataclasses import replace
 
-    from mmlongbench.building.build import Demands, notes_on
+    from mmlongbench.building.build import Demands
     from mmlongbench.building.build import build as run
     from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.planning import notes_on
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress

@@ -20,6 +20,7 @@ from mmlongbench.building.lines import Line, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import file_lock, write_whole
 from mmlongbench.lengths import format_length
+from mmlongbench.release.layout import LOCK
 from mmlongbench.task.formats import to_json
 
 StageName: TypeAlias = Literal["documents", "rows", "questions", "negatives", "records", "images", "cells"]
@@ -100,8 +101,10 @@ class BuildDir:
 
     @property
     def holds_work(self) -> bool:
-        """Whether the folder holds a build to continue: one with a plan, or the extension of a finished release."""
-        return self.plan.is_file() or (self.root / EXTENSION).is_dir()
+        """Whether the folder holds a build to continue: one with a plan, or an extension whose files are being moved to
+        their places.
+        """
+        return self.plan.is_file() or (self.extension.out / LOCK).is_file()
 
     @property
     def extension(self) -> "BuildDir":

@@ -70,6 +70,11 @@ class DatasetPlan:
     files: tuple[SourceFile, ...] = ()
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
 
+    @property
+    def source_hashes(self) -> dict[str, str]:
+        """The SHA-256 of each source, by its name."""
+        return {name: found["sha256"] for name, found in self.fingerprints.items()}
+
     def public(self) -> dict[str, Any]:
         """Return everything that decides the release's bytes, without paths: the resolved manifest and the
         fingerprints.
@@ -86,8 +91,11 @@ class DatasetPlan:
             reranker["model"] = _portable(reranker["model"])
         if self.spec.pages.ocr:
             manifest["pages"]["ocr"] = ocr_version()
-        sources = {name: found["sha256"] for name, found in self.fingerprints.items()}
-        return {**manifest, "source_sha256": sources, "reranker_sha256": self.corpus.reranker if self.corpus else ""}
+        return {
+            **manifest,
+            "source_sha256": self.source_hashes,
+            "reranker_sha256": self.corpus.reranker if self.corpus else "",
+        }
 
 
 def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -> list[DatasetPlan]:

@@ -52,7 +52,7 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
 
     """
     build_dir = session.build_dir
-    files: dict[str, LockedFile] = {}
+    files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}
     datasets = dict[str, DatasetCounts | UnreadableCounts]()
     for plan in plans:
         cells = {}

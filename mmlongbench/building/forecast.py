@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build import plan_build
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.lines import QUESTIONS, RowCounts
+from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
 from mmlongbench.building.stages.negatives import search_for

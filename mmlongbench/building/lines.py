@@ -106,6 +106,15 @@ class PackedRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenRecords:
+    """Stands for all records of a question at a length that the extended release already has."""
+
+    id: str
+    """The id of the question."""
+    kind: Literal["taken"] = "taken"
+
+
+@dataclass(frozen=True, slots=True)
 class BundledRecord:
     """A record that is only in the second file of a task (`TaskSpec.bundle`)."""
 
@@ -180,7 +189,8 @@ DocumentLine: TypeAlias = Annotated[ReadDocument | RefusedDocument, Field(discri
 RowLine: TypeAlias = Annotated[ReadRow | Reject, Field(discriminator="kind")]
 QuestionLine: TypeAlias = Annotated[Asked | Reject | RowCounts, Field(discriminator="kind")]
 RecordLine: TypeAlias = Annotated[
-    PackedRecord | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages, Field(discriminator="kind")
+    PackedRecord | TakenRecords | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages,
+    Field(discriminator="kind"),
 ]
 CellLine: TypeAlias = Annotated[WrittenCell | Reject, Field(discriminator="kind")]
 Line: TypeAlias = (
@@ -192,6 +202,7 @@ Line: TypeAlias = (
     | RowCounts
     | FoundNegatives
     | PackedRecord
+    | TakenRecords
     | BundledRecord
     | LeftOutUnits
     | SharedCounts

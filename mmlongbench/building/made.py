@@ -40,10 +40,12 @@ def check_made(
     build_dir = session.build_dir
     here = [path for path in files if executor.has_all_files or (build_dir.out / path).exists()]
     with executor.progress.bar("finish: files compared", len(here)) as advance:
-        found = dict(hash_files([build_dir.out / path for path in here], advance))
-    changed = [path for path in here if not _is_same(found[build_dir.out / path], files[path])]
+        found = dict(hash_files([build_dir.file(path) for path in here], advance))
+    changed = [path for path in here if not _is_same(found[build_dir.file(path)], files[path])]
     if not changed:
         return
+    if session.released and (old := [path for path in changed if path in session.released.lock.files]):
+        raise _changed(session.released.out, old[0])
     gone = set(changed)
     for path, shard in _makers(plans, session):
         if path in gone:
@@ -53,6 +55,26 @@ def check_made(
     raise BuildError(
         f"{build_dir.out / changed[0]}: is missing or not as this build made it{more}; run the command again "
         "to make it again"
+    )
+
+
+def refuse_changed(files: Mapping[str, LockedFile], out: Path) -> None:
+    """Refuse a finished release with a file whose content is not what the lock says.
+
+    Raises:
+        BuildError: the error names the first such file.
+
+    """
+    for path, found in hash_files([out / name for name in files], lambda: None):
+        name = path.relative_to(out).as_posix()
+        if not _is_same(found, files[name]):
+            raise _changed(out, name)
+
+
+def _changed(out: Path, name: str) -> BuildError:
+    return BuildError(
+        f"--out {out}: the release is damaged: {name}: its content is not what the lock says; put the file back, or "
+        "build into another folder"
     )
 
 

@@ -10,6 +10,7 @@ from mmlongbench.building.build_plan import DatasetPlan, load_plans
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.lines import QUESTIONS, Asked, RowCounts
 from mmlongbench.building.rankings import open_search
+from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.needed import NeededImages, needed_images
 from mmlongbench.building.stored_rows import rows_at
@@ -41,6 +42,7 @@ class Session:
         self._folders: dict[str, str] | None = None
         """The image folder of each dataset, by the name of the dataset."""
         self._source_files: SourceFiles | None = None
+        self._released: Released | None = None
 
     def __enter__(self) -> "Session":
         return self
@@ -114,6 +116,29 @@ class Session:
         if name not in self._needed:
             self._needed[name] = needed_images(self, name)
         return self._needed[name]
+
+    @property
+    def released(self) -> Released | None:
+        """The finished release that this build extends; None if it extends none."""
+        if self._released is None and self.build_dir.extended:
+            self._released = Released(self.build_dir.extended)
+        return self._released
+
+    def taken(self, name: str, length: int) -> ReleasedCell | None:
+        """Return what the extended release has of a dataset at a length; None if it has nothing."""
+        if self.released is None or self.released.kept(name) is None:
+            return None
+        return self.released.cell(name, length, self.task(name), len(self.dataset(name).placements()))
+
+    def takes_whole(self, name: str, length: int) -> bool:
+        """Return whether the files of a dataset at a length are those of the extended release: it has the length, and
+        the questions are the same. From the same sources, a larger sample of as many questions is the same sample.
+        """
+        released = self.released
+        if released is None or self.taken(name, length) is None:
+            return False
+        is_same_source = released.source_hashes(name) == self.plan(name).source_hashes
+        return is_same_source and released.kept(name) == len(self.questions(name))
 
     def names_sharing_images(self, name: str) -> list[str]:
         """Return the names of the datasets whose images are in the same folder of the release as those of `name`;

@@ -8,6 +8,7 @@ import pytest
 from tiny import ROWS, build, command, hashes, lock, row, write_rows
 
 import mmlongbench as mm
+from mmlongbench.building.rejects import read_rejects
 
 LOST = row("oak.pdf", "Where is it?", "nowhere", "[1]")
 SAID = """\
@@ -30,7 +31,7 @@ def few(source: Path, tmp_path: Path) -> Path:
 
 def words(out: Path) -> list[str]:
     """The rejects as sentences."""
-    return [str(mm.Fault(**{key: each[key] for key in list(each)[3:]})) for each in rejected(out)]
+    return [str(reject.fault) for reject in read_rejects(out / "rejects.jsonl")]
 
 
 def rejected(out: Path) -> list[dict[str, str]]:

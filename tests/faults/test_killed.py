@@ -1,3 +1,4 @@
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +71,39 @@ def test_a_build_that_cuts_and_indexes_a_corpus_goes_on_too(tmp_path: Path) -> N
             assert (whole.code, again.code) == (0, 0), again.said
             assert hashes(out) == hashes(tmp_path / "whole")
             assert not leftovers(out)
+
+
+def test_an_extension_killed_at_a_rename_leaves_the_release_or_goes_on(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    """With a lock the folder holds the old release or the new one; without, the same command completes the new one."""
+    (dataset,) = yaml.safe_load((source / "tiny.yaml").read_text())["datasets"]
+    dataset["source"] = {name: str(source / path) for name, path in dataset["source"].items()}
+    longer = [{**dataset, "lengths": ["1K", "2K", "4K"]}, {**dataset, "name": "second", "lengths": ["1K"]}]
+    (tmp_path / "longer.yaml").write_text(yaml.safe_dump({"datasets": longer}))
+    before = hashes(finished)
+    with lives_of(tmp_path / "longer.yaml") as lives:
+        assert lives.one(tmp_path / "at-once").code == 0
+        expected = hashes(tmp_path / "at-once")
+        whole = lives.one(shutil.copytree(finished, tmp_path / "whole"))
+        assert whole.code == 0, whole.said
+        assert hashes(tmp_path / "whole") == expected
+        moves = set()
+        numbers = range(1, whole.renames + 1)
+        for number in (*Draws(("kills of an extension",)).order("rename", numbers[:-2])[:DRAWN], *numbers[-2:]):
+            out = shutil.copytree(finished, tmp_path / f"{number}")
+            assert lives.one(out, "after" if number % 2 else "before", number).was_killed, number
+            left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".")}
+            if "build.lock.json" in left:
+                assert left in (before, expected)
+            else:
+                moves.add(number)
+            again = lives.one(out)
+            assert again.code == 0, again.said
+            assert hashes(out) == expected
+            assert not leftovers(out)
+            shutil.rmtree(out)
+    assert len(moves) > 3  # it was killed while it moved files
 
 
 @pytest.mark.parametrize("part", OF_TWO)

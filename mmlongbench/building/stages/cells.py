@@ -19,14 +19,16 @@ from mmlongbench.building.lines import (
     RecordLine,
     Reject,
     SharedCounts,
+    TakenRecords,
     WrittenCell,
 )
+from mmlongbench.building.released import cell_files
 from mmlongbench.building.stages.checks import check_file
 from mmlongbench.building.stages.records import record_shards
+from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
-from mmlongbench.release.layout import DATA, ITEMS
 from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.task.formats import JSON_LINES
 
@@ -47,10 +49,18 @@ def cell_shards(session: "Session", name: str) -> list[Shard]:
 
 def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
     """Write the public files of a dataset at a length and the table of its items, if any example fits. Yield one
-    `WrittenCell` with the files and counts, then the rejects.
+    `WrittenCell` with the files and counts, then the rejects. Files that an extended release has whole are not written.
     """
     dataset, length = session.dataset(shard.dataset), parse_length(shard.name)
+    taken = session.taken(shard.dataset, length)
+    if taken and session.released and session.takes_whole(shard.dataset, length):
+        locked = session.released.lock.files
+        yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
+        yield from taken.rejects
+        return
     tally = _Tally(dataset.builder.spec.balance)
+    if taken:
+        tally.add_taken(taken.counts)
     lines = tally.counted(_lines(session, shard.dataset, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, dataset, length, first, lines)
@@ -66,8 +76,32 @@ def described(path: Path) -> LockedFile:
 
 
 def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
+    """Yield the lines of all records of a dataset at a length; the examples of an extended release are in their places.
+
+    Raises:
+        BuildError: the extended release has examples that have no place, or lacks one.
+
+    """
+    cell = session.taken(name, length)
+    taken = cell.examples() if cell else iter(())
     for shard in record_shards(session, name, (length,)):
-        yield from session.build_dir.read(shard, RECORDS)
+        for line in session.build_dir.read(shard, RECORDS):
+            if isinstance(line, TakenRecords):
+                id, examples = next(taken, ("", []))
+                _refuse_other(session, name, line.id, id)
+                yield from examples
+            else:
+                yield line
+    _refuse_other(session, name, "", next(taken, ("", []))[0])
+
+
+def _refuse_other(session: "Session", name: str, expected: str, found: str) -> None:
+    """Refuse to extend a release whose next question is not the expected one; an empty id is the end."""
+    if expected != found:
+        raise BuildError(
+            f"dataset {name!r}: the finished release cannot be extended: expected question {expected!r} there, found "
+            f"{found!r}; nothing was changed; build into another folder, or remove {session.build_dir.out}"
+        )
 
 
 def _write_files(
@@ -77,9 +111,8 @@ def _write_files(
     (`TaskSpec.bundle`); return the size and hash of each file, by path.
     """
     spec, name, build_dir = dataset.builder.spec, dataset.spec.name, session.build_dir
-    about = (name, length, len(session.questions(name)), len(dataset.placements()))
-    public = f"{DATA}/{spec.files.write(*about)}"
-    items = f"{ITEMS}/{Path(spec.files.write(*about)).with_suffix('.parquet').as_posix()}"
+    files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.placements()))
+    public, items = files.public, files.items
     with _items_to(build_dir.out / items) as writer:
 
         def records() -> Iterator[dict[str, object]]:
@@ -94,7 +127,7 @@ def _write_files(
         check_file(dataset, spec.format, build_dir.out / public, own, public)
     written = [public, items]
     if spec.bundle:
-        written.append(f"{DATA}/{spec.bundle.files.write(*about)}")
+        written.append(files.bundle)
         both = (line for line in _lines(session, name, length) if isinstance(line, PackedRecord | BundledRecord))
         write_whole(build_dir.out / written[-1], spec.bundle.format.bundle(line.record for line in both))
         own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
@@ -151,6 +184,14 @@ class _Tally:
     balanced: Counter[str] = field(default_factory=Counter)
     missing: int = 0
     rejects: list[Reject] = field(default_factory=list)
+
+    def add_taken(self, found: CellCounts) -> None:
+        """Add the counts of examples that are taken from an extended release, as far as their records and rejects do
+        not show them.
+        """
+        self.counts["ran_dry"] += found.ran_dry
+        self.missing = max(self.missing, found.missing_units)
+        self.left_out.update(found.left_out)
 
     def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
         """Yield the same lines and count them."""

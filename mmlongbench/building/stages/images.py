@@ -89,9 +89,9 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     first = block * TOGETHER
     for path, name in session.needed(shard.dataset).pictures[first : first + TOGETHER]:
-        target, data = build_dir.out / IMAGES / path, dataset.sources.images[name].released()
+        target, data = build_dir.file(f"{IMAGES}/{path}"), dataset.sources.images[name].released()
         if not target.is_file():
-            write_whole(target, [data])
+            write_whole(build_dir.out / IMAGES / path, [data])
         elif hashlib.sha256(data).hexdigest() != sha256_of(target):
             raise BuildError(
                 f"{target}: already holds another picture; if another dataset of this release made it, build them "

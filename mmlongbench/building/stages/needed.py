@@ -18,11 +18,13 @@ class NeededImages:
     pages: frozenset[str]
     """The paths of pages of documents in the release."""
     pictures: tuple[tuple[str, str], ...]
-    """(path in the release, name in the source) of each picture, sorted."""
+    """(path in the release, name in the source) of each picture, sorted. A picture that an extended release has is
+    among them if its path does not depend on its content: it is compared, because two names may give one path."""
 
 
 def needed_images(session: "Session", name: str) -> NeededImages:
-    """Return the images that the examples of a dataset show; all its records must be packed.
+    """Return the images that the examples of a dataset show and that must be made; all its records must be packed.
+    Images that an extended release has are left out.
 
     Raises:
         BuildError: two pictures of the source have one name in the release.
@@ -43,4 +45,6 @@ def needed_images(session: "Session", name: str) -> NeededImages:
                     pictures[path] = min(origin, other)
                 elif other != origin:
                     raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
-    return NeededImages(frozenset(pages.difference(pictures)), tuple(sorted(pictures.items())))
+    made = session.released.shown if session.released else frozenset()
+    left = {path: origin for path, origin in pictures.items() if path not in made or not by_content}
+    return NeededImages(frozenset(pages.difference(pictures, made)), tuple(sorted(left.items())))

@@ -15,8 +15,10 @@ from mmlongbench.building.lines import (
     RecordLine,
     SharedCounts,
     ShownImages,
+    TakenRecords,
 )
 from mmlongbench.building.rejects import reject_row
+from mmlongbench.building.released import ReleasedCell
 from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, order_fault
 from mmlongbench.building.stages.widening import wider
 from mmlongbench.draft import Draft, Question
@@ -53,6 +55,7 @@ def questions_of(block: str, rows: int) -> int:
 
 def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
     """Return the shards of a dataset at these lengths: block after block and, in each block, the longest length first.
+    A length that is taken whole from an extended release has none.
 
     So a process can reuse what it has read and counted for a block at the next length, and the build does not end with
     one long shard.
@@ -62,7 +65,7 @@ def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> li
     return [
         Shard("records", name, f"{format_length(length)}/{block}", steps)
         for block, steps in blocks.items()
-        for length in sorted(lengths, reverse=True)
+        for length in sorted((each for each in lengths if not session.takes_whole(name, each)), reverse=True)
     ]
 
 
@@ -82,7 +85,24 @@ def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
     dataset = session.dataset(shard.dataset)
     cell, block = shard.name.split("/")
     rows = session.questions(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
-    yield from _and_shown(pack_lines(dataset, rows, parse_length(cell)))
+    length = parse_length(cell)
+    taken = session.taken(shard.dataset, length)
+    yield from _and_shown(
+        pack_lines(dataset, rows, length) if taken is None else _with_taken(dataset, rows, length, taken)
+    )
+
+
+def _with_taken(dataset: Dataset, rows: Sequence[Row], length: int, taken: ReleasedCell) -> Iterator[RecordLine]:
+    """Pack those questions that the extended release does not have at a length; yield a `TakenRecords` or the old
+    reject for each of the others.
+    """
+    for row in rows:
+        if row.id in taken.asked:
+            yield TakenRecords(row.id)
+        elif row.id in taken.rejected:
+            yield taken.rejected[row.id]
+        else:
+            yield from pack_lines(dataset, (row,), length)
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:

@@ -1,0 +1,175 @@
+"""Extends a finished release: decides what may be added, and moves the new files to their places.
+
+An extension is built beside the finished release, in `.build/extension` of its folder, like any other build: it can be
+killed and continued. What the release already has is taken from it (`released`). Until everything is made, the finished
+release is not touched. Then the old lock is set aside, the files are moved to their places, and the new lock is moved
+last. So a folder with a lock always holds a whole release. A move that was killed is completed by the next build in the
+folder, before it does anything else.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.made import refuse_changed, refuse_damage
+from mmlongbench.errors import BuildError
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.release.layout import IMAGES, LOCK
+from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
+from mmlongbench.task.builder import SharedContextBuilder
+
+_BEFORE = "extended.lock.json"
+"""The name in the working folder of the lock that is being replaced; while it is there, files are being moved."""
+_MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
+"""The keys of a resolved dataset that an extension may change, within bounds."""
+
+
+@contextmanager
+def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
+    """Give the folder in which a finished release is extended; afterwards, remove it unless it has a plan."""
+    inner = build_dir.extension
+    inner.root.mkdir(parents=True, exist_ok=True)
+    try:
+        yield inner
+    finally:
+        if not inner.plan.is_file():
+            shutil.rmtree(build_dir.root, ignore_errors=True)
+
+
+def plan_extension(manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor) -> list[DatasetPlan] | None:
+    """Return the plans of an extended release; None if the finished release is what the manifest asks for.
+
+    Raises:
+        BuildError: the release differs in a way that would change its examples, or it is damaged.
+
+    """
+    out = inner.extended or inner.out
+    inner.root.mkdir(parents=True, exist_ok=True)
+    plans = plan_datasets(manifest, inner, executor.progress)
+    before, now = Described(lock.manifest, lock.versions), of_plans(plans, versions())
+    found = differences(before, now)
+    if not found:
+        return None
+    refused = [*_not_only_more(before, now), *_changes_of_datasets(before, now, plans, lock)]
+    if refused:
+        raise BuildError(
+            f"--out {out}: holds a finished release that differs ({joined(found)}); {refused[0]}; use another folder, "
+            "or remove this one to build it again (--restart discards unfinished builds only)"
+        )
+    if not executor.has_all_files:
+        raise BuildError(
+            f"the finished release at this URL differs ({joined(found)}), and a release is extended only in a folder: "
+            "copy it into one, extend it there, and upload it; or use another URL"
+        )
+    refuse_damage(lock.files, out)
+    refuse_changed({name: file for name, file in lock.files.items() if not name.startswith(f"{IMAGES}/")}, out)
+    return plans
+
+
+def _not_only_more(before: Described, now: Described) -> Iterator[str]:
+    """Yield what is not an addition: other versions, and datasets that are gone."""
+    if before.versions != now.versions and any(
+        before.versions.get(name) != now.versions[name] for name in now.versions
+    ):
+        yield "other versions may change its examples"
+    names = {data["name"] for data in now.public}
+    yield from (f"dataset {data['name']!r} would be removed" for data in before.public if data["name"] not in names)
+
+
+def _changes_of_datasets(before: Described, now: Described, plans: Sequence[DatasetPlan], lock: Lock) -> Iterator[str]:
+    """Yield why datasets of the release cannot be extended."""
+    old = {str(data["name"]): data for data in before.public}
+    for plan, data in zip(plans, now.public, strict=True):
+        name = plan.spec.name
+        if name in old:
+            if lock.counts(name) is None:
+                yield f"the lock has no readable counts of dataset {name!r}"
+            yield from (f"dataset {name!r}: {why}" for why in _changes(old[name], data, plan, before, now))
+
+
+def _changes(old: Public, new: Public, plan: DatasetPlan, before: Described, now: Described) -> Iterator[str]:
+    """Yield why one dataset cannot be extended."""
+    alone = (Described([{"name": "x", **_fixed(old)}]), Described([{"name": "x", **_fixed(new)}]))
+    if differences(*alone):
+        yield "only lengths, datasets and questions can be added to it"
+    is_shared = isinstance(bind_builder(plan.spec), SharedContextBuilder)
+    together = "its questions share contexts, so that further questions change the existing examples"
+    if gone := sorted(set(old.get("lengths") or ()) - set(new["lengths"])):
+        yield f"the length {gone[0] // 1024}K would be removed"
+    if old.get("sample") != new["sample"]:
+        if is_shared:
+            yield together
+        elif not _is_larger(old.get("sample"), new["sample"]):
+            yield "another sample does not contain all questions of the release"
+    sources = list(changed_sources(old, new, plan.spec.name, before, now))
+    if sources and not _has_same_sources(old.get("source"), new["source"]):
+        yield f"{sources[0]}: only rows can be added to a source"
+    elif sources and is_shared:
+        yield f"{sources[0]}: {together}"
+    elif sources and plan.corpus:
+        yield f"{sources[0]}: the passages of existing examples may come from it"
+
+
+def _has_same_sources(old: object, new: object) -> bool:
+    """Return whether a dataset has sources of its own, under the same names as before."""
+    return isinstance(old, Mapping) and isinstance(new, Mapping) and old.keys() == new.keys()
+
+
+def _fixed(data: Public) -> dict[str, object]:
+    """Return what an extension must not change in a dataset."""
+    return {key: value for key, value in data.items() if key not in (*_MAY_DIFFER, "name")}
+
+
+def _is_larger(old: object, new: object) -> bool:
+    """Return whether a sample contains another one: it has another number of questions, and it has more."""
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping) or {**old, "n": 0} != {**new, "n": 0}:
+        return False
+    return old["n"] is not None and (new["n"] is None or new["n"] > old["n"])
+
+
+def move_into_place(build_dir: BuildDir) -> None:
+    """Replace a finished release by its extension, whose lock is written."""
+    (build_dir.out / LOCK).replace(build_dir.root / _BEFORE)
+    finish_move(build_dir)
+
+
+def finish_move(build_dir: BuildDir) -> None:
+    """Move the files of an extension to their places, if this was begun. The lock is moved last.
+
+    Raises:
+        BuildError: a file of the extended release is missing.
+
+    """
+    before, inner = build_dir.root / _BEFORE, build_dir.extension.out
+    if not before.is_file():
+        return
+    if (inner / LOCK).is_file():
+        files = read_lock(inner).files
+        for name in files:
+            if (inner / name).is_file():
+                (build_dir.out / name).parent.mkdir(parents=True, exist_ok=True)
+                (inner / name).replace(build_dir.out / name)
+        _remove(_locked_files(before), files, build_dir.out)
+        refuse_damage(files, build_dir.out)
+        (inner / LOCK).replace(build_dir.out / LOCK)
+    shutil.rmtree(inner)
+    before.unlink()
+
+
+def _locked_files(path: Path) -> Mapping[str, LockedFile]:
+    """Return the files of the lock that was set aside."""
+    return Lock.model_validate_json(path.read_bytes()).files
+
+
+def _remove(before: Mapping[str, LockedFile], now: Mapping[str, LockedFile], out: Path) -> None:
+    """Remove the files that have another name in the extended release, and folders that are empty then."""
+    for name in before.keys() - now.keys():
+        (out / name).unlink(missing_ok=True)
+        with suppress(OSError):  # the folder has other files
+            (out / name).parent.rmdir()

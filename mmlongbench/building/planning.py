@@ -1,0 +1,91 @@
+"""Checks a manifest, finds its sources, and saves the plan where no other build is in the way."""
+
+from contextlib import closing, suppress
+
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets, save_plans
+from mmlongbench.building.differences import differences, joined, of_plans, of_saved
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.out_folder import discard_made, discard_work, has_expensive_results
+from mmlongbench.building.source_files import SourceFile, SourceFiles
+from mmlongbench.errors import BuildError
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
+from mmlongbench.release.lock import versions
+
+
+def check_manifest(manifest: Manifest) -> None:
+    """Refuse a manifest whose plug-ins, placements or reserves cannot work, before anything is written."""
+    for spec in manifest.datasets:
+        builder = bind_builder(spec)
+        reader_type(spec.reader)
+        check_plugins(spec, builder)
+        placements_of(spec, builder)
+        check_reserve(spec, builder)
+
+
+def notes_on(manifest: Manifest) -> list[str]:
+    """Return what a user must know about a manifest that can be built, one sentence each."""
+    return [
+        f"dataset {spec.name!r}: metric {name!r} of builder {spec.builder!r} is not installed; the release can be "
+        "built, but not scored by this metric"
+        for spec in manifest.datasets
+        for name in missing_metrics(bind_builder(spec))
+    ]
+
+
+def plan_build(
+    manifest: Manifest, build_dir: BuildDir, executor: Executor, *, is_restart: bool = False
+) -> tuple[list[DatasetPlan], tuple[str, ...]]:
+    """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
+
+    If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
+    (`has_expensive_results`), the build starts again; a note says what changed.
+
+    Raises:
+        BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
+
+    """
+    check_manifest(manifest)
+    if is_restart:
+        discard_work(build_dir)
+        discard_made(build_dir.out)
+        executor.discard_elsewhere(build_dir)
+    load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
+    plans = plan_datasets(manifest, build_dir, executor.progress)
+    return plans, saved_or_refused(plans, build_dir, executor)
+
+
+def saved_or_refused(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor) -> tuple[str, ...]:
+    """Save the plans. If the folder has results of other plans, discard cheap ones, and return a note about that;
+    refuse a folder with expensive ones, so that two builds are never mixed.
+
+    Raises:
+        BuildError: the folder holds an unfinished build that differs; the error says what differs.
+
+    """
+    before = load_interrupted_plan(build_dir)
+    if before is None:
+        build_dir.discard_all()
+        if build_dir.plan.is_file():  # the plan is damaged; its build may have made files
+            discard_made(build_dir.out)
+        save_plans(plans, build_dir)
+        return ()
+    files: list[SourceFile] = []
+    with suppress(BuildError), closing(SourceFiles(build_dir)) as saved:  # without it, only the manifests are compared
+        files = saved.all()
+    found = differences(of_saved(before, files), of_plans(plans, versions()))
+    if not found:
+        save_plans(plans, build_dir)  # the sources may have been moved
+        return ()
+    if has_expensive_results(build_dir, before.plans):
+        raise BuildError(
+            f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(found)}); use another "
+            "folder, or --restart to discard the unfinished build"
+        )
+    build_dir.discard_all()
+    discard_made(build_dir.out)
+    executor.discard_elsewhere(build_dir)
+    save_plans(plans, build_dir)
+    return (f"the unfinished build in this folder was started again, because it differed ({joined(found)})",)

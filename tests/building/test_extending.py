@@ -1,0 +1,271 @@
+"""More lengths, datasets and questions for a finished release: nothing is made again, and the bytes are those of one
+build of all.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, lock, row, write_rows
+
+from mmlongbench.io.atomic import write_whole
+
+pytestmark = pytest.mark.slow
+
+MORE = row("ash.pdf", "How old is it?", "80", "[2]", answer_format="Int")
+
+
+@pytest.fixture
+def own(source: Path, tmp_path: Path) -> Path:
+    """The tiny source in a folder of the test."""
+    return Path(shutil.copytree(source, tmp_path / "source"))
+
+
+@pytest.fixture
+def two(own: Path) -> Callable[..., Path]:
+    """Write a manifest of the tiny source with the given datasets: changes of the first one, by name."""
+    (dataset,) = yaml.safe_load((own / "tiny.yaml").read_text())["datasets"]
+
+    def written(**changes: dict[str, Any]) -> Path:
+        datasets = [{**dataset, "name": name, **change} for name, change in changes.items()]
+        (own / "two.yaml").write_text(yaml.safe_dump({"datasets": datasets}))
+        return own / "two.yaml"
+
+    return written
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the images that are written."""
+    written: list[str] = []
+
+    def write(path: Path, pieces: Iterable[bytes]) -> None:
+        written.append(path.name)
+        write_whole(path, pieces)
+
+    monkeypatch.setattr("mmlongbench.building.stages.images.write_whole", write)
+    return written
+
+
+def same(out: Path, *words: object) -> None:
+    """Check that a folder has the bytes of one build in a new folder."""
+    other = out.with_name(f"{out.name}-at-once")
+    ran = command("build", *words, "--out", other, "-q")
+    assert ran.code == 0, ran.err
+    assert hashes(out) == hashes(other)
+    assert not leftovers(out)
+    assert command("verify", out).code == 0
+    shutil.rmtree(other)
+
+
+def at(out: Path, *words: object) -> Ran:
+    return command("build", *words, "--out", out)
+
+
+def test_lengths_are_added_in_three_histories(own: Path, tmp_path: Path, made: list[str]) -> None:
+    manifest = own / "tiny.yaml"
+    histories = (("1K", "1K,2K", "1K,2K,4K"), ("2K", "1K,2K,4K"), ("4K", "4K,1K", "1K,2K,4K"))
+    for number, history in enumerate(histories):
+        out = tmp_path / f"{number}"
+        made.clear()
+        for lengths in history:
+            ran = at(out, manifest, "--lengths", lengths)
+            assert (ran.code, "is complete" in ran.out) == (0, True), ran.err
+        assert len(made) == len(set(made)) > 0  # no image is made twice
+        same(out, manifest, "--lengths", "1K,2K,4K")
+
+
+def test_questions_are_added_by_a_larger_sample(own: Path, tmp_path: Path, made: list[str]) -> None:
+    out, manifest = tmp_path / "out", own / "tiny.yaml"
+    for words in (("--limit", 1), ("--limit", 2), ("--limit", 4), ()):
+        ran = at(out, manifest, *words)
+        assert (ran.code, "is complete" in ran.out) == (0, True), ran.err
+        same(out, manifest, *words)
+    assert "was complete already" in at(out, manifest).out
+
+
+def test_lengths_questions_and_datasets_are_added_at_once(
+    own: Path, two: Callable[..., Path], tmp_path: Path, made: list[str]
+) -> None:
+    out = tmp_path / "out"
+    assert at(out, two(b={"lengths": ["2K"], "sample": {"n": 2}})).code == 0
+    first = len(made)
+    manifest = two(a={"seed": 1}, b={"lengths": ["1K", "2K"], "sample": {"n": 5}})
+    assert at(out, manifest).code == 0
+    assert len(made) == len(set(made)) > first
+    same(out, manifest)
+    assert at(out, two(b={"lengths": ["1K", "2K"], "sample": {"n": 5}}, a={"seed": 1})).code == 0  # another order
+    same(out, own / "two.yaml")
+
+
+@pytest.mark.parametrize("manifest", ["mm_niah_retrieval_text", "vh_multi", "infoseek", "food101", "gov"])
+def test_other_tasks_are_extended_too(manifest: str, tmp_path: Path) -> None:
+    """Needles at depths, photographs, a corpus, shared contexts, summaries."""
+    sample = ("--set", "source=sample", *(("--set", "retrieval.reranker=null") if manifest == "infoseek" else ()))
+    out = tmp_path / "out"
+    assert at(out, manifest, *sample, "--lengths", "8K", "--limit", 2).code == 0
+    questions = 2 if manifest == "food101" else 3  # its questions share contexts
+    words = (manifest, *sample, "--lengths", "8K,16K", "--limit", questions)
+    ran = at(out, *words)
+    assert ran.code == 0, ran.err
+    same(out, *words)
+
+
+def test_questions_that_share_contexts_are_not_added(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("food101", "--set", "source=sample", "--lengths", "8K")
+    assert at(out, *words, "--limit", 2).code == 0
+    before = hashes(out)
+    refused = at(out, *words, "--limit", 3)
+    assert refused.code == 2
+    assert "its questions share contexts, so that further questions change the existing examples" in refused.err
+    assert hashes(out) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (("--lengths", "1K"), "(lengths: 1K, 2K → 1K); dataset 'mmlongdoc': the length 2K would be removed"),
+        (("--limit", 2), "(sample.n: not set → 2); dataset 'mmlongdoc': another sample does not contain all"),
+        (("--set", "sample.seed=1"), "(sample.seed: not set → 1); dataset 'mmlongdoc': another sample does not"),
+        (("--set", "name=a"), "(name: mmlongdoc → a); dataset 'mmlongdoc' would be removed"),
+        (("--set", "reserve=65", "--lengths", "1K,2K,4K"), "reserve: 64 → 65); dataset 'mmlongdoc': only lengths, da"),
+    ],
+)
+def test_what_would_change_examples_is_refused_before_anything_is_made(
+    settings: tuple[str, ...], said: str, own: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    refused = build(own, out, *settings)
+    assert (refused.code, said in refused.err) == (2, True), refused.err
+    assert hashes(out) == hashes(finished)
+
+
+def test_rows_are_added_where_nothing_else_reads_the_table(own: Path, tmp_path: Path, made: list[str]) -> None:
+    """The row numbers of the source are its ids, so only rows at the end leave the ids of the others."""
+    out, manifest = tmp_path / "out", own / "tiny.yaml"
+    assert build(own, out).code == 0
+    write_rows(own, (*ROWS, MORE))
+    ran = build(own, out, "--lengths", "1K,2K,4K")
+    assert ran.code == 0, ran.err
+    assert len(made) == len(set(made))
+    same(out, manifest, "--lengths", "1K,2K,4K")
+    kept = lock(out)["datasets"]["mmlongdoc"]["questions"]["kept"]
+    assert kept == 7
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((MORE, *ROWS), "question 'mmlongdoc_10' would be in it no more"),
+        ((*ROWS[:4], MORE, *ROWS[4:]), "question 'mmlongdoc_10' would be in it no more"),
+        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed"),
+        (ROWS[:3], "question 'mmlongdoc_3' would be in it no more"),
+        (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed"),
+    ],
+)
+def test_rows_that_change_the_others_are_refused(
+    rows: tuple[dict[str, str], ...], said: str, own: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    write_rows(own, rows)
+    refused = build(own, out)
+    assert refused.code == 2
+    assert f"dataset 'mmlongdoc': the finished release cannot be extended: {said}; nothing was changed" in refused.err
+    assert {name: found for name, found in hashes(out).items() if not name.startswith(".build")} == hashes(finished)
+
+
+def test_documents_that_may_pad_the_others_are_refused(own: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    draw_pdf(own / "documents" / "elm.pdf", 2)
+    refused = build(own, out)
+    assert refused.code == 2
+    assert "its contexts are made from source.documents, which changed; nothing was changed" in refused.err
+
+
+def test_rows_inserted_in_the_middle_are_taken_where_rows_have_ids(own: Path, tmp_path: Path) -> None:
+    """A table of own documents has a column of ids."""
+    table, manifest = own / "questions.csv", own / "own.yaml"
+    head, *rows = "id,doc,question,answer,pages\na,ash,What?,hard,1\nb,birch,Which?,white,2\n".splitlines()
+    dataset = {
+        "name": "own",
+        "builder": "docvqa",
+        "reader": "own_documents",
+        "source": {"questions": "questions.csv", "documents": "documents"},
+        "lengths": ["1K"],
+        "admission_length": "1K",
+        "reserve": 64,
+    }
+    manifest.write_text(yaml.safe_dump({"datasets": [dataset]}))
+    table.write_text("\n".join((head, *rows)))
+    out = tmp_path / "out"
+    assert at(out, manifest).code == 0
+    table.write_text("\n".join((head, rows[0], "c,cedar,Who?,nobody,1", rows[1])))
+    ran = at(out, manifest)
+    assert ran.code == 0, ran.err
+    same(out, manifest)
+    table.write_text("\n".join((head, rows[1], "c,cedar,Who?,nobody,1", rows[0])))
+    assert "its questions would have another order" in at(out, manifest).err
+
+
+def test_a_damaged_release_is_not_extended(own: Path, finished: Path, tmp_path: Path) -> None:
+    for name in ("mmlb_data/documentQA/mmlongdoc_K1.jsonl", "mmlb_image/mmlongbench-doc/ash/ash_page1.jpg"):
+        out = Path(shutil.copytree(finished, tmp_path / Path(name).name))
+        data = (out / name).read_bytes()
+        (out / name).write_bytes(data[:-2] + b"  ")
+        refused = build(own, out, "--lengths", "1K,2K,4K")
+        assert refused.code == 2
+        assert f"the release is damaged: {name}: its content is not what the lock says; put the file ba" in refused.err
+        (out / name).write_bytes(data)
+        assert build(own, out, "--lengths", "1K,2K,4K").code == 0
+
+
+def test_an_unfinished_extension_is_continued_discarded_or_left(
+    own: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    longer = ("--lengths", "1K,2K,4K")
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert build(own, out, *longer).code == 130
+    assert hashes(out).items() >= hashes(finished).items()  # the old release is whole
+    assert command("audit", out).code == 0
+    assert "was complete already" in build(own, out).out
+    assert (out / ".build" / "extension").is_dir()
+    refused = build(own, out, "--lengths", "1K,2K,8K")
+    assert "already holds an unfinished build that differs (lengths: 1K, 2K, 4K → 1K, 2K, 8K)" in refused.err
+    assert "the release is finished, and --stage cannot change it" in build(own, out, "--stage", "prepare").err
+    assert build(own, out, *longer).code == 0
+    same(out, own / "tiny.yaml", *longer)
+
+
+def test_restart_discards_an_unfinished_extension(
+    own: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert build(own, out, "--lengths", "1K,2K,4K").code == 130
+    assert build(own, out, "--lengths", "1K,2K,8K", "--restart").code == 0
+    same(out, own / "tiny.yaml", "--lengths", "1K,2K,8K")
+
+
+def test_a_release_at_a_url_is_not_extended(own: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    refused = command("build", own / "tiny.yaml", "--out", f"file://{out}", "--lengths", "1K,2K,4K")
+    assert refused.code == 2
+    assert (
+        "the finished release at this URL differs (lengths: 1K, 2K → 1K, 2K, 4K), and a release is ext" in refused.err
+    )
+    assert hashes(out) == hashes(finished)
+
+
+def test_min_kept_stops_an_extension_before_the_release_changes(own: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    stopped = build(own, out, "--lengths", "1K,2K,4K", "--min-kept", 0.9)
+    assert (stopped.code, "kept 6 of 11 questions" in stopped.err) == (1, True)
+    assert hashes(out).items() >= hashes(finished).items()
+    assert build(own, out, "--lengths", "1K,2K,4K").code == 0
