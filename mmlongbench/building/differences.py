@@ -144,7 +144,7 @@ def changed_sources(old: Public, new: Public, name: str, before: Described, now:
     there, here = old.get("source"), new.get("source")
     if not isinstance(there, Mapping) or not isinstance(here, Mapping):
         if there != here:
-            yield "source: a drawn sample before, now files" if there == "sample" else "source: now a drawn sample"
+            yield "source: now a drawn sample" if here == "sample" else "source: a drawn sample before, now files"
         else:
             sums, others = (data.get("source_sha256") or {} for data in (old, new))
             yield from (f"the drawn {each} changed" for each in others if others[each] != sums.get(each))

@@ -13,11 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.made import refuse_changed, refuse_damage
+from mmlongbench.building.out_folder import has_expensive_results
 from mmlongbench.errors import BuildError
+from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.release.layout import IMAGES, LOCK
@@ -32,11 +34,19 @@ _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
 
 @contextmanager
 def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
-    """Give the folder in which a finished release is extended; afterwards, remove it unless it has a plan."""
+    """Give the folder in which a finished release is extended. Afterwards, remove it unless it has a plan; after a
+    refusal, remove it unless it has expensive results.
+    """
     inner = build_dir.extension
     inner.root.mkdir(parents=True, exist_ok=True)
     try:
         yield inner
+    except BuildError:
+        with suppress(BuildError):  # a plan of another format is kept
+            saved = load_interrupted_plan(inner)
+            if not has_expensive_results(inner, saved.plans if saved else {}):
+                shutil.rmtree(inner.out, ignore_errors=True)
+        raise
     finally:
         if not inner.plan.is_file():
             shutil.rmtree(build_dir.root, ignore_errors=True)
@@ -79,12 +89,13 @@ def _not_only_more(before: Described, now: Described) -> Iterator[str]:
     ):
         yield "other versions may change its examples"
     names = {data["name"] for data in now.public}
-    yield from (f"dataset {data['name']!r} would be removed" for data in before.public if data["name"] not in names)
+    gone = (data.get("name") for data in before.public if data.get("name") not in names)
+    yield from (f"dataset {name!r} would be removed" for name in gone)
 
 
 def _changes_of_datasets(before: Described, now: Described, plans: Sequence[DatasetPlan], lock: Lock) -> Iterator[str]:
     """Yield why datasets of the release cannot be extended."""
-    old = {str(data["name"]): data for data in before.public}
+    old = {str(data.get("name")): data for data in before.public}
     for plan, data in zip(plans, now.public, strict=True):
         name = plan.spec.name
         if name in old:
@@ -100,8 +111,9 @@ def _changes(old: Public, new: Public, plan: DatasetPlan, before: Described, now
         yield "only lengths, datasets and questions can be added to it"
     is_shared = isinstance(bind_builder(plan.spec), SharedContextBuilder)
     together = "its questions share contexts, so that further questions change the existing examples"
-    if gone := sorted(set(old.get("lengths") or ()) - set(new["lengths"])):
-        yield f"the length {gone[0] // 1024}K would be removed"
+    lengths = old.get("lengths")
+    if gone := [each for each in lengths if each not in new["lengths"]] if isinstance(lengths, list) else [""]:
+        yield f"the length {format_length(gone[0]) if isinstance(gone[0], int) else gone[0]} would be removed"
     if old.get("sample") != new["sample"]:
         if is_shared:
             yield together
@@ -130,7 +142,8 @@ def _is_larger(old: object, new: object) -> bool:
     """Return whether a sample contains another one: it has another number of questions, and it has more."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping) or {**old, "n": 0} != {**new, "n": 0}:
         return False
-    return old["n"] is not None and (new["n"] is None or new["n"] > old["n"])
+    before, now = old.get("n"), new.get("n")
+    return isinstance(before, int) and (now is None or now > before)
 
 
 def move_into_place(build_dir: BuildDir) -> None:

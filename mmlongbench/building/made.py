@@ -44,8 +44,10 @@ def check_made(
     changed = [path for path in here if not _is_same(found[build_dir.file(path)], files[path])]
     if not changed:
         return
-    if session.released and (old := [path for path in changed if path in session.released.lock.files]):
-        raise _changed(session.released.out, old[0])
+    if session.released:
+        taken = session.released.lock.files
+        if old := [path for path in changed if taken.get(path) == files[path] and not (build_dir.out / path).exists()]:
+            raise _changed(session.released.out, old[0])
     gone = set(changed)
     for path, shard in _makers(plans, session):
         if path in gone:

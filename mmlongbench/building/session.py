@@ -164,6 +164,7 @@ class Session:
         self._questions.clear()
         self._searches.clear()
         self._needed.clear()
+        self._released = None
         if self._source_files is not None:
             self._source_files.close()
             self._source_files = None
