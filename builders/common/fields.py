@@ -17,7 +17,13 @@ def is_unicode(text: str) -> bool:
 
 def not_unicode(text: str, field: str) -> Fault | None:
     """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
-    return None if is_unicode(text) else Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field)
+    return (
+        None
+        if is_unicode(text)
+        else Fault(
+            "invalid-unicode", "valid Unicode", "a lone surrogate", field=field, todo="write the text in valid Unicode"
+        )
+    )
 
 
 def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
@@ -25,7 +31,9 @@ def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 8
     value.
     """
     found = repr(raw[field])[:most] if field in raw else "nothing"
-    return Fault("missing-or-mistyped-field", expected, found, field=field)
+    return Fault(
+        "missing-or-mistyped-field", expected, found, field=field, todo="correct the field in the source or with errata"
+    )
 
 
 def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | None:

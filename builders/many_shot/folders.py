@@ -44,15 +44,23 @@ class ImageFolders(Reader[ClassifiedImage]):
                 path = PurePosixPath(name)
                 if path.suffix.lower() not in ENDINGS:
                     fault = Fault(
-                        "unknown-ending", f"a picture that ends in {', '.join(ENDINGS)}", path.suffix or "none"
+                        "unknown-ending",
+                        f"a picture that ends in {', '.join(ENDINGS)}",
+                        path.suffix or "none",
+                        todo="convert it to one of these formats, or take it out",
                     )
                     yield raw_row(f"{split}/{name}", fault, name, "file")
                 elif not is_unicode(name):
                     found = name.encode("ascii", "backslashreplace").decode()
-                    fault = Fault("invalid-unicode", "a name in UTF-8", found)
+                    fault = Fault("invalid-unicode", "a name in UTF-8", found, todo="rename the file")
                     yield raw_row(f"{split}/{found}", fault, found, "name")
                 elif len(path.parts) < 2:
-                    fault = Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}")
+                    fault = Fault(
+                        "no-class",
+                        f"{split}/<class>/{name}",
+                        f"{split}/{name}",
+                        todo="put the picture into the folder of its class",
+                    )
                     yield raw_row(f"{split}/{name}", fault, name, "picture")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage:

@@ -100,11 +100,29 @@ class INaturalist(Reader[ClassifiedImage]):
 def _row(id: str, found: Annotated, image: int, category: int) -> ClassifiedImage | Fault:
     if category not in found.kinds:
         expected = "a category with a name and a supercategory"
-        return Fault("no-supercategory", expected, f"category {category}", field="category_id")
+        return Fault(
+            "no-supercategory",
+            expected,
+            f"category {category}",
+            field="category_id",
+            todo="correct the annotations, or download them again",
+        )
     if image in found.ambiguous:
-        return Fault("image-of-two-classes", "one category an image", f"several of image {image}", field="category_id")
+        return Fault(
+            "image-of-two-classes",
+            "one category an image",
+            f"several of image {image}",
+            field="category_id",
+            todo="keep one annotation of the image",
+        )
     if image not in found.files:
-        return Fault("no-such-image", "an image with a file_name", f"image {image}", field="image_id")
+        return Fault(
+            "no-such-image",
+            "an image with a file_name",
+            f"image {image}",
+            field="image_id",
+            todo="correct the annotations, or download them again",
+        )
     return ClassifiedImage(id=id, image=found.files[image], kind="/".join(found.kinds[category]))
 
 
@@ -128,7 +146,15 @@ def _annotated(path: Path) -> Annotated:
     )
     if len(pairs) < len(data["annotations"]):
         broken = f"{len(data['annotations']) - len(pairs)} without"
-        raise SourceError(Fault("broken-annotations", "image_id and category_id, integers", broken, path.name))
+        raise SourceError(
+            Fault(
+                "broken-annotations",
+                "image_id and category_id, integers",
+                broken,
+                path.name,
+                todo="correct the annotations, or download them again",
+            )
+        )
     classes: dict[int, set[int]] = {}
     for image, category in pairs:
         classes.setdefault(image, set()).add(category)
@@ -143,5 +169,13 @@ def _named(each: Mapping[str, object], *keys: str) -> bool:
 def _read(path: Path) -> Mapping[str, list[object]]:
     data = load_json(path, "a JSON object in COCO's form")
     if not isinstance(data, dict) or not all(isinstance(data.get(part), list) for part in _PARTS):
-        raise SourceError(Fault("unreadable-source", f"lists {', '.join(_PARTS)}", "something else", path.name))
+        raise SourceError(
+            Fault(
+                "unreadable-source",
+                f"lists {', '.join(_PARTS)}",
+                "something else",
+                path.name,
+                todo="give an annotation file of iNaturalist",
+            )
+        )
     return data

@@ -132,7 +132,13 @@ class ImageTables(Reader[ClassifiedImage]):
 
 def _unlabelled(label: int | None, split: Split) -> Fault:
     expected = f"a whole number from 0 to {len(split.names) - 1}" if split.names else "a whole number from 0"
-    return Fault("no-label", expected, "nothing" if label is None else str(label), field="label")
+    return Fault(
+        "no-label",
+        expected,
+        "nothing" if label is None else str(label),
+        field="label",
+        todo="give the picture a label, or take the row out",
+    )
 
 
 def _place(cell: Cell) -> tuple[str, str]:
@@ -154,10 +160,20 @@ def _splits(source: Path) -> tuple[Split, Split]:
     if "train" not in split or not tests:
         found = ", ".join(sorted(filter(None, split))) or "none in the names of Parquet files"
         expected = "files of a split `train`, and of `test` or `validation`"
-        raise SourceError(Fault("missing-split", expected, found, source.name))
+        raise SourceError(
+            Fault("missing-split", expected, found, source.name, todo="give a folder or file that has this split")
+        )
     shown, asked = _split("train", tuple(split["train"])), _split(tests, tuple(split[tests]))
     if shown.names and asked.names and shown.names != asked.names:
-        raise SourceError(Fault("two-lists-of-names", "the same classes in both splits", "others", source.name))
+        raise SourceError(
+            Fault(
+                "two-lists-of-names",
+                "the same classes in both splits",
+                "others",
+                source.name,
+                todo="use two splits of the same dataset",
+            )
+        )
     names = shown.names or asked.names
     return replace(shown, names=names), replace(asked, names=names)
 
@@ -171,10 +187,27 @@ def _split(name: str, files: tuple[Path, ...]) -> Split:
         kinds = table.schema_arrow
         for column in ("image", "label"):
             if column not in kinds.names:
-                raise SourceError(Fault("missing-column", f"a column {column}", ", ".join(kinds.names), file.name))
+                raise SourceError(
+                    Fault(
+                        "missing-column",
+                        f"a column {column}",
+                        ", ".join(kinds.names),
+                        file.name,
+                        todo="give a file with this column",
+                    )
+                )
         if not str(kinds.field("label").type).startswith(("int", "uint")):
             found = f"{kinds.field('label').type}"
-            raise SourceError(Fault("labels-not-integers", "a column of integers", found, file.name, field="label"))
+            raise SourceError(
+                Fault(
+                    "labels-not-integers",
+                    "a column of integers",
+                    found,
+                    file.name,
+                    field="label",
+                    todo="write the labels as integers, or leave out the list of names",
+                )
+            )
         names = names or _names(kinds.metadata or {})
         labels += _labels(table, file)
         sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
@@ -189,7 +222,15 @@ def _labels(table: "pq.ParquetFile", file: Path) -> list[int | None]:
     try:
         labels: list[int | None] = table.read(["label"]).column("label").to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise SourceError(Fault("unreadable-source", "labels that can be read", str(error)[:200], file.name)) from error
+        raise SourceError(
+            Fault(
+                "unreadable-source",
+                "labels that can be read",
+                str(error)[:200],
+                file.name,
+                todo="download the file again",
+            )
+        ) from error
     return labels
 
 
@@ -217,4 +258,6 @@ def _table(file: Path) -> "pq.ParquetFile":
     try:
         return pq.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name)) from error
+        raise SourceError(
+            Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name, todo="download the file again")
+        ) from error

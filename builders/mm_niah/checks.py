@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import mmlongbench.task as mt
 from builders.mm_niah.asking import MARKER
+from builders.mm_niah.fields import CORRECT
 from builders.mm_niah.rows import HaystackQuestion
 
 
@@ -75,5 +76,5 @@ def check_pictures(pictures: Sequence[mt.Picture], field: str, least_scale: floa
             _refuse("needle-too-small", expected, found, picture.source.name, "raise pictures.longest_side")
 
 
-def _refuse(reason: str, expected: str, found: str, field: str, todo: str = "") -> NoReturn:
+def _refuse(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> NoReturn:
     raise mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))

@@ -15,6 +15,8 @@ PAGE_BREAK = "</s>"
 MAX_NEEDLE = 10_000
 """The maximum characters of a needle, which is a sentence."""
 MAX_COUNT = 10**6
+CORRECT = "correct the row in the source or with errata, or take it out"
+"""What to do about most rows that cannot be read."""
 _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
 Span: TypeAlias = tuple[int, int]
 
@@ -163,6 +165,6 @@ def names_of(value: object, field: str) -> list[str]:
     return list(value) if isinstance(value, list) else []
 
 
-def refuse(reason: str, expected: str, found: str, field: str, todo: str = "") -> NoReturn:
+def refuse(reason: str, expected: str, found: str, field: str, todo: str = CORRECT) -> NoReturn:
     """Refuse a row; the reject names the field, what was expected and what was found."""
     raise Rejected(Fault(reason, expected, found, field=field, todo=todo))

@@ -46,14 +46,24 @@ def page_of(raw: _Row) -> list[str | Image] | Fault:
     """Return the texts and pictures of a row, or what is wrong with it."""
     texts, images = raw.get("texts"), raw.get("images")
     if not isinstance(texts, list) or not isinstance(images, list) or len(texts) != len(images):
-        return Fault("missing-or-mistyped-field", "two lists of one length", "something else", field="texts, images")
+        return Fault(
+            "missing-or-mistyped-field",
+            "two lists of one length",
+            "something else",
+            field="texts, images",
+            todo="take the page out, or download the file again",
+        )
     names = _names(raw.get("metadata"), len(texts))
     parts: list[str | Image] = []
     for number, (text, url) in enumerate(zip(texts, images, strict=True)):
         given = text if url is None else url
         if (text is None) == (url is None) or not isinstance(given, str):
             return Fault(
-                "text-or-image", "a text or a URL, the other null", repr((text, url))[:80], field=f"[{number}]"
+                "text-or-image",
+                "a text or a URL, the other null",
+                repr((text, url))[:80],
+                field=f"[{number}]",
+                todo="take the page out, or download the file again",
             )
         if url is None:
             parts.append(given.replace(END, " "))
@@ -80,7 +90,15 @@ def _files(source: Path) -> list[Path]:
         return [source]
     found = [path for path in visible_files(source) if path.suffix in (".jsonl", ".json", ".parquet")]
     if not found:
-        raise SourceError(Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name))
+        raise SourceError(
+            Fault(
+                "no-pages",
+                "JSON Lines or Parquet files",
+                "none in it",
+                source.name,
+                todo="give the folder that has these files",
+            )
+        )
     return found
 
 
@@ -114,7 +132,12 @@ def _row(file: Path, group: int, row: int) -> _Row | Fault:
     try:
         return _group(file, group)[row]
     except (pa.ArrowException, OSError, ValueError, IndexError) as error:
-        return Fault("unreadable-row", "a row that can be read", str(error)[:200])
+        return Fault(
+            "unreadable-row",
+            "a row that can be read",
+            str(error)[:200],
+            todo="take the page out, or download the file again",
+        )
 
 
 def _readable(raw: _Row | Fault) -> WebPage:
@@ -142,4 +165,6 @@ def _parquet(file: Path) -> "ParquetFile":
     try:
         return pq.ParquetFile(file)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name)) from error
+        raise SourceError(
+            Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name, todo="download the file again")
+        ) from error

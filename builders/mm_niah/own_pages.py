@@ -97,19 +97,39 @@ def _files(source: Path) -> dict[str, Path]:
     pages = (file for file in visible_files(source) if file.suffix.lower() in ENDINGS)
     found = {file.relative_to(source).as_posix(): file for file in pages}
     if not found:
-        raise SourceError(Fault("no-pages", f"files that end in {' or '.join(ENDINGS)}", "none", source.name))
+        raise SourceError(
+            Fault(
+                "no-pages",
+                f"files that end in {' or '.join(ENDINGS)}",
+                "none",
+                source.name,
+                todo="put pages with one of these endings into the folder",
+            )
+        )
     return dict(sorted(found.items()))
 
 
 def _text(root: Path, file: Path) -> str | Fault:
     if root.is_dir() and file_inside(root, file.relative_to(root)) is None:
-        return Fault("path-outside-source", "a page that lies in the folder", "a link out of it")
+        return Fault(
+            "path-outside-source",
+            "a page that lies in the folder",
+            "a link out of it",
+            todo="put the page itself into the folder",
+        )
     try:
         if (size := file.stat().st_size) > _MAX_BYTES:
-            return Fault("page-too-long", f"at most {_MAX_BYTES} bytes", str(size))
+            return Fault(
+                "page-too-long", f"at most {_MAX_BYTES} bytes", str(size), todo="cut the page into several files"
+            )
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return Fault("unreadable-page", "a text in UTF-8", str(error).replace(f"{file.parent}/", "")[:120])
+        return Fault(
+            "unreadable-page",
+            "a text in UTF-8",
+            str(error).replace(f"{file.parent}/", "")[:120],
+            todo="save the page in UTF-8",
+        )
 
 
 def _page(root: Path, page: str, file: Path) -> WebPage:
@@ -128,15 +148,33 @@ def _page(root: Path, page: str, file: Path) -> WebPage:
 def _row(id: str, raw: Mapping[str, object]) -> HaystackQuestion | Fault:
     question = raw.get("question")
     if not isinstance(question, str) or not question.strip():
-        return Fault("missing-or-mistyped-field", "a text", repr(question), field="question")
+        return Fault(
+            "missing-or-mistyped-field",
+            "a text",
+            repr(question),
+            field="question",
+            todo="correct the field in the source or with errata",
+        )
     lists: dict[str, list[str]] = {}
     for field in _LISTS:
         value = raw.get(field, [])
         if not isinstance(value, list) or not all(isinstance(name, str) and name.strip() for name in value):
-            return Fault("missing-or-mistyped-field", "a list of texts", repr(value)[:80], field=field)
+            return Fault(
+                "missing-or-mistyped-field",
+                "a list of texts",
+                repr(value)[:80],
+                field=field,
+                todo="correct the field in the source or with errata",
+            )
         lists[field] = value
     if broken := next((needle for needle in lists["needles"] if "\n" in needle or "<image>" in needle), ""):
-        return Fault("needle-with-marker", "one line without <image>", repr(broken)[:80], field="needles")
+        return Fault(
+            "needle-with-marker",
+            "one line without <image>",
+            repr(broken)[:80],
+            field="needles",
+            todo="write each needle in one line, without this marker",
+        )
     answer = _answer(raw.get("answer"), bool(lists["choices"]))
     if isinstance(answer, Fault):
         return answer
@@ -162,4 +200,10 @@ def _answer(answer: object, has_choices: bool) -> dict[str, Any] | Fault:
     if not has_choices and isinstance(answer, str) and answer.strip():
         return {"answers": (answer,)}
     expected = "the index of a choice" if has_choices else "a text, or a list of counts"
-    return Fault("missing-or-mistyped-field", expected, repr(answer)[:80], field="answer")
+    return Fault(
+        "missing-or-mistyped-field",
+        expected,
+        repr(answer)[:80],
+        field="answer",
+        todo="correct the field in the source or with errata",
+    )

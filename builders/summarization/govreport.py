@@ -86,18 +86,28 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, object] | Fault
         return
     files = [source] if source.is_file() else [file for file in visible_files(source) if file.suffix == ".json"]
     if not files:
-        raise SourceError(Fault("no-reports", "files that end in .json", "none", source.name))
+        raise SourceError(
+            Fault(
+                "no-reports",
+                "files that end in .json",
+                "none",
+                source.name,
+                todo="give the folder of the reports of GAO",
+            )
+        )
     for file in files:
         try:
             found = _report(file)
         except OSError as error:
-            found = Fault("unreadable-source", "a JSON file", error.strerror or str(error))
+            found = Fault(
+                "unreadable-source", "a JSON file", error.strerror or str(error), todo="download the file again"
+            )
         yield file.name if file == source else file.relative_to(source).as_posix(), "report", found
 
 
 def _report(file: Path) -> dict[str, object] | Fault:
     if (size := file.stat().st_size) > _MAX_BYTES:
-        return Fault("size-of-a-file", f"at most {_MAX_BYTES} bytes", str(size))
+        return Fault("size-of-a-file", f"at most {_MAX_BYTES} bytes", str(size), todo="take the file out, or cut it")
     return json_object(file.read_bytes())
 
 
@@ -128,16 +138,48 @@ def _id(raw: Mapping[str, object]) -> str | None:
 
 def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence[str]]) -> Summarised:
     if id is None:
-        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(raw.get("id"))[:80], field="id"))
+        raise Rejected(
+            Fault(
+                "missing-or-mistyped-field",
+                "a text",
+                repr(raw.get("id"))[:80],
+                field="id",
+                todo="correct the field in the source or with errata",
+            )
+        )
     if "highlight" not in raw and ("summary" in raw or "reports" in raw or _number(id).startswith("crs")):
-        raise Rejected(Fault("crs-report", "a report of GAO, with highlights", "one of CRS", field="highlight"))
+        raise Rejected(
+            Fault(
+                "crs-report",
+                "a report of GAO, with highlights",
+                "one of CRS",
+                field="highlight",
+                todo="take it out: its summary has no highlights",
+            )
+        )
     sections = tuple(_sections(raw.get("highlight")))
     if not sections:
         found = repr(raw.get("highlight"))[:80]
-        raise Rejected(Fault("empty-summary", "sections with paragraphs", found, field="highlight"))
+        raise Rejected(
+            Fault(
+                "empty-summary",
+                "sections with paragraphs",
+                found,
+                field="highlight",
+                todo="correct the summary, or take the report out",
+            )
+        )
     url = raw.get("url")
     if not isinstance(url, str | None):
-        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(url)[:80], field="url"))
+        raise Rejected(
+            Fault(
+                "missing-or-mistyped-field",
+                "a text",
+                repr(url)[:80],
+                field="url",
+                todo="correct the field in the source or with errata",
+            )
+        )
     document = _document(id, stems)
     return Summarised(id=public_id(id), source_id=id, kind="report", docs=(document,), sections=sections, url=url or "")
 
@@ -168,4 +210,12 @@ def _sections(value: object) -> Iterator[Section]:
 
 
 def _broken(expected: str, found: object) -> Rejected:
-    return Rejected(Fault("broken-summary", expected, repr(found)[:80], field="highlight"))
+    return Rejected(
+        Fault(
+            "broken-summary",
+            expected,
+            repr(found)[:80],
+            field="highlight",
+            todo="correct the summary, or take the report out",
+        )
+    )

@@ -59,17 +59,47 @@ def _id(value: object) -> str | None:
 def _row(id: str | None, raw: Mapping[str, object]) -> Summarised:
     if id is None:
         raise Rejected(
-            Fault("missing-or-mistyped-field", "a text or a number", repr(raw.get("case_id"))[:80], field="case_id")
+            Fault(
+                "missing-or-mistyped-field",
+                "a text or a number",
+                repr(raw.get("case_id"))[:80],
+                field="case_id",
+                todo="correct the field in the source or with errata",
+            )
         )
     given = raw.get("case_documents")
     documents = [_id(each) for each in given] if isinstance(given, list) else [None]
     named = tuple(each for each in documents if each)
     if len(named) < len(documents):
-        raise Rejected(Fault("missing-or-mistyped-field", "a list of ids", repr(given)[:80], field="case_documents"))
+        raise Rejected(
+            Fault(
+                "missing-or-mistyped-field",
+                "a list of ids",
+                repr(given)[:80],
+                field="case_documents",
+                todo="correct the field in the source or with errata",
+            )
+        )
     if not named:
-        raise Rejected(Fault("case-without-documents", "at least one document", "none", field="case_documents"))
+        raise Rejected(
+            Fault(
+                "case-without-documents",
+                "at least one document",
+                "none",
+                field="case_documents",
+                todo="name the documents of the case, or take it out",
+            )
+        )
     if len(set(named)) < len(named):
-        raise Rejected(Fault("document-twice", "each document once", repr(given)[:80], field="case_documents"))
+        raise Rejected(
+            Fault(
+                "document-twice",
+                "each document once",
+                repr(given)[:80],
+                field="case_documents",
+                todo="name each document once",
+            )
+        )
     return Summarised(id=id, kind="case", docs=named, sections=_summaries(raw))
 
 
@@ -77,8 +107,24 @@ def _summaries(raw: Mapping[str, object]) -> tuple[Section, ...]:
     """Return the existing summaries, each as a section whose title is its length."""
     texts = {length: raw.get(f"summary/{length}") for length in LENGTHS}
     if wrong := {length: text for length, text in texts.items() if not isinstance(text, str | None)}:
-        raise Rejected(Fault("broken-summary", "summaries that are texts", repr(wrong)[:80], field="summary"))
+        raise Rejected(
+            Fault(
+                "broken-summary",
+                "summaries that are texts",
+                repr(wrong)[:80],
+                field="summary",
+                todo="correct the field in the source or with errata",
+            )
+        )
     written = {length: text for length, text in texts.items() if isinstance(text, str) and text.strip()}
     if not written:
-        raise Rejected(Fault("empty-summary", "a short, long or tiny summary", repr(texts)[:80], field="summary"))
+        raise Rejected(
+            Fault(
+                "empty-summary",
+                "a short, long or tiny summary",
+                repr(texts)[:80],
+                field="summary",
+                todo="give the case a summary, or take it out",
+            )
+        )
     return tuple(Section(section_title=key, paragraphs=(escape_markers(text),)) for key, text in written.items())

@@ -41,5 +41,5 @@ def removed_pages(
     return dict(sorted(removed.items()))
 
 
-def _refused(reason: str, expected: str, found: str, todo: str = "") -> mt.Rejected:
+def _refused(reason: str, expected: str, found: str, todo: str = "take the document out of the source") -> mt.Rejected:
     return mt.Rejected(mt.Fault(reason, expected, found, field="doc", todo=todo))

@@ -138,9 +138,19 @@ def _check(row: PhotographQuestion, options: HaystackOptions) -> None:
     `single`, with several needles.
     """
     if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
-        raise mt.Rejected(mt.Fault("needle-twice", "needles that differ", twice, field="needles"))
+        raise mt.Rejected(
+            mt.Fault("needle-twice", "needles that differ", twice, field="needles", todo="name each needle once")
+        )
     if both := next((name for name in row.needles if name in row.negatives), ""):
-        raise mt.Rejected(mt.Fault("needle-among-negatives", "negatives that are no needles", both, field="negatives"))
+        raise mt.Rejected(
+            mt.Fault(
+                "needle-among-negatives",
+                "negatives that are no needles",
+                both,
+                field="negatives",
+                todo="take the needle out of the negatives",
+            )
+        )
     if options.needles == "single" and len(row.needles) != 1:
         todo = "set options.needles to several"
         raise mt.Rejected(mt.Fault("several-needles", "one needle", str(len(row.needles)), field="needles", todo=todo))

@@ -96,7 +96,16 @@ def _items(data: object, key: str, file: str) -> list[object]:
 
 
 def _fault(file: str, place: str, expected: str, found: object) -> SourceError:
-    return SourceError(Fault("invalid-annotations", expected, ascii(found)[:200], file, place))
+    return SourceError(
+        Fault(
+            "invalid-annotations",
+            expected,
+            ascii(found)[:200],
+            file,
+            place,
+            todo="correct the annotations, or download them again",
+        )
+    )
 
 
 class Annotations:

@@ -47,7 +47,15 @@ def pictures_in(raw: Mapping[str, object], field: str, *, least: int = 0, prefix
 def _name(given: str, field: str) -> str:
     path = PurePosixPath(given)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in given:
-        raise Rejected(Fault("path-outside-source", "a picture below the folder of images", repr(given), field=field))
+        raise Rejected(
+            Fault(
+                "path-outside-source",
+                "a picture below the folder of images",
+                repr(given),
+                field=field,
+                todo="put the picture into this folder, and name it by its path there",
+            )
+        )
     return str(path)
 
 
@@ -57,7 +65,15 @@ def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
     """
     found = text.rstrip(".").casefold()
     if found not in ("yes", "no"):
-        raise Rejected(Fault("neither-yes-nor-no", "Yes or No", repr(text)[:200], field=field))
+        raise Rejected(
+            Fault(
+                "neither-yes-nor-no",
+                "Yes or No",
+                repr(text)[:200],
+                field=field,
+                todo="correct the answer in the source or with errata",
+            )
+        )
     return "Yes" if found == "yes" else "No"
 
 
@@ -69,7 +85,11 @@ def question_of(text: str, field: str) -> str:
     """
     question = escape_markers(_LEADING_MARKERS.sub("", text, count=1).strip())
     if not question:
-        raise Rejected(Fault("empty-question", "a question", "nothing", field=field))
+        raise Rejected(
+            Fault(
+                "empty-question", "a question", "nothing", field=field, todo="write the question, or take the row out"
+            )
+        )
     return question
 
 
@@ -103,7 +123,15 @@ def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuest
         return row.model_copy(update={"anchor": "", "repairs": (*row.repairs, "anchor-unknown-pool-unused")})
     lacking = next((name for name in row.needles if not objects.may_show(name, anchor)), None)
     if lacking is not None:
-        raise Rejected(Fault("needle-without-anchor", f"a picture that shows {anchor!r}", lacking, field="needles"))
+        raise Rejected(
+            Fault(
+                "needle-without-anchor",
+                f"a picture that shows {anchor!r}",
+                lacking,
+                field="needles",
+                todo="name other needles, or another anchor",
+            )
+        )
     shown = {name for name in row.negatives if objects.does_show(name, anchor)}.difference(row.needles)
     kept = tuple(name for name in row.negatives if name not in shown)
     repairs = (*row.repairs, "negative-shows-anchor") if shown else row.repairs

@@ -101,7 +101,15 @@ def _anchor(id: str, raw: Mapping[str, object], question: str, objects: Objects 
         return asked_objects(question)[0] if objects else id
     anchor = text_in(raw, "anchor")
     if objects and anchor.casefold() not in objects.spelling:
-        raise Rejected(Fault("unknown-anchor", "a category of the annotations", repr(anchor), field="anchor"))
+        raise Rejected(
+            Fault(
+                "unknown-anchor",
+                "a category of the annotations",
+                repr(anchor),
+                field="anchor",
+                todo="name a category that the annotations have",
+            )
+        )
     return anchor
 
 

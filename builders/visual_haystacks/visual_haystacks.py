@@ -52,7 +52,16 @@ class VisualHaystacks(Reader[PhotographQuestion]):
         for index, raw in enumerate(_items(sources["questions"])):
             needles = raw.get("pos_image") if isinstance(raw, dict) else None
             id = f"vh_{'multi' if isinstance(needles, list) and len(needles) > 1 else 'single'}-{index}"
-            fields = raw if isinstance(raw, dict) else Fault("not-a-row", "an object", type(raw).__name__)
+            fields = (
+                raw
+                if isinstance(raw, dict)
+                else Fault(
+                    "not-a-row",
+                    "an object",
+                    type(raw).__name__,
+                    todo="correct the row in the source or with errata, or take it out",
+                )
+            )
             yield raw_row(id, fields, sources["questions"].name, f"item {index}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
@@ -72,7 +81,15 @@ class VisualHaystacks(Reader[PhotographQuestion]):
 def _items(path: Path) -> list[object]:
     data = load_json(path, "a JSON array of questions")
     if not isinstance(data, list):
-        raise SourceError(Fault("invalid-source", "a JSON array of questions", type(data).__name__, path.name))
+        raise SourceError(
+            Fault(
+                "invalid-source",
+                "a JSON array of questions",
+                type(data).__name__,
+                path.name,
+                todo="give a file of questions of Visual Haystacks",
+            )
+        )
     return data
 
 
@@ -96,6 +113,14 @@ def _turns(value: object) -> tuple[str, str]:
     """Return the question and the answer of a conversation."""
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(turn, dict) for turn in value):
         expected = "a question and an answer, each an object with `value`"
-        raise Rejected(Fault("missing-or-mistyped-field", expected, repr(value)[:200], field="conversations"))
+        raise Rejected(
+            Fault(
+                "missing-or-mistyped-field",
+                expected,
+                repr(value)[:200],
+                field="conversations",
+                todo="correct the field in the source or with errata",
+            )
+        )
     asked, said = (f"conversations[{number}].value" for number in range(2))
     return text_in({asked: value[0].get("value")}, asked), text_in({said: value[1].get("value")}, said)

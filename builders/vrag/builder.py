@@ -148,7 +148,15 @@ class VRAG(mt.Builder[EntityQuestion]):
         over = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
         if not over:
             expected = "an article of the provenance in the corpus, with its paragraphs"
-            raise mt.Rejected(mt.Fault("no-article", expected, "none", field="output.provenance"))
+            raise mt.Rejected(
+                mt.Fault(
+                    "no-article",
+                    expected,
+                    "none",
+                    field="output.provenance",
+                    todo="add the article to the corpus, or take the row out",
+                )
+            )
         found = next((passage for passage in over if _holds(passage, row)), None)
         _require_answer(found is not None, "a provenance span")
         return _Gold(tuple(p for p in (found,) if p), tuple(p for p in over if p != found))
@@ -250,4 +258,12 @@ def _checked(lead: _Gold, row: EntityQuestion) -> _Gold:
 
 def _require_answer(is_held: bool, where: str) -> None:
     if not is_held:
-        raise mt.Rejected(mt.Fault("gold-without-answer", f"an answer in {where}", "none", field="answer"))
+        raise mt.Rejected(
+            mt.Fault(
+                "gold-without-answer",
+                f"an answer in {where}",
+                "none",
+                field="answer",
+                todo="correct the answer or the passage, or take the row out",
+            )
+        )

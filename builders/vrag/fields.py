@@ -16,5 +16,11 @@ def texts_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, str]
         if fault := not_text(raw, field):
             return fault
         if (length := len(texts[field])) > MAX_CHARACTERS:
-            return Fault("field-too-long", f"at most {MAX_CHARACTERS} characters", str(length), field=field)
+            return Fault(
+                "field-too-long",
+                f"at most {MAX_CHARACTERS} characters",
+                str(length),
+                field=field,
+                todo="shorten the field, or take the row out",
+            )
     return texts

@@ -99,9 +99,21 @@ def _row(id: str, raw: Mapping[str, object], entities: Entities) -> EntityQuesti
         return texts
     digits, shown = texts["data_id"].rpartition("_")[2], texts["data_id"][:80]
     if not digits.isdecimal() or len(digits) > _MAX_DIGITS:
-        return Fault("id-without-number", "an id that ends in _<number>", shown, field="data_id")
+        return Fault(
+            "id-without-number",
+            "an id that ends in _<number>",
+            shown,
+            field="data_id",
+            todo="correct the id, or take the row out",
+        )
     if texts["data_id"] not in entities:
-        return Fault("no-entity", "a line of the entities file with this data_id", shown, field="data_id")
+        return Fault(
+            "no-entity",
+            "a line of the entities file with this data_id",
+            shown,
+            field="data_id",
+            todo="add the line to the entities file, or take the row out",
+        )
     answers = _answers(raw)
     if isinstance(answers, Fault):
         return answers
@@ -135,10 +147,18 @@ def _answers(raw: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[float, f
     texts = [text for text in listed if isinstance(text, str)]
     if not texts or len(texts) < len(listed):
         shown = json.dumps(named, default=repr)[:200]
-        return Fault("no-answer", "a list of strings, or a number with a range", shown, field="answer")
+        return Fault(
+            "no-answer",
+            "a list of strings, or a number with a range",
+            shown,
+            field="answer",
+            todo="correct the field in the source or with errata",
+        )
     answers = dict.fromkeys(escape_markers(text.strip()) for text in texts if text.strip())
     if not answers:
-        return Fault("no-answer", "an answer", "nothing", field="answer")
+        return Fault(
+            "no-answer", "an answer", "nothing", field="answer", todo="correct the field in the source or with errata"
+        )
     return tuple(answers), None
 
 
@@ -148,7 +168,13 @@ def _number(value: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[float, 
     numbers = [float(number) for number in given if _is_number(number)]
     if not len(numbers) == len(given) == 3:
         shown = json.dumps(value, default=repr)[:200]
-        return Fault("numerical-answer", "a number `wikidata` and a pair `range`", shown, field="answer_eval")
+        return Fault(
+            "numerical-answer",
+            "a number `wikidata` and a pair `range`",
+            shown,
+            field="answer_eval",
+            todo="correct the field in the source or with errata",
+        )
     exact, *pair = numbers
     low, high = sorted(pair)
     return tuple(number_spellings(exact)), (low, high)

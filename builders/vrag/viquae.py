@@ -60,15 +60,33 @@ def _row(id: str, raw: Mapping[str, object]) -> EntityQuestion | Fault:
         return texts
     found = raw.get("output")
     if not isinstance(found, dict):
-        return Fault("missing-or-mistyped-field", "one object", type(found).__name__, field="output")
+        return Fault(
+            "missing-or-mistyped-field",
+            "one object",
+            type(found).__name__,
+            field="output",
+            todo="correct the field in the source or with errata",
+        )
     output: Mapping[str, object] = found
     given = [output.get("original_answer"), *_listed(output.get("answer"))]
     answers = dict.fromkeys(escape_markers(text.strip()) for text in given if isinstance(text, str) and text.strip())
     if not answers:
-        return Fault("no-answer", "an answer", json.dumps(given, default=repr)[:200], field="output.answer")
+        return Fault(
+            "no-answer",
+            "an answer",
+            json.dumps(given, default=repr)[:200],
+            field="output.answer",
+            todo="correct the field in the source or with errata",
+        )
     spans = tuple(_spans(output.get("provenance")))
     if not spans:
-        return Fault("no-provenance", "a span of a page", "nothing", field="output.provenance")
+        return Fault(
+            "no-provenance",
+            "a span of a page",
+            "nothing",
+            field="output.provenance",
+            todo="name a span of a page, or take the row out",
+        )
     asked, original = escape_markers(texts["input"].strip()), escape_markers(texts["original_question"].strip())
     titles = tuple(dict.fromkeys(map(escape_markers, _titles(output.get("provenance"))))) or ("",)
     apart = named_apart(original, asked)

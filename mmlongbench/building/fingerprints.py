@@ -170,7 +170,13 @@ def _documents(
         parts = [hashes[file].sha256 if file in hashes else "" for file in parts_of(found)]
         if UNREADABLE in parts:
             name = parts_of(found)[parts.index(UNREADABLE)].name
-            refused[id] = Fault("unreadable-document", "a file that can be read", "one that cannot be", name)
+            refused[id] = Fault(
+                "unreadable-document",
+                "a file that can be read",
+                "one that cannot be",
+                name,
+                todo="make the file readable, or take it out",
+            )
         else:
             sha256 = parts[0] if isinstance(found, Path) else hashlib.sha256(" ".join(parts).encode()).hexdigest()
             listed[names[id]] = DocumentFile(id, names[id], found, sha256)

@@ -68,12 +68,28 @@ def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
         size = header_size(thing)
     except unreadable() as error:
         if head.startswith(_PICTURES) or thing.suffix.lower() in _ENDINGS:
-            raise SourceError(Fault("broken-image", "a picture that can be opened", str(error), thing.name)) from error
+            raise SourceError(
+                Fault(
+                    "broken-image",
+                    "a picture that can be opened",
+                    str(error),
+                    thing.name,
+                    todo="give a picture that can be opened",
+                )
+            ) from error
         try:
             text = thing.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             expected = "a picture (JPEG, PNG, WebP, GIF, BMP, TIFF), a PDF or text in UTF-8"
-            raise SourceError(Fault("unknown-file", expected, f"neither, at byte {error.start}", thing.name)) from error
+            raise SourceError(
+                Fault(
+                    "unknown-file",
+                    expected,
+                    f"neither, at byte {error.start}",
+                    thing.name,
+                    todo="give a picture or a text in UTF-8",
+                )
+            ) from error
         return f"{len(text):,} characters", text, []
     return f"{size[0]} × {size[1]}", "", [size]
 

@@ -111,7 +111,14 @@ def _too_long(article: Article, reason: str, bound: int, length: int, field: str
     return _named(article, reason, f"at most {bound:,} characters", f"{length:,}", field, todo)
 
 
-def _named(article: Article, reason: str, expected: str, found: str, field: str = "", todo: str = "") -> Fault:
+def _named(
+    article: Article,
+    reason: str,
+    expected: str,
+    found: str,
+    field: str = "",
+    todo: str = "correct the article, or take it out",
+) -> Fault:
     return Fault(reason, expected, found, article.file, article.place, field, todo)
 
 

@@ -26,9 +26,21 @@ def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
         name = path.relative_to(root).as_posix()
         read = {".txt": _text, ".pdf": _pages}.get(path.suffix.lower())
         if file_inside(root, name) is None:
-            yield Fault("path-outside-source", "a file that lies in the folder", "a link out of it", name)
+            yield Fault(
+                "path-outside-source",
+                "a file that lies in the folder",
+                "a link out of it",
+                name,
+                todo="put the file itself into the folder",
+            )
         elif read is None:
-            yield Fault("unknown-kind", "a .txt or a .pdf", path.suffix or "no ending", name)
+            yield Fault(
+                "unknown-kind",
+                "a .txt or a .pdf",
+                path.suffix or "no ending",
+                name,
+                todo="convert it to one of these formats, or take it out",
+            )
         else:
             found = read(path, name)
             yield found if isinstance(found, Fault) else Article(name, path.stem, found, file=name)
@@ -42,12 +54,14 @@ def files_of(root: Path) -> list[Path]:
 
 def _text(path: Path, name: str) -> tuple[str, ...] | Fault:
     if (size := path.stat().st_size) > _MAX_BYTES:
-        return Fault("text-too-long", f"at most {_MAX_BYTES:,} bytes", f"{size:,}", name)
+        return Fault(
+            "text-too-long", f"at most {_MAX_BYTES:,} bytes", f"{size:,}", name, todo="cut the text into several files"
+        )
     try:
         return paragraphs_of(path.read_text("utf-8-sig"))
     except UnicodeDecodeError as error:
         found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
-        return Fault("invalid-utf-8", "UTF-8", found, name)
+        return Fault("invalid-utf-8", "UTF-8", found, name, todo="save the file in UTF-8")
 
 
 def _pages(path: Path, name: str) -> tuple[str, ...] | Fault:

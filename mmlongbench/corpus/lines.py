@@ -74,7 +74,17 @@ def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fa
             if len(line) > MAX_BYTES:
                 _skip(file, path, line, number)
                 bound = f"at most {MAX_BYTES:,} bytes a line"
-                yield number, Fault("line-too-long", bound, "more", path.name, f"line {number}")
+                yield (
+                    number,
+                    Fault(
+                        "line-too-long",
+                        bound,
+                        "more",
+                        path.name,
+                        f"line {number}",
+                        todo="cut the article into several lines",
+                    ),
+                )
             elif line.strip():
                 yield number, _text(line.removeprefix(_BOM) if number == 1 else line, path.name, number)
             while done < raw.tell() // STEP:
@@ -115,7 +125,7 @@ def _text(line: bytes, name: str, number: int) -> str | Fault:
         return line.decode().rstrip("\r\n")
     except UnicodeDecodeError as error:
         found = f"byte 0x{line[error.start]:02X} at byte {error.start}"
-        return Fault("invalid-utf-8", "UTF-8", found, name, f"line {number}")
+        return Fault("invalid-utf-8", "UTF-8", found, name, f"line {number}", todo="save the file in UTF-8")
 
 
 def _json_lines(path: Path, advance: Advance, *, is_kilt: bool) -> Iterator[Article | Fault]:
@@ -128,19 +138,47 @@ def _json_lines(path: Path, advance: Advance, *, is_kilt: bool) -> Iterator[Arti
             row: object = json.loads(line)
         except (ValueError, RecursionError) as error:
             found = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
-            yield Fault("invalid-json", "one JSON object a line", found, path.name, place)
+            yield Fault(
+                "invalid-json",
+                "one JSON object a line",
+                found,
+                path.name,
+                place,
+                todo="correct the line, or take it out",
+            )
             continue
         if isinstance(row, dict):
             yield article_of(row, path.name, place, is_kilt=is_kilt)
         else:
-            yield Fault("not-an-object", "one JSON object a line", type(row).__name__, path.name, place)
+            yield Fault(
+                "not-an-object",
+                "one JSON object a line",
+                type(row).__name__,
+                path.name,
+                place,
+                todo="correct the line, or take it out",
+            )
 
 
 def _cells(line: str, columns: list[str], name: str, place: str) -> dict[str, str] | Fault:
     try:
         cells = next(csv.reader([line], delimiter="\t", strict=True))
     except csv.Error as error:
-        return Fault("invalid-tsv", "one row of quoted TSV a line", str(error), name, place)
+        return Fault(
+            "invalid-tsv",
+            "one row of quoted TSV a line",
+            str(error),
+            name,
+            place,
+            todo="correct the line, or take it out",
+        )
     if len(cells) != len(columns):
-        return Fault("wrong-columns", f"{len(columns)} columns ({', '.join(columns)})", str(len(cells)), name, place)
+        return Fault(
+            "wrong-columns",
+            f"{len(columns)} columns ({', '.join(columns)})",
+            str(len(cells)),
+            name,
+            place,
+            todo="correct the line, or take it out",
+        )
     return dict(zip(columns, cells, strict=True))

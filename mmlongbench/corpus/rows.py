@@ -27,14 +27,38 @@ def article_of(row: Mapping[str, object], file: str, place: str, *, is_kilt: boo
     if isinstance(text, Mapping):
         text = text.get("paragraph")
     if not isinstance(id, str | None):
-        return Fault("wrong-type", "a text or a whole number", type(id).__name__, file, place, id_field)
+        return Fault(
+            "wrong-type",
+            "a text or a whole number",
+            type(id).__name__,
+            file,
+            place,
+            id_field,
+            todo="correct the field, or take the row out",
+        )
     if not isinstance(title, str | None):
-        return Fault("wrong-type", "a text", type(title).__name__, file, place, title_field)
+        return Fault(
+            "wrong-type",
+            "a text",
+            type(title).__name__,
+            file,
+            place,
+            title_field,
+            todo="correct the field, or take the row out",
+        )
     if title is None and text_field == "contents" and isinstance(text, str):
         title, text = _split(text)
     paragraphs = _paragraphs(text, is_kilt=is_kilt)
     if isinstance(paragraphs, str):
-        return Fault("wrong-type", "a list of texts" if is_kilt else "a text", paragraphs, file, place, text_field)
+        return Fault(
+            "wrong-type",
+            "a list of texts" if is_kilt else "a text",
+            paragraphs,
+            file,
+            place,
+            text_field,
+            todo="correct the field, or take the row out",
+        )
     first = int(not isinstance(text, str) and (is_kilt or row.get("wikipedia_title") is not None))
     wikidata = wikidata_of(row)
     return Article((id or "").strip(), title or "", paragraphs[first:], first, "", file, place, wikidata)

@@ -119,7 +119,15 @@ def _format(name: str) -> Format:
     for format in FORMATS:
         if name == format:
             return format
-    raise SourceError(Fault("unknown-format", f"one of {', '.join(FORMATS)}", repr(name), field="--format"))
+    raise SourceError(
+        Fault(
+            "unknown-format",
+            f"one of {', '.join(FORMATS)}",
+            repr(name),
+            field="--format",
+            todo="name one of these formats",
+        )
+    )
 
 
 def _check_kind(path: Path, format: Format) -> None:
@@ -127,7 +135,7 @@ def _check_kind(path: Path, format: Format) -> None:
     if not path.exists() or path.is_dir() != wants_folder:
         found = "no such path" if not path.exists() else "a folder" if path.is_dir() else "a file"
         expected = f"a {'folder' if wants_folder else 'file'} for the format {format}"
-        raise SourceError(Fault("missing-source", expected, found, str(path)))
+        raise SourceError(Fault("missing-source", expected, found, str(path), todo="correct the path"))
 
 
 def _bytes(path: Path) -> int:

@@ -48,7 +48,9 @@ def read_parquet(path: Path, advance: Advance) -> Iterator[Article | Fault]:
             yield from _articles(_rows(batches, path.name), path.name, advance)
     except (pa.ArrowInvalid, OSError) as error:
         found = str(error).splitlines()[0]
-        raise SourceError(Fault("broken-parquet", "a Parquet file that can be read", found, path.name)) from error
+        raise SourceError(
+            Fault("broken-parquet", "a Parquet file that can be read", found, path.name, todo="download the file again")
+        ) from error
 
 
 def parquet_rows(path: Path) -> int:
@@ -106,14 +108,22 @@ def _streamed(source: str, parts: dict[str, str]) -> Iterable[Mapping[str, objec
     chosen = parts["split"] or next(iter(splits))
     if chosen not in splits or (len(splits) > 1 and not parts["split"]):
         names = ", ".join(splits)
-        raise SourceError(Fault("unknown-split", f"one of the splits {names}", parts["split"] or "none", source))
+        raise SourceError(
+            Fault(
+                "unknown-split",
+                f"one of the splits {names}",
+                parts["split"] or "none",
+                source,
+                todo="name one of these splits",
+            )
+        )
     return splits[chosen]
 
 
 def _hub_parts(source: str) -> dict[str, str]:
     if (match := HUB.fullmatch(source)) is None:
         expected = "owner/name[:config[:split]][@revision]"
-        raise SourceError(Fault("unknown-source", expected, repr(source)))
+        raise SourceError(Fault("unknown-source", expected, repr(source), todo="correct the name of the source"))
     return {name: part or "" for name, part in match.groupdict().items()}
 
 
@@ -131,7 +141,15 @@ def _saved(path: Path) -> _Saved:
         found = load_from_disk(str(path))
     except Exception as error:
         what = str(error).splitlines()[0].replace(str(path), path.name)
-        raise SourceError(Fault("broken-dataset", "a dataset saved by `datasets`", what, path.name)) from error
+        raise SourceError(
+            Fault(
+                "broken-dataset",
+                "a dataset saved by `datasets`",
+                what,
+                path.name,
+                todo="save the dataset again with save_to_disk()",
+            )
+        ) from error
     if not isinstance(found, Dataset):
         todo = "give the folder of one of them"
         raise SourceError(Fault("several-splits", "one split", ", ".join(found), path.name, todo=todo))
@@ -143,7 +161,15 @@ def _known(names: list[str], file: str) -> list[str]:
     """Return the columns to read. An id, a title and a text are needed; a column `contents` may hold title and text."""
     for kind in (IDS, TITLES, TEXTS):
         if not set(kind) & set(names) and not (kind is TITLES and "contents" in names):
-            raise SourceError(Fault("missing-column", f"a column {' or '.join(kind)}", ", ".join(names), file))
+            raise SourceError(
+                Fault(
+                    "missing-column",
+                    f"a column {' or '.join(kind)}",
+                    ", ".join(names),
+                    file,
+                    todo="give the column one of these names",
+                )
+            )
     return [name for name in names if name in FIELDS]
 
 
@@ -155,7 +181,14 @@ def _rows(batches: "Iterable[RecordBatch]", name: str) -> Iterator[Mapping[str, 
                 yield {field: batch.column(field)[at].as_py() for field in batch.schema.names}
             except UnicodeDecodeError as error:
                 found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
-                yield Fault("invalid-utf-8", "UTF-8", found, name, f"row {number}")
+                yield Fault(
+                    "invalid-utf-8",
+                    "UTF-8",
+                    found,
+                    name,
+                    f"row {number}",
+                    todo="write the text in UTF-8, or take the row out",
+                )
             number += 1
 
 

@@ -60,7 +60,15 @@ def _size(file: Path, limits: Limits) -> tuple[int, int]:
         raise SourceError(_broken(file, error)) from error
     if not 0 < min(width, height) <= max(width, height) <= limits.side or width * height > limits.pixels:
         bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels}"
-        raise SourceError(Fault("size-of-a-page", bound, f"{width} × {height}", file.name))
+        raise SourceError(
+            Fault(
+                "size-of-a-page",
+                bound,
+                f"{width} × {height}",
+                file.name,
+                todo="make the picture smaller, raise limits.pixels, or exclude the document",
+            )
+        )
     return width, height
 
 
@@ -124,4 +132,10 @@ def _encoded(data: bytes, form: str, quality: int) -> bytes:
 
 def _broken(file: Path, error: Exception) -> Fault:
     found = next(iter(str(error).replace(f"{file.parent}/", "").splitlines()), "")
-    return Fault("broken-page", "a picture that can be opened and decoded", found, file.name)
+    return Fault(
+        "broken-page",
+        "a picture that can be opened and decoded",
+        found,
+        file.name,
+        todo="replace the picture, or exclude the document",
+    )

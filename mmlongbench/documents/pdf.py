@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mmlongbench.documents.mupdf_types import Document, Page, PageWord
 
 POINTS_PER_INCH = 72
+_REPLACE = "replace the file, or exclude the document"
 _LETTERS = 40
 """A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
@@ -265,7 +266,7 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
 
 
 @contextmanager
-def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = "") -> Iterator[None]:
+def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = _REPLACE) -> Iterator[None]:
     """Turn whatever a hostile PDF makes MuPDF raise into an error with file and page; MuPDF's errors have no common
     base.
     """
@@ -290,7 +291,9 @@ def oversized(path: Path, max_bytes: int) -> Fault | None:
 
 def _head(path: Path, limits: Limits) -> bytes:
     if not path.is_file():
-        raise _fault(path, "missing-document", "a PDF file", "a folder" if path.is_dir() else "no such file")
+        raise _fault(
+            path, "missing-document", "a PDF file", "a folder" if path.is_dir() else "no such file", "add the file"
+        )
     if fault := oversized(path, limits.bytes):
         raise SourceError(fault)
     with path.open("rb") as file:
@@ -306,7 +309,9 @@ def _check_head(path: Path, head: bytes) -> None:
 
 def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None:
     if document.needs_pass:
-        raise _fault(path, "encrypted-document", "a PDF that opens without a password", "an encrypted one")
+        raise _fault(
+            path, "encrypted-document", "a PDF that opens without a password", "an encrypted one", "save it without one"
+        )
     if document.is_repaired and not _has_end(path):
         raise _fault(path, "truncated-document", "%%EOF at the end", "none, and a broken page table", "fetch it again")
     if pages < 1:
@@ -340,5 +345,5 @@ def _jpeg(page: "Page", dpi: int, quality: int) -> tuple[tuple[int, int], bytes]
     return size, buffer.getvalue()
 
 
-def _fault(path: Path, reason: str, expected: str, found: str, todo: str = "") -> SourceError:
+def _fault(path: Path, reason: str, expected: str, found: str, todo: str = _REPLACE) -> SourceError:
     return SourceError(Fault(reason, expected, found, path.name, todo=todo))

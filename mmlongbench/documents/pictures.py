@@ -150,7 +150,11 @@ class Pictures:
             other = self.origins.setdefault(picture.path, name)
             if other != name and not self._by_content:
                 expected, found = "names that differ in the release", f"{other!r} is {picture.path} already"
-                raise Rejected(Fault("two-images-of-one-name", expected, found, field="image"))
+                raise Rejected(
+                    Fault(
+                        "two-images-of-one-name", expected, found, field="image", todo="rename one of the two pictures"
+                    )
+                )
             self._known[name] = picture
             self.sizes[picture.path] = (picture.width, picture.height)
         return self._known[name]
@@ -162,20 +166,44 @@ class Pictures:
     def _read(self, name: str) -> Picture:
         file = self._find(name)
         if file is None:
-            raise Rejected(Fault("missing-image", f"a picture {name!r} among the sources", "none", field="image"))
+            raise Rejected(
+                Fault(
+                    "missing-image",
+                    f"a picture {name!r} among the sources",
+                    "none",
+                    field="image",
+                    todo="add the picture to the sources, or correct its name",
+                )
+            )
         with _reading(file, self._reading):
             return self._picture(name, file)
 
     def _picture(self, name: str, file: PictureFile) -> Picture:
         try:
             if isinstance(file, Path) and (size := file.stat().st_size) > MAX_BYTES:
-                raise Rejected(Fault("size-of-an-image", f"at most {MAX_BYTES} bytes", str(size), file.name))
+                raise Rejected(
+                    Fault(
+                        "size-of-an-image",
+                        f"at most {MAX_BYTES} bytes",
+                        str(size),
+                        file.name,
+                        todo="make the file of the picture smaller",
+                    )
+                )
             width, height = header_size(file)
         except unreadable() as error:
             raise Rejected(_broken(file, error)) from error
         if width * height > self._most_pixels or min(width, height) < 1:
             bound = f"1 to {self._most_pixels} pixels"
-            raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name))
+            raise Rejected(
+                Fault(
+                    "size-of-an-image",
+                    bound,
+                    f"{width} × {height}",
+                    file.name,
+                    todo="make the picture smaller, or raise limits.pixels",
+                )
+            )
         fitted, scale = self._fitted((width, height), file.name)
         path, is_renamed = self._path(name, file)
         return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
@@ -236,4 +264,10 @@ def _broken(file: PictureFile, error: Exception) -> Fault:
     found = str(error).splitlines()
     if isinstance(file, Path):
         found = [line.replace(f"{file.parent}/", "") for line in found]
-    return Fault("broken-image", "a picture that can be opened and decoded", next(iter(found), ""), file.name)
+    return Fault(
+        "broken-image",
+        "a picture that can be opened and decoded",
+        next(iter(found), ""),
+        file.name,
+        todo="replace the picture, or take the row out",
+    )

@@ -52,7 +52,12 @@ def read_result(fields: Mapping[str, object]) -> Result | Fault:
         line = _Line.model_validate(fields)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "the line"
-        return Fault("not-a-result", "a result of a batch", f"{where}: {error.errors()[0]['msg']}")
+        return Fault(
+            "not-a-result",
+            "a result of a batch",
+            f"{where}: {error.errors()[0]['msg']}",
+            todo="give the output file of a batch",
+        )
     return Result(line.custom_id, _outcome(line))
 
 

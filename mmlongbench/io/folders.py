@@ -17,7 +17,11 @@ def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Faul
 
     """
     if not folder.is_dir():
-        raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name))
+        raise SourceError(
+            Fault(
+                "unreadable-source", "a folder of PDFs", "a file", folder.name, todo="give the folder, not a file in it"
+            )
+        )
     named: dict[str, list[Path]] = {}
     for path in visible_files(folder):
         if path.suffix.lower() == ".pdf" and (is_deep or path.parent == folder):

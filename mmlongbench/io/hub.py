@@ -25,7 +25,15 @@ def downloaded(name: str, patterns: Sequence[str], source: str) -> Path:
     parts = _NAME.fullmatch(name)
     if not patterns or parts is None:
         expected = "hub:owner/name[@revision]" if patterns else "a path: this source cannot come from the hub"
-        raise SourceError(Fault("unknown-source", expected, f"hub:{name}", field=field))
+        raise SourceError(
+            Fault(
+                "unknown-source",
+                expected,
+                f"hub:{name}",
+                field=field,
+                todo="correct the name, or download the dataset and give its path",
+            )
+        )
     from huggingface_hub import snapshot_download
 
     try:

@@ -33,7 +33,13 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
     with source_file(path, "a JSON Lines file") as file:
         for number, offset, line in bounded_lines(file):
             if line is None:
-                yield JsonLine(number, offset, Fault("line-too-long", f"at most {MAX_BYTES} bytes", "more"))
+                yield JsonLine(
+                    number,
+                    offset,
+                    Fault(
+                        "line-too-long", f"at most {MAX_BYTES} bytes", "more", todo="shorten the row, or take it out"
+                    ),
+                )
             elif line.strip():
                 yield JsonLine(number, offset, json_object(line))
 
@@ -51,13 +57,18 @@ def json_object(line: bytes) -> dict[str, object] | Fault:
         value: object = json.loads(line)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return Fault("invalid-unicode", "valid Unicode", "a lone surrogate")
+        return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", todo="write the text in valid Unicode")
     except (ValueError, RecursionError) as error:
-        return Fault("invalid-json", "a JSON object", str(error)[:120])
+        return Fault("invalid-json", "a JSON object", str(error)[:120], todo="correct the line, or take it out")
     if _is_deep(value):
-        return Fault("nested-too-deeply", f"at most {MAX_DEPTH} levels of lists and objects", "more")
+        return Fault(
+            "nested-too-deeply",
+            f"at most {MAX_DEPTH} levels of lists and objects",
+            "more",
+            todo="write the row with fewer levels",
+        )
     if not isinstance(value, dict):
-        return Fault("not-a-row", "a JSON object", type(value).__name__)
+        return Fault("not-a-row", "a JSON object", type(value).__name__, todo="write the row as an object")
     return value
 
 
@@ -82,10 +93,20 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, object]], obj
         value: object = json.loads(read_whole(path, expected), object_hook=hook)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise SourceError(Fault("invalid-json", expected, error.msg, path.name, place)) from error
+        raise SourceError(
+            Fault("invalid-json", expected, error.msg, path.name, place, todo="correct the file")
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise SourceError(Fault("unreadable-source", expected, str(error)[:120], path.name)) from error
+        raise SourceError(
+            Fault(
+                "unreadable-source",
+                expected,
+                str(error)[:120],
+                path.name,
+                todo="make the file readable, or give another one",
+            )
+        ) from error
     if _is_deep(value):
         bound = f"at most {MAX_DEPTH} levels of lists and objects"
-        raise SourceError(Fault("nested-too-deeply", bound, "more", path.name))
+        raise SourceError(Fault("nested-too-deeply", bound, "more", path.name, todo="write the file with fewer levels"))
     return value

@@ -37,11 +37,19 @@ def source_file(path: Path, expected: str) -> Iterator[BinaryIO]:
     """Open a regular file of the sources; refuse a pipe or a device, because reading it might never end."""
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise SourceError(Fault("unreadable-source", expected, "a pipe or a device", path.name))
+            raise SourceError(Fault("unreadable-source", expected, "a pipe or a device", path.name, todo="give a file"))
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise SourceError(Fault("unreadable-source", expected, error.strerror or str(error), path.name)) from error
+        raise SourceError(
+            Fault(
+                "unreadable-source",
+                expected,
+                error.strerror or str(error),
+                path.name,
+                todo="make the file readable, or correct its path",
+            )
+        ) from error
 
 
 def read_whole(path: Path, expected: str) -> bytes:
@@ -59,7 +67,9 @@ def read_whole(path: Path, expected: str) -> bytes:
         data = b"" if size > MAX_OF_A_FILE else _unpacked(file, most, path) if is_packed else file.read(most + 1)
     if size > MAX_OF_A_FILE or len(data) > most:
         found = f"more in {size} packed ones" if is_packed else str(size)
-        raise SourceError(Fault("size-of-a-file", f"at most {most} bytes", found, path.name))
+        raise SourceError(
+            Fault("size-of-a-file", f"at most {most} bytes", found, path.name, todo="give a smaller file")
+        )
     return data
 
 

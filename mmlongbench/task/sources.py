@@ -111,7 +111,13 @@ class Documents:
         """
         if id in self.usable:
             return self.usable[id]
-        missing = Fault("missing-document", f"a document {id!r} among the sources", "none", field="doc")
+        missing = Fault(
+            "missing-document",
+            f"a document {id!r} among the sources",
+            "none",
+            field="doc",
+            todo="add the document to the sources, or correct its name",
+        )
         raise Rejected(self.faults.get(id, missing))
 
     def page_texts(self, id: str) -> tuple[str, ...]:

@@ -277,7 +277,12 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Reco
 def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
     if isinstance(error, Rejected):
         return error.fault
-    return Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error))
+    return Fault(
+        "does-not-fit",
+        f"a prompt within {format_length(length)}",
+        str(error),
+        todo="lower admission_length to leave the question out of all files",
+    )
 
 
 def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:

@@ -39,7 +39,10 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
         if isinstance(found, RowFault):
             yield Reject(spec.name, found.id, None, found.fault)
         elif found.id in known:
-            yield reject_row(spec.name, found, Fault("duplicate-id", "an id once", "it stands before", field="id"))
+            todo = "give the row an id of its own"
+            yield reject_row(
+                spec.name, found, Fault("duplicate-id", "an id once", "it stands before", "", "", "id", todo)
+            )
         else:
             yield ReadRow(_as_json(found, spec.reader))
         known.add(found.id)
@@ -137,7 +140,9 @@ def _row(
 ) -> Row | RowFault:
     """Return one row, corrected by its erratum and cleaned, or what is wrong with it."""
     if erratum and erratum.drop:
-        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source)
+        fault = Fault(
+            "dropped-by-errata", "a row that can be asked", erratum.source, todo="take it out of the errata to keep it"
+        )
         if isinstance(raw, RawRow):
             return placed(fault, raw)
         return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))

@@ -109,4 +109,4 @@ class Library:
 
 
 def _absent(name: str, expected: str) -> Fault:
-    return Fault("missing-document", expected, "none", name)
+    return Fault("missing-document", expected, "none", name, todo="give the folder that has the document (--data)")

@@ -76,7 +76,7 @@ class WordList:
 
 def _validated(value: dict[str, object] | Fault, path: Path, place: str) -> WordLine:
     if isinstance(value, Fault):
-        raise SourceError(Fault(value.reason, value.expected, value.found, path.name, place))
+        raise SourceError(Fault(value.reason, value.expected, value.found, path.name, place, todo=value.todo))
     try:
         return WordLine.model_validate(value)
     except ValidationError as error:

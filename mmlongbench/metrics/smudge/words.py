@@ -96,7 +96,9 @@ def words_of(source: Iterable[Word], name: str) -> Words:
     for word in source:
         found += ((word.page, piece, word.box) for piece in split(word.text))
         if len(found) > MAX_WORDS:
-            raise SourceError(Fault("words-of-a-document", f"at most {MAX_WORDS} words", "more", name))
+            raise SourceError(
+                Fault("words-of-a-document", f"at most {MAX_WORDS} words", "more", name, todo="leave the document out")
+            )
     found.sort(key=lambda each: each[0])  # the words of a page keep their order
     return _laid(found)
 

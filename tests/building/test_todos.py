@@ -1,0 +1,93 @@
+"""Every reject says what to do."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tiny import command
+
+from mmlongbench.building.lines import Reject
+from mmlongbench.building.rejects import read_rejects
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("builders", "mmlongbench/building", "mmlongbench/task", "mmlongbench/documents", "mmlongbench/corpus")
+BY_HAND = ("mmlongbench/io", "mmlongbench/metrics", "mmlongbench/exports", "mmlongbench/cli")
+PASSED_ON = {("mmlongbench/documents/pdf_reader.py", "Fault(**last['fault'])")}
+"""Calls that repeat a fault as another process has made it."""
+TODO = 7
+"""The place of `todo` among the fields of a `Fault`."""
+
+
+LEFT = "builders/docvqa/"
+"""A package whose faults are not held to this yet."""
+
+
+def faults(package: str) -> Iterator[tuple[str, ast.Call]]:
+    """Every call of `Fault` in a package, with its file."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Fault":
+                yield path.relative_to(ROOT).as_posix(), node
+
+
+def says_what_to_do(call: ast.Call) -> bool:
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    todo = given.get("todo") or (call.args[TODO - 1] if len(call.args) >= TODO else None)
+    is_empty = isinstance(todo, ast.Constant) and not todo.value
+    return "is_expected" in given or (todo is not None and not is_empty)
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, *BY_HAND])
+def test_every_fault_of_the_source_says_what_to_do(package: str) -> None:
+    silent = [
+        f"{file}:{call.lineno}"
+        for file, call in faults(package)
+        if not says_what_to_do(call) and not file.startswith(LEFT) and (file, ast.unparse(call)) not in PASSED_ON
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, *BY_HAND])
+def test_no_function_leaves_out_what_to_do_by_default(package: str) -> None:
+    silent = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        file = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not file.startswith(LEFT):
+                named = (*node.args.posonlyargs, *node.args.args)
+                given = zip(reversed(named), reversed(node.args.defaults), strict=False)
+                silent += [f"{file}:{node.lineno}" for arg, value in given if arg.arg == "todo" and not value_of(value)]
+    assert not silent
+
+
+def value_of(node: ast.expr) -> object:
+    """The value of a constant; a name has some value."""
+    return node.value if isinstance(node, ast.Constant) else True
+
+
+def test_the_faults_are_found() -> None:
+    assert sum(1 for package in PACKAGES for _ in faults(package)) > 150
+    empty, given, none = (ast.parse(text, mode="eval").body for text in ("Fault(todo='')", "Fault(todo=x)", "Fault()"))
+    assert [says_what_to_do(call) for call in (empty, given, none) if isinstance(call, ast.Call)] == [
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "manifest",
+    ["slidevqa", "vh_single", "vh_multi", "gov", "lexsum", "infoseek", "mm_niah_counting_text", "food101"],
+)
+def test_every_reject_of_a_sample_says_what_to_do(manifest: str, tmp_path: Path) -> None:
+    settings = ("source=sample", "retrieval.reranker=null", "admission_length=1K")
+    words = [word for setting in settings for word in ("--set", setting)]
+    ran = command("build", manifest, *words, "--lengths", "1K,8K", "--limit", 3, "--out", tmp_path / "out", "-q")
+    assert ran.code in (0, 1), ran.err
+    assert not [reject for reject in read_rejects(tmp_path / "out" / "rejects.jsonl") if is_silent(reject)]
+
+
+def is_silent(reject: Reject) -> bool:
+    return not reject.fault.todo and not reject.fault.is_expected
