@@ -146,7 +146,7 @@ def build(
     """Build a release. A build that was stopped continues where it stopped, and gives the same bytes.
 
     If the manifest or its sources changed since a build was stopped, it starts again if only cheap work would be lost;
-    otherwise it is refused.
+    otherwise it is refused. A finished release is extended if lengths, datasets or questions were added.
 
     Args:
         manifest: the path of a file, the name of an installed manifest, or a `Manifest`.

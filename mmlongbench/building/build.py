@@ -101,12 +101,13 @@ def _finished(
         if is_restart:
             shutil.rmtree(inner.out)
         lock = read_lock(out)
-        plans = plan_extension(manifest, lock, inner, executor)
-        if plans is None:
+        asked = plan_extension(manifest, lock, inner, executor)
+        if asked is None:
             refuse_damage(lock.files, out)
             refuse_losses_of(lock, out, demands.min_kept)
             return Built(out, lock, was_complete=True, shortfalls=shortfalls_of(lock, out))
-        notes = saved_or_refused(plans, inner, executor)
+        plans, note = asked
+        notes = (*saved_or_refused(plans, inner, executor), note)
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
     return Built(out, lock, False, notes, shortfalls_of(lock, out))

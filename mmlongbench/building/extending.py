@@ -52,8 +52,11 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
             shutil.rmtree(build_dir.root, ignore_errors=True)
 
 
-def plan_extension(manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor) -> list[DatasetPlan] | None:
-    """Return the plans of an extended release; None if the finished release is what the manifest asks for.
+def plan_extension(
+    manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor
+) -> tuple[list[DatasetPlan], str] | None:
+    """Return the plans of an extended release, and a note that says what is added; None if the finished release is what
+    the manifest asks for.
 
     Raises:
         BuildError: the release differs in a way that would change its examples, or it is damaged.
@@ -79,7 +82,7 @@ def plan_extension(manifest: Manifest, lock: Lock, inner: BuildDir, executor: Ex
         )
     refuse_damage(lock.files, out)
     refuse_changed({name: file for name, file in lock.files.items() if not name.startswith(f"{IMAGES}/")}, out)
-    return plans
+    return plans, f"the finished release was extended ({joined(found)}); its examples stay as they were"
 
 
 def _not_only_more(before: Described, now: Described) -> Iterator[str]:

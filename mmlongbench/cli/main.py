@@ -66,8 +66,8 @@ def cli(debug: bool) -> None:
     "--out",
     required=True,
     metavar="PATH|URL",
-    help="The release's folder: new, or with a build to continue; or a URL that fsspec knows, such as "
-    "s3://bucket/release.",
+    help="The release's folder: new, with a build to continue, or with a release to extend; or a URL that fsspec "
+    "knows, such as s3://bucket/release.",
 )
 @click.option(
     "--set",
@@ -140,7 +140,8 @@ def build(
     """Build a release from MANIFEST, a file or the name of an installed one.
 
     Run the same command again to continue a build that was stopped; the bytes are the same. If the manifest or its
-    sources changed since then, the build starts again by itself as long as nothing expensive was made.
+    sources changed since then, the build starts again by itself as long as nothing expensive was made. A finished
+    release is extended if lengths, datasets or questions were added.
     """
     from mmlongbench.building.remote import placed
     from mmlongbench.building.shares import Preparing

@@ -192,7 +192,8 @@ def test_invalid_json_is_refused_with_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "samples.json"
     path.write_text('[\n  {"doc_id": "a.pdf",\n   "answer" 5}\n]')
     assert str(refused(path)) == (
-        "samples.json, line 3, column 13: invalid-json: expected a JSON array of rows, found Expecting ':' delimiter"
+        "samples.json, line 3, column 13: invalid-json: expected a JSON array of rows, found Expecting ':' delimiter; "
+        "correct the file"
     )
 
 

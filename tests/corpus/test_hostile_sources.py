@@ -77,7 +77,8 @@ def test_a_line_without_end_is_passed_over_without_being_held(
     monkeypatch.setattr("mmlongbench.corpus.lines.MAX_BYTES", 1000)
     first, fault, last = read(lines(GOOD, b"x" * 12_345, row(id="last")))
     assert (first.doc_id, last.doc_id, last.place) == ("good", "last", "line 3")
-    assert str(fault) == "corpus.jsonl, line 2: line-too-long: expected at most 1,000 bytes a line, found more"
+    said = "corpus.jsonl, line 2: line-too-long: expected at most 1,000 bytes a line, found more; cut the article into"
+    assert str(fault) == f"{said} several lines"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,8 @@ def test_a_row_of_parquet_that_is_no_utf_8_is_named(read: Any, tmp_path: Path) -
     parquet.write_table(pa.table({"id": [1, 2], "title": ["T", "U"], "text": texts}), tmp_path / "x.parquet")
     good, fault = read(tmp_path / "x.parquet")
     assert good.doc_id == "1"
-    assert str(fault) == "x.parquet, row 1: invalid-utf-8: expected UTF-8, found byte 0xFF at byte 0"
+    said = "x.parquet, row 1: invalid-utf-8: expected UTF-8, found byte 0xFF at byte 0; write the text in UTF-8, or"
+    assert str(fault) == f"{said} take the row out"
 
 
 def test_files_of_a_folder_that_cannot_be_read_are_named(read: Any, tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_named(read: Any, tmp_path: Pa
     (tmp_path / "d.txt").write_bytes(b"Good.")
     broken, latin, empty, good = read(tmp_path)
     assert str(broken).startswith("a.pdf: ")
-    assert str(latin) == "b.txt: invalid-utf-8: expected UTF-8, found byte 0xE9 at byte 3"
+    assert str(latin) == "b.txt: invalid-utf-8: expected UTF-8, found byte 0xE9 at byte 3; save the file in UTF-8"
     assert (empty.reason, empty.file) == ("empty-text", "c.txt")
     assert good.doc_id == "d.txt"
 

@@ -134,7 +134,8 @@ def test_a_folder_of_texts_and_pdfs(read: Any, tmp_path: Path) -> None:
         ("a.pdf", "a", ("First page.\n", "Second page.\n")),
         ("b/Two Trees.TXT", "Two Trees", ("An ash.", "An oak.")),
     ]
-    assert str(other) == "notes.md: unknown-kind: expected a .txt or a .pdf, found .md"
+    said = "notes.md: unknown-kind: expected a .txt or a .pdf, found .md; convert it to one of these formats"
+    assert str(other) == f"{said}, or take it out"
 
 
 def test_a_format_that_is_given_is_not_guessed(read: Any, lines: Any) -> None:
@@ -143,7 +144,8 @@ def test_a_format_that_is_given_is_not_guessed(read: Any, lines: Any) -> None:
     with pytest.raises(SourceError, match="expected a folder for the format folder, found a file"):
         read(lines(*ROWS), "folder")
     (fault,) = read(lines(ROWS[0]), "kilt")
-    assert str(fault) == "corpus.jsonl, line 1, text: wrong-type: expected a list of texts, found str"
+    said = "corpus.jsonl, line 1, text: wrong-type: expected a list of texts, found str; correct the field, or take the"
+    assert str(fault) == f"{said} row out"
 
 
 @pytest.mark.parametrize(
