@@ -1,7 +1,7 @@
 """An extension of a finished release against a build of all in a new folder: seconds, images made, and the same bytes.
 
-Warm, one worker: files are in the page cache. The source is the real MMLongBench-Doc subset beside the checkout, or drawn
-reports. Each round builds the small release, extends it, and builds all at once.
+Warm, one worker. The source is the real MMLongBench-Doc subset beside the checkout, or drawn reports. Each round builds
+the small release, extends it, and builds all at once.
 """
 
 import tempfile

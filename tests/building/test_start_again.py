@@ -122,9 +122,9 @@ def test_restart_leaves_a_finished_release(own: Path, tmp_path: Path) -> None:
     refused = build(own, out, "--restart", "--set", "seed=7")
     assert refused.code == 2
     assert refused.err == (
-        f"error: --out {out}: holds a finished release that differs (seed: 42 → 7); only lengths, datasets and "
-        "questions can be added to it; use another folder, or remove this one to build it again (--restart discards "
-        "unfinished builds only)\n"
+        f"error: --out {out}: holds a finished release that differs (seed: 42 → 7); dataset 'mmlongdoc': only lengths, "
+        "datasets and questions can be added to it; use another folder, or remove this one to build it again "
+        "(--restart discards unfinished builds only)\n"
     )
     assert hashes(out) == before
 
