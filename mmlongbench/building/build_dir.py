@@ -100,6 +100,11 @@ class BuildDir:
         return self.root / "plan.json"
 
     @property
+    def code(self) -> Path:
+        """The folder with copies of the task files that the manifest names."""
+        return self.root / "code"
+
+    @property
     def holds_work(self) -> bool:
         """Whether the folder holds a build to continue: one with a plan, or an extension whose files are being moved to
         their places.

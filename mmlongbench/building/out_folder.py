@@ -75,7 +75,7 @@ def _is_bare(out: Path) -> bool:
     """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
     root = BuildDir(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {_CLAIMS, "sample", "corpus", "cache", SOURCE_FILES}
+    return {*out.iterdir()} <= {root} and begun <= {_CLAIMS, "sample", "corpus", "cache", "code", SOURCE_FILES}
 
 
 def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:

@@ -11,13 +11,21 @@ from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
+from mmlongbench.manifest.resolve import (
+    bind_builder,
+    check_plugins,
+    check_reserve,
+    missing_metrics,
+    placements_of,
+    refuse_secrets,
+)
 from mmlongbench.release.lock import versions
 
 
 def check_manifest(manifest: Manifest) -> None:
     """Refuse a manifest whose plug-ins, placements or reserves cannot work, before anything is written."""
     for spec in manifest.datasets:
+        refuse_secrets(spec)
         builder = bind_builder(spec)
         reader_type(spec.reader)
         check_plugins(spec, builder)

@@ -241,7 +241,6 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.task_files import TaskFiles
 
     with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
         lock = finish_release(folder, executor)
