@@ -7,7 +7,7 @@ docstring is read or, for a class with a metaclass, when `with_field_texts` is c
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -34,10 +34,21 @@ def with_field_texts(kind: _ClassT) -> _ClassT:
 
 def field_texts(kind: type) -> dict[str, str]:
     """Return the text of each field of a class and of its bases, for fields that have one."""
+    return _texts_of(each for each in kind.__mro__ if each.__module__.split(".")[0] in _PACKAGES)
+
+
+def field_texts_anywhere(kind: type) -> dict[str, str]:
+    """Return the text of each field like `field_texts`, but also for classes that are not in our packages, such as the
+    options of a plug-in.
+    """
+    return _texts_of(kind.__mro__)
+
+
+def _texts_of(kinds: Iterable[type]) -> dict[str, str]:
+    """Return the texts of the fields of classes; the text of an earlier class counts."""
     found: dict[str, str] = {}
-    for each in reversed(kind.__mro__):
-        if each.__module__.split(".")[0] in _PACKAGES:
-            found.update(_own_texts(each))
+    for each in kinds:
+        found = {**_own_texts(each), **found}
     return found
 
 
@@ -60,7 +71,7 @@ def _own_texts(kind: type) -> Mapping[str, str]:
     """Return the texts of the fields that a class itself declares; empty if its source code is not available."""
     try:
         file = inspect.getsourcefile(kind)
-    except TypeError:
+    except (TypeError, OSError):
         file = None
     node = _classes(file).get(kind.__name__) if file else None
     return dict(_texts(node)) if node else {}

@@ -20,6 +20,7 @@ from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, page_index, runs_between
+from builders.docvqa.record_fields import RECORD_FIELDS
 from builders.docvqa.rows import DocumentQuestion, count_words
 from builders.docvqa.suspects import find_suspects
 from builders.docvqa.texts import text_fields
@@ -44,6 +45,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
     options: DocVQAOptions
 
     options_type: ClassVar[type[mt.Options]] = DocVQAOptions
+    record_fields: ClassVar[Mapping[str, str]] = RECORD_FIELDS
 
     @property
     def spec(self) -> mt.TaskSpec:

@@ -39,6 +39,20 @@ class LongDocURL(Reader[DocumentQuestion]):
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions",)
     optional_sources: ClassVar[tuple[str, ...]] = ("documents", "page_images")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "The file `LongDocURL.jsonl`; a line has doc_no, question, answer, answer_format, evidence_pages "
+            "(from 1) and start_end_idx, and may have evidence_sources, task_tag, question_type and "
+            "total_pages."
+        ),
+        "documents": (
+            "A folder of PDFs, each named `<doc_no>.pdf`, also in subfolders. Give this source, page_images, or both."
+        ),
+        "page_images": (
+            "The folder of the published page images, `<doc_no>_<page from 0>.png`, also in subfolders; they "
+            "have 72 DPI, so set `pages.dpi` to 72."
+        ),
+    }
     image_folder: ClassVar[str] = "longdocurl"
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 

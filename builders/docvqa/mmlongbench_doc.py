@@ -32,6 +32,13 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("samples", "documents")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "samples": (
+            "The file `samples.json` (a JSON array) or a Parquet file of the hub; a row has doc_id, doc_type, "
+            "question, answer, evidence_pages (from 1), evidence_sources and answer_format, all of them texts."
+        ),
+        "documents": "A folder of PDFs, without subfolders; a PDF has the name that doc_id gives it.",
+    }
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:

@@ -48,6 +48,14 @@ class OwnDocuments(Reader[DocumentQuestion]):
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "A table with the columns doc, question, answer and pages (from 1), and optionally id and "
+            "doc_type: CSV in UTF-8 with a header (`.csv`), a JSON array (`.json`), or JSON Lines (any other "
+            "ending)."
+        ),
+        "documents": "A folder of PDFs, also in subfolders; the column doc has the name of a PDF.",
+    }
     image_folder: ClassVar[str] = "own-documents"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 

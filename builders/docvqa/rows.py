@@ -42,12 +42,15 @@ class DocumentQuestion(Row):
     doc: str
     """The document's id."""
     doc_type: str = ""
+    """The type of the document in the source's words; empty if unknown."""
     question_type: str = ""
     """The type of the question in the source's words, if it has any."""
     question: str
+    """The question."""
     answer: tuple[str, ...]
     """The elements if the format is `List`; one string for any other format."""
     answer_format: AnswerFormat
+    """The format of the answer; `None` if the question is not answerable."""
     pages: tuple[int, ...]
     """The answer pages, from 0, ascending; empty if the question is not answerable."""
     pages_field: str = "evidence_pages"

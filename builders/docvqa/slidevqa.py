@@ -35,6 +35,16 @@ class SlideVQA(Reader[DocumentQuestion]):
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "decks")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "JSON Lines, one split of `annotations/qa`; a line has deck_name, question, answer and "
+            "evidence_pages (from 1), and may have reasoning_type and image_urls."
+        ),
+        "decks": (
+            "A folder such as `images/test`, with a folder for each deck that holds `<name>-<page from "
+            "1>-1024.jpg` or `.png` files."
+        ),
+    }
     image_folder: ClassVar[str] = "slideVQA"
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 

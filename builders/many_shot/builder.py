@@ -39,6 +39,7 @@ class ManyShotOptions(mt.Options):
     domains: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """The domains to use, if the source has several; all by default."""
     classes_per_8k: int = Field(default=5, ge=1)
+    """The number of classes that a context of 8K shows. It grows in proportion to the length, up to `most_classes`."""
     most_classes: int = Field(default=50, ge=2)
     """The maximum number of classes; above 128K there may be more if the pictures of a class are exhausted."""
 
@@ -50,6 +51,20 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
     options: ManyShotOptions
 
     options_type: ClassVar[type[mt.Options]] = ManyShotOptions
+    record_fields: ClassVar[Mapping[str, str]] = {
+        "id": "The id of the test image, the same at every length.",
+        "domain": "The domain of the class; the name of the dataset if the source has no domains.",
+        "set": "The number of the set of exemplars that was drawn for the test image, from 0.",
+        "exemplars": (
+            "The exemplars in the order of the prompt, each with image (its path below `mmlb_image/`) and id "
+            "(its label)."
+        ),
+        "image": "The path of the test image below `mmlb_image/`.",
+        "answer": "The label of the class of the test image.",
+        "name": "The name of the class of the test image, which no prompt shows.",
+        "labels": "The names of the classes that the context shows, in the order of their labels from 0.",
+        "image_tokens": "The tokens of the test image alone.",
+    }
 
     @property
     def spec(self) -> mt.TaskSpec:

@@ -2,7 +2,7 @@
 another one those of the test images.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -29,6 +29,13 @@ class ImageFolders(Reader[ClassifiedImage]):
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("train", "test")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "train": (
+            "A folder with a folder of pictures for each class, `<class>/<file>`; these pictures are shown as "
+            "exemplars."
+        ),
+        "test": "A folder of the same form; its pictures are asked about.",
+    }
     image_folder: ClassVar[str] = "image-folders"
     names_images_by_content: ClassVar[bool] = True
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")

@@ -50,6 +50,14 @@ class INaturalist(Reader[ClassifiedImage]):
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("images", "train", "test")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "images": "The folder of the pictures; `file_name` of the annotations is a path below it.",
+        "train": (
+            "Annotations in COCO's form such as `train_mini.json`, with images, annotations and categories; "
+            "these pictures are shown as exemplars. The file may be gzipped."
+        ),
+        "test": "Annotations of the same form such as `val.json`; these pictures are asked about.",
+    }
     image_folder: ClassVar[str] = "inat2021"
     names_images_by_content: ClassVar[bool] = True
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_id", "category_id")

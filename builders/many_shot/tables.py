@@ -81,6 +81,12 @@ class ImageTables(Reader[ClassifiedImage]):
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("data",)
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "data": (
+            "A folder of Parquet files, or a dataset of the hub (`hub:owner/name@revision`); files have the "
+            "columns image and label, and their names contain `train`, or `test` or `validation`."
+        ),
+    }
     image_folder: ClassVar[str] = "image-tables"
     hub_files: ClassVar[tuple[str, ...]] = ("*.parquet", "**/*.parquet")
     names_images_by_content: ClassVar[bool] = True

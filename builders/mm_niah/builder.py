@@ -13,6 +13,7 @@ from builders.mm_niah.asking import MARKER, Asked, Ordinal, ask, asked
 from builders.mm_niah.checks import check_pictures, check_row
 from builders.mm_niah.fillers import FillerCheck
 from builders.mm_niah.haystack import Haystack, Mode
+from builders.mm_niah.record_fields import RECORD_FIELDS
 from builders.mm_niah.remarks import FOLDER, filler_remarks, ordinal_remarks
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 
@@ -43,7 +44,10 @@ class MMNIAHOptions(mt.Options):
     """The options that a manifest may set."""
 
     task: Task = "retrieval"
+    """What a question asks for. `retrieval`: one needle. `counting`: a number for each needle. `reasoning`: what
+    follows from the needles."""
     needle: Kind = "text"
+    """Whether needles are sentences (`text`) or pictures (`image`)."""
     mode: Mode = "sentences"
     """How texts are cut into passages. `sentences`: each passage has whole sentences, and fewer than 100 words
     unless a single sentence has more. `words`: each passage has exactly 100 words, except the last one of a text."""
@@ -63,6 +67,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
     options: MMNIAHOptions
 
     options_type: ClassVar[type[mt.Options]] = MMNIAHOptions
+    record_fields: ClassVar[Mapping[str, str]] = RECORD_FIELDS
 
     @property
     def spec(self) -> mt.TaskSpec:

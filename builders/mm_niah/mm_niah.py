@@ -30,6 +30,20 @@ class MMNIAHRows(Reader[HaystackQuestion]):
     row_type: ClassVar[type[Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("obelics",)
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "JSON Lines, one of the six annotation files such as `retrieval-text.jsonl`; a line has id, "
+            "context, question, answer, images_list and meta."
+        ),
+        "images": (
+            "The folder with the pictures of the annotation files, or a folder at most two levels above the "
+            "one that holds `obelics/`."
+        ),
+        "obelics": (
+            "More web pages of OBELICS: JSON Lines or Parquet, a file or a folder of files; a row has the "
+            "lists texts and images, and may have metadata."
+        ),
+    }
     image_folder: ClassVar[str] = "mm-niah"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "question", "answer", "context", "images_list", "meta")
 

@@ -5,6 +5,7 @@ examples whose full prompt is about as long as the manifest's `reference_length`
 length has the same examples. A report's own summary pages are removed first.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -28,6 +29,24 @@ class Summary(mt.Builder[Summarised]):
     options: SummaryOptions
 
     options_type: ClassVar[type[mt.Options]] = SummaryOptions
+    record_fields: ClassVar[Mapping[str, str]] = {
+        "id": "The id of the report or case, the same at every length.",
+        "source_id": "The id of the report in its source; only for reports.",
+        "url": "The address of the report, as its source gives it; only for reports.",
+        "image_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",
+        "page_text_list": "The texts of the shown pages, in the order of image_list; only if pages are shown as text.",
+        "pages_without_text": (
+            "The positions in page_text_list, from 0, of the pages without text, such as `0, 3`; only if pages "
+            "are shown as text."
+        ),
+        "summary": "The reference summary: sections with section_title and paragraphs for a report, a text for a case.",
+        "removed_pages": (
+            "The summary pages that were removed from a report, from 0, each with the reason; empty for a case."
+        ),
+        "documents": (
+            "The documents, each with doc (its name), pages (how many may be shown) and shown (how many are shown)."
+        ),
+    }
 
     @property
     def spec(self) -> mt.TaskSpec:

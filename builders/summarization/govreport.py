@@ -40,6 +40,15 @@ class GovReport(Reader[Summarised]):
 
     row_type: ClassVar[type[Row]] = Summarised
     sources: ClassVar[tuple[str, ...]] = ("reports", "documents")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "reports": (
+            "GAO's reports: a folder of JSON files such as `gov-report/gao`, one such file, or JSON Lines; a "
+            "report has id and highlight, and may have url."
+        ),
+        "documents": (
+            "A folder of PDFs, also in subfolders, each named by the id of its report, such as `GAO-18-107.pdf`."
+        ),
+    }
     image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 

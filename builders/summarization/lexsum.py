@@ -31,6 +31,13 @@ class MultiLexSum(Reader[Summarised]):
 
     row_type: ClassVar[type[Row]] = Summarised
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "cases": (
+            "JSON Lines such as `train.json`, `dev.json` or `test.json` of the release; a line has case_id, "
+            "case_documents (ids of documents) and at least one of summary/short, summary/long and summary/tiny."
+        ),
+        "documents": "A folder of PDFs, each named by the id of a document, all in it or in a folder for each case.",
+    }
     image_folder: ClassVar[str] = "multi-lexsum"
     fixed_fields: ClassVar[tuple[str, ...]] = ("case_id",)
 

@@ -13,8 +13,11 @@ class Section(BaseModel):
     """A part of a summary."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
     section_title: str
+    """The title of the section."""
     paragraphs: tuple[str, ...]
+    """The paragraphs of the section."""
 
 
 class Summarised(Row):
@@ -29,3 +32,4 @@ class Summarised(Row):
     sections: tuple[Section, ...]
     """The sections of a report's summary; for a case, its summaries, each titled by its length: short, long or tiny."""
     url: str = ""
+    """The address of a report, as its source gives it."""

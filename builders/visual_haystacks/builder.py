@@ -43,6 +43,13 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
     options: HaystackOptions
 
     options_type: ClassVar[type[mt.Options]] = HaystackOptions
+    record_fields: ClassVar[Mapping[str, str]] = {
+        "id": "The id of the question, the same at every length and placement.",
+        "question": "The question.",
+        "answer": "Yes or No.",
+        "ctxs": "The paths of all photographs below `mmlb_image/`, in the order of the prompt.",
+        "needles": "The paths of the photographs that the question is about, in the order of the source.",
+    }
 
     @property
     def spec(self) -> mt.TaskSpec:

@@ -35,6 +35,17 @@ class Photographs(Reader[PhotographQuestion]):
     row_type: ClassVar[type[Row]] = PhotographQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "JSON Lines; a line has question, answer (Yes or No) and needles (names of pictures), and may have "
+            "id, negatives and anchor."
+        ),
+        "images": "A folder of pictures (`.jpg`, `.jpeg`, `.png`, `.webp`), also in subfolders.",
+        "annotations": (
+            "COCO's instance annotations such as `instances_train2017.json`, with images, annotations and "
+            "categories. Without them, every picture that is no needle may be a distractor."
+        ),
+    }
     image_folder: ClassVar[str] = "vh"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "needles")
 

@@ -9,7 +9,9 @@ class PhotographQuestion(Row):
     """One question about a few photographs among many."""
 
     question: str
+    """The question."""
     answer: Literal["Yes", "No"]
+    """The answer."""
     needles: tuple[str, ...]
     """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()

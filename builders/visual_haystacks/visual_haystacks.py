@@ -40,6 +40,17 @@ class VisualHaystacks(Reader[PhotographQuestion]):
     row_type: ClassVar[type[Row]] = PhotographQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "A JSON array such as `visual_haystack_*.json`; an item has pos_image, neg_image and conversations."
+        ),
+        "images": "The root of COCO, with `train2017/` in it.",
+        "annotations": (
+            "COCO's instance annotations such as `instances_train2017.json`, with images, annotations and "
+            "categories. With them, distractors also come from all annotated pictures without the anchor "
+            "object."
+        ),
+    }
     image_folder: ClassVar[str] = "vh"
 
     def __init__(self) -> None:

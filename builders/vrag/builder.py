@@ -44,6 +44,20 @@ class VRAG(mt.Builder[EntityQuestion]):
 
     options_type: ClassVar[type[mt.Options]] = VRAGOptions
     variants: ClassVar[tuple[str, ...]] = ("with_name", "occluded", "oracle")
+    record_fields: ClassVar[Mapping[str, str]] = {
+        "id": "The id of the question, the same at every length and placement.",
+        "question": "The question as it is asked beside the picture.",
+        "original_question": "The question with the name of the entity, which the search for hard negatives uses.",
+        "image": "The path of the picture below `mmlb_image/`.",
+        "answer": "The accepted answers.",
+        "ctxs": "The passages in the order of the prompt, each with doc_id, title and text.",
+        "positive_ctxs": "The gold passages in the order of the prompt, with the same keys.",
+        "entity_id": "The Wikidata id of the entity; empty if the source gives none.",
+        "entity_text": "The name of the entity that the picture shows.",
+        "answer_range": "The range of a numerical answer, such as `1800.0 to 1820.0`; empty for other answers.",
+        "image_renamed": "Whether the picture has another name in the release than in the source.",
+        "random_passages": "How many of the passages are random ones, which follow after the last hard negative.",
+    }
 
     @property
     def spec(self) -> mt.TaskSpec:

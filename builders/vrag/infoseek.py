@@ -41,6 +41,20 @@ class InfoSeek(Reader[EntityQuestion]):
 
     row_type: ClassVar[type[Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "entities", "images")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "JSON Lines such as `infoseek_val.jsonl`; a line has data_id, image_id, question and answer, and "
+            "may have answer_eval."
+        ),
+        "entities": (
+            "JSON Lines such as `infoseek_val_withkb.jsonl`; a line has data_id, entity_id and entity_text, "
+            "and may have wikipedia_summary."
+        ),
+        "images": (
+            "The OVEN folder of pictures, `<image_id>.jpg` or `.png`: all in it, or in folders below it that "
+            "are named after the first two of the eight digits of image_id."
+        ),
+    }
     image_folder: ClassVar[str] = "infoseek"
 
     def __init__(self) -> None:

@@ -17,9 +17,11 @@ class EntityQuestion(Row):
     answer_range: tuple[float, float] | None = None
     """The range of a numerical answer; no negative may have a number within this range. None for other answers."""
     entity: str
+    """The name of the entity."""
     names: tuple[str, ...] = ()
     """Other names of the entity, which no negative may contain."""
     entity_id: str
+    """The Wikidata id of the entity; empty if unknown."""
     summary: str = ""
     """The knowledge base's own summary of the entity, from another year than the corpus."""
     spans: tuple[tuple[str, int, int], ...] = ()

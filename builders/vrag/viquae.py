@@ -37,6 +37,16 @@ class ViQuAE(Reader[EntityQuestion]):
 
     row_type: ClassVar[type[Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
+    source_forms: ClassVar[Mapping[str, str]] = {
+        "questions": (
+            "JSON Lines such as `test.jsonl`; a line has image, input, original_question and output (an object "
+            "with original_answer, answer and provenance), and may have wikidata_id."
+        ),
+        "images": (
+            "The folder of the Commons pictures, without subfolders; a picture has the name that the field "
+            "image gives it."
+        ),
+    }
     image_folder: ClassVar[str] = "viquae"
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:

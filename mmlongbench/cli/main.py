@@ -18,9 +18,11 @@ from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.export import collect, export
 from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.interrupts import interrupted_soon
+from mmlongbench.cli.listing import list_installed
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.report import report
 from mmlongbench.cli.run import run
+from mmlongbench.cli.schema import schema
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.show import show
@@ -243,32 +245,11 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     from mmlongbench.io.progress import Progress
 
     with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
-        lock = finish_release(folder, executor)
+        lock = finish_release(folder, executor, TaskFiles(task_files))
         built = Built(release, lock, was_complete=False, shortfalls=shortfalls_of(lock, folder))
     if not quiet:
         show_build(built)
         show_shortfalls(built)
-
-
-@cli.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def list_installed(as_json: bool) -> None:
-    """List the installed builders, readers, samples, metrics, targets of `export` and manifests; a broken one is shown
-    with its cause.
-    """
-    from mmlongbench.cli.tables import show_list
-    from mmlongbench.exports.registry import installed_targets
-    from mmlongbench.manifest.builtin_manifests import installed_manifests
-    from mmlongbench.manifest.registry import GROUPS, installed
-
-    plugins = [plugin for kind in GROUPS for plugin in installed(kind)]
-    targets = installed_targets()
-    if as_json:
-        manifests = sorted(installed_manifests())
-        listed = [*map(asdict, plugins), *({"kind": "target", **asdict(target)} for target in targets)]
-        click.echo(json.dumps({"plugins": listed, "manifests": manifests}))
-    else:
-        show_list(plugins, targets, installed_manifests())
 
 
 cli.add_command(audit)
@@ -280,9 +261,11 @@ cli.add_command(corpus)
 cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(export)
+cli.add_command(list_installed)
 cli.add_command(plan)
 cli.add_command(report)
 cli.add_command(run)
+cli.add_command(schema)
 cli.add_command(score)
 cli.add_command(show)
 cli.add_command(verify)

@@ -36,6 +36,8 @@ class Contract:
     """Names of attributes that are read from the class itself, so that they must not be properties."""
     overwritten: tuple[str, ...] = ()
     """Names of attributes that `__init__` of the base sets, so that a plug-in must not set them in its class."""
+    texts: tuple[str, ...] = ()
+    """The class attributes whose value is a mapping from names to texts."""
     further: tuple[ABCMeta, ...] = ()
     """Subclasses of the base that define more methods. These methods are called only if the plug-in is a subclass of
     the class that defines them."""
@@ -46,13 +48,20 @@ CONTRACTS: Mapping[str, Contract] = {
         Builder,
         ("row_type",),
         {"row_type": Row, "options_type": Options},
-        ("row_type", "options_type"),
+        ("row_type", "options_type", "record_fields"),
+        texts=("record_fields",),
         further=(SharedContextBuilder, ExaminingBuilder),
     ),
     "reader": Contract(
-        Reader, ("row_type", "sources", "image_folder"), {"row_type": Row}, ("row_type", "image_folder")
+        Reader,
+        ("row_type", "sources", "image_folder"),
+        {"row_type": Row},
+        ("row_type", "image_folder", "source_forms"),
+        texts=("source_forms",),
     ),
-    "metric": Contract(Metric, ("name",), {}, ("name", "profiles"), ("profile", "follows"), (MetricWithTotals,)),
+    "metric": Contract(
+        Metric, ("name",), {}, ("name", "profiles"), ("profile", "follows"), further=(MetricWithTotals,)
+    ),
 }
 
 TASK = replace(CONTRACTS["builder"], base=Task, needed=("row_type", "metric"))
@@ -121,10 +130,35 @@ def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
     for name, wanted in contract.types.items():
         if not (isinstance(found := getattr(loaded, name), type) and issubclass(found, wanted)):
             yield f"{loaded!r}: {name!r} is {found!r}, expected a subclass of {_name(wanted)}"
+    for name in contract.texts:
+        yield from _of_texts(loaded, name, inspect.getattr_static(loaded, name))
     if "profiles" in contract.asked_of_class and not (
         isinstance(found := inspect.getattr_static(loaded, "profiles"), Mapping) and found
     ):
         yield f"{loaded!r}: 'profiles' is {found!r}, expected the source of each profile that it offers"
+
+
+def _of_texts(loaded: type, name: str, found: object) -> Iterator[str]:
+    """Yield the fault of a class attribute that must be a mapping from names to texts, if it is none; or of a form for
+    something that is no source of a reader.
+    """
+    if not isinstance(found, Mapping):
+        yield f"{loaded!r}: {name!r} is {found!r:.80}, expected a mapping from names to texts"
+    elif wrong := next(
+        (key for key, text in found.items() if not (isinstance(key, str) and isinstance(text, str))), None
+    ):
+        yield f"{loaded!r}: {name!r} has {wrong!r:.80}: {found[wrong]!r:.80}, expected a name and a text"
+    elif name == "source_forms" and issubclass(loaded, Reader):
+        sources = (*listed_names(loaded, "sources"), *listed_names(loaded, "optional_sources"))
+        if sources and (unknown := [key for key in found if key not in sources]):
+            known = f"its sources are {', '.join(sources)}"
+            yield f"{loaded!r}: 'source_forms' has {unknown[0]!r}, which is no source of it; {known}"
+
+
+def listed_names(loaded: type, name: str) -> tuple[str, ...]:
+    """Return names that a class attribute lists; empty for an attribute that is read from an object."""
+    found = inspect.getattr_static(loaded, name)
+    return tuple(found) if isinstance(found, list | tuple) else ()
 
 
 def _wanted(value: object, found: object) -> str:

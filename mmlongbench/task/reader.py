@@ -41,6 +41,9 @@ class Reader(ABC, Generic[RowT]):
     """The names of the sources that a manifest must give paths for."""
     optional_sources: ClassVar[tuple[str, ...]] = ()
     """The names of the sources that a manifest may leave out."""
+    source_forms: ClassVar[Mapping[str, str]] = {}
+    """What the file or folder of each source must look like, by the name of the source: one sentence each, which
+    `mmlongbench list` shows."""
     image_folder: ClassVar[str]
     """The folder of its images below `mmlb_image/`."""
     hub_files: ClassVar[tuple[str, ...]] = ()

@@ -1,0 +1,43 @@
+"""What each field of a record of document questions means."""
+
+from collections.abc import Mapping
+
+RECORD_FIELDS: Mapping[str, str] = {
+    "id": "The id of the question, the same at every length.",
+    "doc_name": "The name of the document that the question is about; the folder of its page images has this name.",
+    "question": "The question, without the words that name the document.",
+    "answer": "The answer; a list is written as JSON, and an unanswerable question has `Not answerable`.",
+    "answer_format": "The format of the answer: Integer, Float, String, List, or None for an unanswerable question.",
+    "ans_page_list": "The numbers of the answer pages in their document, from 0; empty for an unanswerable question.",
+    "page_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",
+    "page_text_list": "The texts of the shown pages, in the order of page_list; only if pages are shown as text.",
+    "pages_without_text": (
+        "The positions in page_text_list, from 0, of the pages without text, such as `0, 3`; only if pages "
+        "are shown as text."
+    ),
+    "evidence_has_text": (
+        "Whether a shown answer page has text, or no answer page is shown; only if pages are shown as text."
+    ),
+    "answer_sources": (
+        "Where the answer is found, in the words of the source, such as `Table`; empty if the source does not say."
+    ),
+    "doc_type": "The type of the document in the words of the source; empty if the source does not say.",
+    "question_type": "The type of the question in the words of the source; only if the source gives one.",
+    "span": (
+        "The first and the last page of the document that may be shown, from 0, such as `41-70`; only if "
+        "the source gives a window of pages."
+    ),
+    "span_kind": "The value of the option span; only if the source gives a window of pages.",
+    "page_label": "The value of the option page_label.",
+    "question_names_page": "Whether the question names a page by its position, such as `page 3` or `the last slide`.",
+    "gaps": "The pages of the document, from 0, that are missing between its shown pages, such as `1-2, 7-7`.",
+    "anchor": (
+        "How the pages were chosen that every context shows: answer (they are the answer pages), "
+        "best_match, drawn, or middle."
+    ),
+    "anchor_page_list": "The numbers of the pages, from 0, that every context of the question shows.",
+    "evidence_position": (
+        "Where the answer pages are among the shown pages of their document: first, inner or last, or only "
+        "if a single page is shown; empty for an unanswerable question."
+    ),
+}
