@@ -1,0 +1,85 @@
+"""`mmlongbench list NAME` and `mmlongbench schema`, as a user sees them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny import command
+
+from mmlongbench.manifest.builtin_manifests import installed_manifests
+from mmlongbench.manifest.registry import GROUPS, installed
+
+NAMES = sorted(
+    {plugin.name for kind in GROUPS for plugin in installed(kind)} | {*installed_manifests(), "openai", "hf"}
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_shown_in_eighty_columns(name: str) -> None:
+    done = command("list", name)
+    assert (done.code, done.err) == (0, "")
+    assert name in done.out.splitlines()[0]
+    assert [line for line in done.out.splitlines() if len(line) > 80 and " " in line.strip()] == []
+
+
+def test_a_builder_is_shown_with_options_records_and_what_fits() -> None:
+    shown = command("list", "docvqa").out
+    assert "  max_answer_words: integer" in shown
+    assert "  page_label: none | index | printed; by default none\n      Whether the line before a page" in shown
+    assert "  readers: longdocurl, mmlongbench_doc, own_documents, slidevqa\n" in shown
+    assert "  mmlb_data/documentQA/{name}_K{k}.jsonl, one for each length: the records\n" in shown
+    assert "fields that the engine adds to a record\n  length\n" in shown
+
+
+def test_a_reader_is_shown_with_its_sources() -> None:
+    shown = command("list", "photographs").out
+    assert "\nsources\n  questions\n      JSON Lines; a line has question, answer (Yes or No)" in shown
+    assert "\n  annotations (optional)\n" in shown
+    assert "With `source: sample`, small sources are drawn." in shown
+
+
+def test_a_name_of_several_kinds_is_shown_for_each_and_a_kind_chooses_one() -> None:
+    def kinds(*more: str) -> list[str]:
+        return [each["kind"] for each in json.loads(command("list", "infoseek", "--json", *more).out)["found"]]
+
+    assert kinds() == ["reader", "manifest"]
+    assert kinds("--kind", "sample") == ["sample"]
+    assert kinds("--kind", "manifest") == ["manifest"]
+
+
+def test_a_manifest_of_ones_own_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text("datasets: [{name: a, builder: docvqa, reader: slidevqa, source: {decks: d}}]", "utf-8")
+    shown = command("list", path).out
+    assert "  source.questions: to be set: --set source.questions=PATH\n  source.decks: d\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["docva"], "no builder, reader, metric, export target, manifest or sample 'docva' is installed; did you mean"),
+        (["docvqa", "--kind", "reader"], "no reader 'docvqa' is installed"),
+        (["opnai"], "did you mean 'openai'?"),
+        (["\x1b[2J"], "\\x1b[2J"),
+    ],
+)
+def test_an_unknown_name_is_answered_in_one_line(words: list[str], said: str) -> None:
+    done = command("list", *words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+def test_the_whole_list_can_be_narrowed_to_a_kind() -> None:
+    whole, metrics = command("list").out, command("list", "--kind", "metric").out
+    assert "builders\n  docvqa" in whole
+    assert "  docvqa " not in metrics
+    assert "  smudge" in metrics
+    assert {each["kind"] for each in json.loads(command("list", "--kind", "metric", "--json").out)["plugins"]} == {
+        "metric"
+    }
+
+
+def test_the_schema_of_a_manifest_is_json() -> None:
+    schema = json.loads(command("schema", "manifest").out)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["required"] == ["datasets"]
