@@ -39,8 +39,10 @@ def find_sources(
     optional = reader.optional_sources
     for name in spec.source:
         if name not in (*reader.sources, *optional):
+            names = (*reader.sources, *(f"{each} (optional)" for each in optional))
             hint = nearest(name, (*reader.sources, *optional))
-            raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
+            said = f"reader {spec.reader!r} has no source {name!r}; its sources are {', '.join(names) or 'none'}"
+            raise ManifestError(f"dataset {spec.name!r}: {said}{hint}; `mmlongbench list {spec.reader}` describes them")
     found: dict[str, Path] = {}
     for name in (*reader.sources, *(name for name in optional if name in spec.source)):
         path = spec.source.get(name)

@@ -28,6 +28,8 @@ _IMAGES = click.option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="The folder that image paths of public files are relative to; mmlb_image/ beside mmlb_data/ by default.",
 )
+_NAMED = 4
+"""How many models a note names; of more models, it says the number."""
 _OUT = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -60,6 +62,12 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--variant", default="", help="Count another form of the prompts: with_name, occluded or oracle (visual RAG)."
 )
+@click.option(
+    "--builder",
+    default="",
+    metavar="NAME",
+    help="The builder of public files with names of your own, such as docvqa; its default options are used.",
+)
 @_model_options
 @click.option("--per-example", type=_OUT, help="Write a row for each example: .csv, .jsonl or .parquet.")
 @click.option(
@@ -85,6 +93,7 @@ def audit(
     images: Path | None,
     tokenizer: str | None,
     variant: str,
+    builder: str,
     models: str,
     windows: tuple[str, ...],
     tokenizers: tuple[str, ...],
@@ -106,14 +115,17 @@ def audit(
     from what the build recorded, or if a file is missing, extra or changed.
     """
     from mmlongbench.io.progress import Progress
-    from mmlongbench.release.audit import Target
+    from mmlongbench.release.audit import Target, is_download
     from mmlongbench.release.audit import audit as run
+    from mmlongbench.release.layout import DATA, LOCK
     from mmlongbench.release.models import ask
 
     asked = ask(models or fits or "", windows, tokenizers)
     if check:
         _require_bounds(asked)
-    target = Target(paths, images, tokenizer, variant, tasks)
+    target = Target(paths, images, tokenizer, variant, builder, tasks)
+    if is_download(paths[0]) and not quiet:
+        say(f"{paths[0]}: no {LOCK}: its {DATA}/ is audited as public files of other origin", err=True)
     is_silent = quiet or as_json or as_csv
     with ExitStack() as stack:
         visit = _visit(stack, target, asked, per_example, items)
@@ -149,8 +161,10 @@ def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
                 counts = {"over the window": tally.over_window, "with too many images": tally.over_images}
                 counts["refused"] = tally.refused
                 said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-                worst = f"{tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)" if tally.worst else tally.first_refused
-                yield f"{each.file}: {name}: {each.examples} examples, {said}; the costliest is {worst}"
+                worst = f"the costliest is {tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)" if tally.worst else ""
+                refused = f"first refused {tally.first_refused}" if tally.first_refused else ""
+                places = "; ".join(filter(None, (worst, refused)))
+                yield f"{each.file}: {name}: {each.examples} examples, {said}; {places}"
 
 
 @click.command()
@@ -245,7 +259,8 @@ def _visit(
 def _notes(models: Sequence["Model"], counters: Sequence[str]) -> list[str]:
     """Return a sentence that names the models whose text another tokenizer counts; empty if there are none."""
     without = [model.name for model in models if model.text is None]
-    said = f"text of {', '.join(without)} is counted by the release's tokenizer, {' and '.join(counters)}"
+    names = ", ".join(without) if len(without) <= _NAMED else f"{len(without)} models"
+    said = f"text of {names} is counted by the release's tokenizer, {' and '.join(counters)}"
     return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
 
 

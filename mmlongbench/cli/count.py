@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--models", default="all", show_default=True, metavar="A,B|all", help="Count on these models too.")
 @click.option(
     "--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="The resolution of PDF pages."
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each thing.")
 def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str, ...], as_json: bool) -> None:
-    """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts."""
+    """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts.
+
+    A folder counts as one thing: everything in it together, also in folders below it, except hidden files.
+    """
     from mmlongbench.cli.tables import show_counts
     from mmlongbench.release.models import ask
 
     opened = [each.open() for each in ask(models, (), tokenizers)]
-    rows = [{"thing": thing.name, **_described(thing, dpi, opened)} for thing in things]
+    rows = [{"thing": thing.name or str(thing), **_described(thing, dpi, opened)} for thing in things]
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -41,19 +44,53 @@ def _described(thing: Path, dpi: int, models: Sequence["Model"]) -> dict[str, ob
     from tokenization import TokenizationError
 
     counter = CounterSpec().open()
-    what, text, sizes = _opened(thing, dpi)
-    tokens: dict[str, int | str] = {"mmlongbench": counter.count(text, sizes).total}
+    what, texts, sizes = _of_folder(thing, dpi) if thing.is_dir() else _of_file(thing, dpi)
+    own = sum(counter.count(text, []).total for text in texts) + (counter.count("", sizes).total if sizes else 0)
+    tokens: dict[str, int | str] = {"mmlongbench": own}
     for model in models:
         try:
-            of_text = model.text.count(text) if model.text and text else counter.text.count(text) if text else 0
-            tokens[model.name] = of_text + (model.rule.total(sizes) if sizes else 0)
+            of_texts = sum(map((model.text or counter.text).count, texts))
+            tokens[model.name] = of_texts + (model.rule.total(sizes) if sizes else 0)
         except TokenizationError as error:
             tokens[model.name] = str(error)
     return {"what": what, "tokens": tokens}
 
 
-def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
-    """Return (description, text, sizes of images) of a thing."""
+_Opened: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
+"""(description, texts, sizes of images) of a thing."""
+
+
+def _of_folder(folder: Path, dpi: int) -> _Opened:
+    """Open everything in a folder.
+
+    Raises:
+        SourceError: nothing in the folder can be counted, or a picture or a PDF is broken.
+
+    """
+    from mmlongbench.errors import Fault, SourceError
+    from mmlongbench.io.folders import visible_files
+
+    texts: list[str] = []
+    sizes: list[tuple[int, int]] = []
+    others = 0
+    for file in visible_files(folder):
+        try:
+            _, more, images = _of_file(file, dpi)
+        except SourceError as error:
+            if error.fault.reason != _UNKNOWN:
+                raise
+            others += 1
+            continue
+        texts += more
+        sizes += images
+    if not texts and not sizes:
+        found = f"{others} other files" if others else "no file"
+        raise SourceError(Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name))
+    counts = {"images": len(sizes), "texts": len(texts), "other files, not counted": others}
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items() if number), texts, sizes
+
+
+def _of_file(thing: Path, dpi: int) -> _Opened:
     from mmlongbench.documents.limits import Limits
     from mmlongbench.documents.pdf_reader import page_sizes
     from mmlongbench.documents.pixels import header_size, unreadable
@@ -63,7 +100,7 @@ def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
         head = file.read(64)
     if head.startswith(b"%PDF-") or thing.suffix.lower() == ".pdf":
         sizes = page_sizes(thing, dpi, Limits())
-        return f"{len(sizes)} pages at {dpi} DPI", "", sizes
+        return f"{len(sizes)} pages at {dpi} DPI", [], sizes
     try:
         size = header_size(thing)
     except unreadable() as error:
@@ -81,18 +118,12 @@ def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
             text = thing.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             expected = "a picture (JPEG, PNG, WebP, GIF, BMP, TIFF), a PDF or text in UTF-8"
-            raise SourceError(
-                Fault(
-                    "unknown-file",
-                    expected,
-                    f"neither, at byte {error.start}",
-                    thing.name,
-                    todo="give a picture or a text in UTF-8",
-                )
-            ) from error
-        return f"{len(text):,} characters", text, []
-    return f"{size[0]} × {size[1]}", "", [size]
+            found, todo = f"neither, at byte {error.start}", "give a picture or a text in UTF-8"
+            raise SourceError(Fault(_UNKNOWN, expected, found, thing.name, todo=todo)) from error
+        return f"{len(text):,} characters", [text], []
+    return f"{size[0]} × {size[1]}", [], [size]
 
 
+_UNKNOWN = "unknown-file"
 _PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic")

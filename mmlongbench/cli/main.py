@@ -30,6 +30,7 @@ from mmlongbench.cli.task_option import say_code, task_option
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import StrictStop, TooFewKept
 from mmlongbench.io.printable import without_secrets
+from mmlongbench.io.shadowing import shadowed
 
 if TYPE_CHECKING:
     from mmlongbench.building.executors.base import Executor
@@ -280,6 +281,9 @@ def main() -> NoReturn:
 
 def _run() -> int:
     """Run a command and return its exit code."""
+    if line := shadowed():
+        say(f"error: {line}", err=True)
+        return 2
     try:
         with interrupted_soon(INTERRUPTED):
             cli(prog_name="mmlongbench", standalone_mode=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mmlongbench.building.build import Built
 from mmlongbench.cli.console import can_print, say
-from mmlongbench.cli.drawing import Table, plain, print_table
+from mmlongbench.cli.drawing import Table, plain, print_table, screen_width
 from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.registry import GROUPS, Plugin
@@ -162,15 +162,18 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
     if not models:
         return
     title = "tokens per example on models: mean / max; share over the window"
-    table = Table(title=title, title_justify="left", box=None)
-    table.padding, table.pad_edge = (0, 2, 0, 0), False
-    table.add_column("file", overflow="fold", min_width=_FILE)
-    for model in models:
-        table.add_column(plain(model.name), justify="right", no_wrap=True)
     counted = [found for found in audits if found.examples and found.models]
-    for found in counted:
-        table.add_row(found.file, *(_cost(found.models[model.name]) for model in models))
-    print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
+    files = max((len(found.file) for found in counted), default=0)
+    for part in _parts(counted, models, screen_width() - files):
+        table = Table(title=title, title_justify="left", box=None)
+        table.padding, table.pad_edge = (0, 2, 0, 0), False
+        table.add_column("file", overflow="fold", min_width=_FILE)
+        for model in part:
+            table.add_column(plain(model.name), justify="right", no_wrap=True)
+        for found in counted:
+            table.add_row(found.file, *(_cost(found.models[model.name]) for model in part))
+        print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
+        title = ""
     for model in models:
         for found in counted:
             tally = found.models[model.name]
@@ -184,6 +187,22 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
                 )
             if tally.refused:
                 say(f"{model.name}: {found.file}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
+
+
+def _parts(counted: Sequence[FileAudit], models: Sequence[Model], room: int) -> Iterator[list[Model]]:
+    """Yield the models in parts whose columns fit a number of characters; each part has at least one model."""
+    part: list[Model] = []
+    used = 0
+    for model in models:
+        cells = (_cost(found.models[model.name]) for found in counted)
+        width = 2 + max(map(len, (model.name, *cells)))
+        if part and used + width > room:
+            yield part
+            part, used = [], 0
+        part.append(model)
+        used += width
+    if part:
+        yield part
 
 
 def _cost(tally: ModelTally) -> str:
@@ -261,7 +280,7 @@ def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own
         for model, cell in row["tokens"].items():
             if isinstance(cell, str):
                 say(f"{row['thing']}: {model}: {cell}")
-    if is_own and any(row["what"].endswith("characters") for row in rows):
+    if is_own and any("characters" in row["what"] or "texts" in row["what"] for row in rows):
         say("texts are counted with Llama 2 unless a model's tokenizer is given with --text-tokenizer MODEL=PATH|ID")
 
 

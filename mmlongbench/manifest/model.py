@@ -347,9 +347,9 @@ def load_manifest(
     for dataset in datasets:
         root_paths(dataset, path)
     for setting in () if isinstance(settings, Mapping) else settings:
-        apply_setting(setting, datasets, here or Path.cwd())
+        apply_setting(setting, datasets, here or Path.cwd(), DatasetSpec.model_fields)
     for key, value in settings.items() if isinstance(settings, Mapping) else ():
-        apply_override(key, value, datasets, here or Path.cwd())
+        apply_override(key, value, datasets, here or Path.cwd(), DatasetSpec.model_fields)
     for dataset in datasets:
         root_task_files(dataset, path)
     try:
@@ -384,13 +384,22 @@ def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None
     return Manifest(datasets=tuple(datasets))
 
 
+def _hint(key: object, *, has_list: bool) -> str:
+    """Return what to do about an unknown key of a manifest; `has_list` says whether the manifest has `datasets`."""
+    if key not in DatasetSpec.model_fields:
+        return nearest(str(key), ("datasets", "defaults"))
+    if not has_list:
+        return f": it is a key of a dataset; write 'datasets:' and, indented below it, '- {key}: …' with the other keys"
+    common = "" if key == "name" else ", or for all of them into 'defaults'"
+    return f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
+
+
 def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
     if not isinstance(data, dict):
         raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(data).__name__}")
     unknown = [key for key in data if key not in ("datasets", "defaults")]
     if unknown:
-        hint = nearest(str(unknown[0]), ("datasets", "defaults"))
-        raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{hint}")
+        raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{_hint(unknown[0], has_list='datasets' in data)}")
     datasets, defaults = data.get("datasets"), data.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")

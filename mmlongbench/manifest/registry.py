@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
+from mmlongbench.io.shadowing import shadowed
 from mmlongbench.manifest.contracts import contract_fault
 from mmlongbench.manifest.task_files import load_class, portable_name, task_file, without_module
 from mmlongbench.task.builder import Builder
@@ -131,7 +132,9 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
     try:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept
-        raise PluginError(f"{_broken(kind, point)}{type(error).__name__}: {' '.join(str(error).split())}") from error
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        hidden = shadowed() if isinstance(error, ImportError | AttributeError) else ""
+        raise PluginError(f"{_broken(kind, point)}{said}{f'; {hidden}' if hidden else ''}") from error
     return _checked(kind, name, loaded, _broken(kind, point))
 
 

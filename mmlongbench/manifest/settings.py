@@ -2,11 +2,11 @@
 for overrides in Python.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.errors import ManifestError
+from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.urls import refuse_url
 from mmlongbench.io.yaml_text import load_yaml
 
@@ -46,36 +46,44 @@ def root_paths(dataset: dict[str, Any], path: Path) -> None:
         dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
 
 
-def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
+def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path, keys: Collection[str]) -> None:
     """Replace the value that `dataset.key=value` names. A path is relative to `here`; any other value is parsed as
-    YAML.
+    YAML. `keys` are the keys that a dataset may have.
     """
     key, equals, text = setting.partition("=")
     where = f"--set {setting!r}"
     if not equals:
         raise ManifestError(f"{where}: expected dataset.key=value, such as source.documents=pdfs/")
-    target, path = _named(where, key, datasets)
+    target, path = _named(where, key, datasets, keys)
     if _is_path(path) and not text.strip():
         raise ManifestError(f"{where}: expected a path after the =, found nothing")
     value = text if _is_path(path) else read_yaml(text, where)
     _replace(target, path, _joined(f"--set: {key.strip()}", path, value, here))
 
 
-def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path) -> None:
-    """Replace the value that `dataset.key` names by a Python value."""
+def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path, keys: Collection[str]) -> None:
+    """Replace the value that `dataset.key` names by a Python value; see `apply_setting`."""
     where = f"the override {key!r}"
     if not isinstance(key, str):
         raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
-    target, path = _named(where, key, datasets)
+    target, path = _named(where, key, datasets, keys)
     _replace(target, path, _joined(where, path, value, here))
 
 
-def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def _named(
+    where: str, key: str, datasets: list[dict[str, Any]], keys: Collection[str]
+) -> tuple[dict[str, Any], list[str]]:
     """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path = key.strip().split(".")
     named = {str(dataset.get("name")): dataset for dataset in datasets}
     if path[0] in named and len(path) > 1:
         return named[path[0]], path[1:]
+    if path[0] in named and path[0] not in keys:
+        raise ManifestError(f"{where}: unknown key {path[0]!r}: it is a dataset; add a key of it, as in {path[0]}.seed")
+    if path[0] not in keys:
+        hint = nearest(path[0], (*keys, *named))
+        known = f"the manifest has the datasets {', '.join(named)}, and a dataset the keys {', '.join(keys)}"
+        raise ManifestError(f"{where}: unknown key {path[0]!r:.80}{hint}; {known}")
     if len(datasets) != 1:
         raise ManifestError(f"{where}: must begin with the name of a dataset, one of {', '.join(named)}")
     return datasets[0], path

@@ -48,6 +48,8 @@ class Target:
     variant: str = ""
     """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
     with the length, not with the counts that the build recorded. Empty: the released form."""
+    builder: str = ""
+    """The builder of public files whose names no installed manifest has; empty: such files are a problem."""
     tasks: TaskFiles = NO_TASK_FILES
     """The task files that the release was built with."""
 
@@ -56,13 +58,15 @@ class Target:
         (first, *others) = self.paths
         paths = self.paths
         if self.images is None and not others and first.is_dir() and not _is_public(first):
-            if not _is_download(first):
+            if not is_download(first):
+                if self.builder:
+                    raise ReleaseError(f"--builder: only for files of other origin; the lock of {first} names builders")
                 return load_release(first, self.tokenizer, self.variant, self.tasks)
             paths = (first / DATA,)
         for path in paths:
             if (path / LOCK).is_file():
                 raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        return load_public(paths, self.images, self.variant)
+        return load_public(paths, self.images, self.variant, self.builder)
 
 
 def _is_public(folder: Path) -> bool:
@@ -70,7 +74,7 @@ def _is_public(folder: Path) -> bool:
     return not (folder / LOCK).is_file() and DATA in folder.resolve().parts
 
 
-def _is_download(folder: Path) -> bool:
+def is_download(folder: Path) -> bool:
     """Return whether a folder holds `mmlb_data/` of other origin, without a lock or any other file of a build."""
     ours = (LOCK, ITEMS, REJECTS, ".build")
     return (folder / DATA).is_dir() and not any((folder / name).exists() for name in ours)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.manifest.builtin_manifests import installed_manifests
-from mmlongbench.manifest.model import DatasetSpec, load_manifest
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec, load_manifest
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.manifest.validation import explain
@@ -22,7 +22,7 @@ from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.positions import Prices
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
 from tokenization import CrossModalCounter
 from tokenization.text import LLAMA2
@@ -115,16 +115,20 @@ def load_release(
     return LoadedRelease(_ordered(opened), lock, missing, release, tuple(datasets))
 
 
-def load_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> LoadedRelease:
+def load_public(
+    paths: Sequence[Path], images: Path | None = None, variant: str = "", builder: str = ""
+) -> LoadedRelease:
     """Load public files of other origin; they are recognised by their folders and names.
 
     Args:
         paths: files such as `mmlb_data/NIAH/vh_single_test_1000_K64_dep6.jsonl`, or folders of them.
         images: the folder that the records' image paths start from; `mmlb_image` beside `mmlb_data` by default.
         variant: another form of the prompts that builders offer.
+        builder: the name of the builder of files with unknown names, with its default options; empty: they have none.
 
     Raises:
-        ReleaseError: no file has a known name, no builder offers the variant, or no folder of images is found.
+        ReleaseError: no file has a known name, no builder offers the variant, no folder of images is found, or the name
+            of a file for `builder` has no length.
 
     """
     listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
@@ -137,13 +141,15 @@ def load_public(paths: Sequence[Path], images: Path | None = None, variant: str 
         root = images or _images_beside(file)
         sizes = roots.setdefault(root, ImageSizes(root))
         read = _recognised(name, file, datasets, sizes)
+        if read.dataset is None and builder:
+            read = _of_builder(builder, name, file, sizes, variant)
         unique = name if name not in opened else file.as_posix()
         opened[unique] = replace(read, name=unique)
     if not any(file.dataset for file in opened.values()):
         names = ", ".join(sorted({f"{d.builder.spec.files.template} ({d.builder.dataset})" for d in datasets})[:6])
         raise ReleaseError(
             f"{', '.join(map(str, paths))}: no public file with a known name, such as {names}, …; "
-            "keep the files in their folders (documentQA/, NIAH/, …)"
+            "keep the files in their folders (documentQA/, NIAH/, …), or name their builder with --builder"
         )
     return LoadedRelease(_ordered(opened.values()), None)
 
@@ -190,6 +196,32 @@ def _recognised(
         if found := recognised(dataset.builder, name):
             return PublicFile(name, path, dataset, found.length, found.form, sizes, sha256, found.is_bundle)
     return PublicFile(name, path, None, 0, None, sizes, sha256)
+
+
+def _of_builder(builder: str, name: str, path: Path, sizes: ImageSizes, variant: str) -> PublicFile:
+    """Return a public file with an unknown name as a file of a builder that the user names; its folder may be any.
+
+    Raises:
+        ReleaseError: the name has no length.
+
+    """
+    about = {"builder": builder, "reader": "", "source": SAMPLE}
+    spec = bind_builder(DatasetSpec.model_validate({"name": "any", **about})).spec
+    known = [(spec.bundle.files, spec.bundle.format, True)] if spec.bundle else []
+    patterns = [(each.template.rpartition("/")[2], form, second) for each, form, second in known]
+    patterns += [
+        (spec.files.template.rpartition("/")[2], spec.format, False),
+        ("{name}_K{k}.jsonl", spec.format, False),
+    ]
+    reads = ((FilePattern(each).recognise(path.name), form, second) for each, form, second in patterns)
+    read, form, is_bundle = next((found for found in reads if found[0]), (None, spec.format, False))
+    if read is None:
+        raise ReleaseError(f"{path}: --builder needs a name with a length, such as {path.stem}_K8.jsonl")
+    named = DatasetSpec.model_validate({"name": re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any", **about})
+    bound = bind_builder(named)
+    dataset = AuditedDataset(bound, named.counter.open(), bound.spec.reserve, is_locked=False)
+    (varied,) = _varied([dataset], variant)
+    return PublicFile(name, path, varied, read.length, form, sizes, is_bundle=is_bundle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,10 @@ def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ())
         for name in listed:
             vision_rule(name)
     except TokenizationError as error:
-        raise ReleaseError(str(error)) from error
+        known = [each for each, rule in vision_rules().items() if not rule.variant_of]
+        near = str(error).partition("did you mean ")[2].partition("?")[0]
+        hint = f"; did you mean {near}?" if near else ""
+        raise ReleaseError(f"no model {name!r:.80} is known{hint}; known are {', '.join(known)}") from error
     window = _by_model("window", windows, listed)
     tokenizer = _by_model("text tokenizer", tokenizers, listed)
     lengths = {name: _window(name, text) for name, text in window.items()}

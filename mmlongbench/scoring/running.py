@@ -9,9 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal
 
+from mmlongbench.errors import nearest
 from mmlongbench.io.atomic import atomic_write
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.threads import threads
@@ -360,6 +361,15 @@ def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: 
     return True
 
 
+def _meant(name: str, names: Iterable[str]) -> str:
+    """Return a hint for an unknown name of a public file: the file in another folder, or the file with the most
+    similar name; empty if there is none.
+    """
+    known = list(names)
+    same = [each for each in known if PurePosixPath(each).name == PurePosixPath(name).name]
+    return f"; did you mean {same[0]!r}?" if same else nearest(name, known)
+
+
 def _count_strangers(
     files: Sequence[ScorableFile], predictions: Predictions, opened: LoadedRelease, problems: Problems
 ) -> None:
@@ -368,6 +378,7 @@ def _count_strangers(
     for name, found in predictions.by_file.items():
         if name not in known:
             first = next(iter(found.values()))[0]
-            problems.add("unknown-file", f"{first}: {name}", sum(map(len, found.values())))
+            hint = _meant(name, (file.file.name for file in files))
+            problems.add("unknown-file", f"{first}: {name}{hint}", sum(map(len, found.values())))
     for name in opened.missing:
         problems.add("missing-file", name)

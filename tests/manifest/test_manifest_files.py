@@ -229,7 +229,8 @@ def test_placements_are_refused_where_nothing_is_placed() -> None:
 def test_a_source_that_a_reader_does_not_know_or_lacks_is_named(source: Path, tmp_path: Path) -> None:
     unknown = build(source, tmp_path / "out", "--set", "source.document=x")
     assert unknown.err == (
-        "error: dataset 'mmlongdoc': reader 'mmlongbench_doc' has no source 'document'; did you mean 'documents'?\n"
+        "error: dataset 'mmlongdoc': reader 'mmlongbench_doc' has no source 'document'; its sources are samples, "
+        "documents; did you mean 'documents'?; `mmlongbench list mmlongbench_doc` describes them\n"
     )
     missing = command("build", "mmlongdoc", "--out", tmp_path / "new")
     assert missing.err.endswith("source.samples is missing; give it with --set source.samples=PATH\n")

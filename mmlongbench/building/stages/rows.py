@@ -34,18 +34,23 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
     plan = session.plan(shard.dataset)
     spec, reader = plan.spec, reader_type(plan.spec.reader)()
     errata = load_errata(spec.errata) if spec.errata else None
-    known = set()
+    known: dict[str, str] = {}
     for found in read_rows(reader, plan.sources, errata, spec.reader):
         if isinstance(found, RowFault):
             yield Reject(spec.name, found.id, None, found.fault)
         elif found.id in known:
-            todo = "give the row an id of its own"
-            yield reject_row(
-                spec.name, found, Fault("duplicate-id", "an id once", "it stands before", "", "", "id", todo)
-            )
+            said = f"first {known[found.id]}" if known[found.id] else "it stands before"
+            todo = "remove one of the two rows, or give it another id"
+            yield reject_row(spec.name, found, Fault("duplicate-id", "an id once", said, field="id", todo=todo))
         else:
             yield ReadRow(_as_json(found, spec.reader))
-        known.add(found.id)
+        known.setdefault(found.id, _position(found))
+
+
+def _position(found: Row | RowFault) -> str:
+    """Return where a row is in its source, such as `on line 3`; empty if the reader does not say."""
+    place = found.place if isinstance(found, Row) else found.fault.place
+    return f"on {place}" if place.startswith("line ") else f"at {place}" if place else ""
 
 
 def _as_json(row: Row, reader: str) -> dict[str, object]:
