@@ -11,7 +11,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
@@ -56,7 +56,7 @@ Manifests: TypeAlias = Mapping[str, Manifest]
 """The installed manifests by name."""
 
 
-def describe_builder(kind: type[Builder[Row]], plugin: Plugin | None = None) -> BuilderText:
+def describe_builder(kind: type[Builder[Any]], plugin: Plugin | None = None) -> BuilderText:
     """Return the description of a builder; without `plugin`, of a class that is no entry point.
 
     Raises:
@@ -85,7 +85,7 @@ def describe_builder(kind: type[Builder[Row]], plugin: Plugin | None = None) -> 
     )
 
 
-def describe_reader(kind: type[Reader[Row]], plugin: Plugin | None = None) -> ReaderText:
+def describe_reader(kind: type[Reader[Any]], plugin: Plugin | None = None) -> ReaderText:
     """Return the description of a reader; without `plugin`, of a class that is no entry point."""
     manifests = _manifests()
     return ReaderText(

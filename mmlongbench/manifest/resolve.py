@@ -22,14 +22,19 @@ MAX_PLACEMENTS = 1000
 
 
 def bind_builder(spec: DatasetSpec) -> Builder[Row]:
-    """Return the builder of a dataset, with its name and options."""
+    """Return the builder of a dataset, with its name and options. Its `spec` was read once, so that a later use does
+    not fail.
+    """
     kind = builder_type(spec.builder)
     try:
         options = kind.options_type.model_validate(spec.options)
     except ValidationError as error:
         raise ManifestError(explain(error, f"dataset {spec.name!r}, options", kind.options_type, [])) from error
     with calling("builder", spec.builder, "__init__()", about=f"dataset {spec.name!r}"):
-        return kind(spec.name, options)
+        builder = kind(spec.name, options)
+    with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
+        _ = builder.spec
+    return builder
 
 
 def refuse_secrets(spec: DatasetSpec) -> None:

@@ -13,6 +13,7 @@ from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.scoring.joining import ScorableFile, open_scorable, records_of, scorable_files
+from mmlongbench.scoring.metric_calls import score_of, why_outside
 from mmlongbench.scoring.predictions import Key, key_of
 from mmlongbench.scoring.reasoning import without_reasoning
 from mmlongbench.scoring.score_model import filled_settings
@@ -82,9 +83,9 @@ class Scorer:
             opened = self._file(key.get("file"))
             asked = _input(opened, key)
             asked = replace(asked, prediction=said, place=asked.place if place is None else place)
-            if why := opened.metric.out_of_scope(asked):
+            if why := why_outside(opened.metric, asked):
                 return Score(None, failure=why)
-            return opened.metric.score(asked)
+            return score_of(opened.metric, asked)
 
     def close(self) -> None:
         """Close the metrics."""

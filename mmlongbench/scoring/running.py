@@ -6,7 +6,7 @@ Examples are processed in order. Memory holds the `Predictions`, the examples th
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
@@ -29,6 +29,14 @@ from mmlongbench.scoring.joining import (
     leave_out_others,
     predictions_for,
     scorable_files,
+)
+from mmlongbench.scoring.metric_calls import (
+    closed_at_end,
+    compared_answer,
+    details_of_absent,
+    score_of,
+    usage_of,
+    why_outside,
 )
 from mmlongbench.scoring.predictions import Prediction, Predictions
 from mmlongbench.scoring.problems import Problems
@@ -131,7 +139,7 @@ def score(
                     _write(writer, line)
             tallies.end_cell()
             advance()
-        usage = {name: dict(used) for name, each in metrics.items() if (used := each.metric.usage())}
+        usage = {name: used for name, each in metrics.items() if (used := usage_of(each.metric))}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
     said = [f"{name}: {note}" for name, each in metrics.items() for note in each.metric.notes]
@@ -247,7 +255,7 @@ def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Count
     """
     for answer in answers:
         for chosen in metrics:
-            if why := chosen.metric.out_of_scope(answer.asked):
+            if why := why_outside(chosen.metric, answer.asked):
                 outside[chosen.metric.name, why] += 1
             else:
                 yield _Job(chosen, answer)
@@ -257,8 +265,8 @@ def _scored(job: _Job) -> Score:
     if job.answer.state == "skipped":
         return Score(None)
     if job.answer.state == "absent":
-        return Score(0.0, job.chosen.metric.absent(job.answer.asked))
-    return job.chosen.metric.score(job.answer.asked)
+        return Score(0.0, details_of_absent(job.chosen.metric, job.answer.asked))
+    return score_of(job.chosen.metric, job.answer.asked)
 
 
 def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Score]]:
@@ -324,7 +332,7 @@ class _Lines:
             lock=self.lock if digest else "",
             is_stale=is_stale(joined.prediction, digest),
             sample=joined.prediction.sample if joined.prediction else 0,
-            answer=_hashed(metric.compared_answer(asked)) if joined.samples > 1 else "",
+            answer=_hashed(compared_answer(metric, asked)) if joined.samples > 1 else "",
         )
 
 
@@ -348,7 +356,7 @@ def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack, context: str
     of_run = [*([REASONING_KEPT] if run.keeps_reasoning else []), *([f"{CONTEXT}{context}"] if context else [])]
     for name in names:
         with calling("metric", name, "__init__()"):
-            metric = stack.enter_context(closing(metric_type(name)(run.settings)))
+            metric = stack.enter_context(closed_at_end(metric_type(name)(run.settings)))
             provenance = provenance_of(metric, run.settings)
         found[name] = _Chosen(metric, replace(provenance, choices=(*provenance.choices, *of_run)))
     return found
