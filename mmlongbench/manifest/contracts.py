@@ -149,8 +149,9 @@ def _of_texts(loaded: type, name: str, found: object) -> Iterator[str]:
     ):
         yield f"{loaded!r}: {name!r} has {wrong!r:.80}: {found[wrong]!r:.80}, expected a name and a text"
     elif name == "source_forms" and issubclass(loaded, Reader):
-        sources = (*listed_names(loaded, "sources"), *listed_names(loaded, "optional_sources"))
-        if sources and (unknown := [key for key in found if key not in sources]):
+        needed = listed_names(loaded, "sources")
+        sources = (*needed, *listed_names(loaded, "optional_sources"))
+        if needed and (unknown := [key for key in found if key not in sources]):
             known = f"its sources are {', '.join(sources)}"
             yield f"{loaded!r}: 'source_forms' has {unknown[0]!r}, which is no source of it; {known}"
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 from pydantic.fields import FieldInfo
-from pydantic_core import to_jsonable_python
 
 from mmlongbench.field_texts import field_texts_anywhere
 
@@ -25,7 +24,7 @@ _PLAIN: Mapping[object, tuple[str, str]] = {
 }
 """The names of types in the singular and in the plural."""
 _LISTS = (list, tuple, set, frozenset)
-_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class FieldText(BaseModel):
@@ -58,7 +57,7 @@ def _field(name: str, info: FieldInfo, texts: Mapping[str, str]) -> FieldText:
         name=info.alias or name,
         type=", ".join((type_text(info.annotation), *_bounds(info.metadata))),
         is_required=is_required,
-        default=_JSON.validate_python(to_jsonable_python(default, fallback=repr)),
+        default=_ANY.dump_python(default, mode="json", fallback=repr),
         text=info.description or texts.get(name, ""),
     )
 

@@ -60,13 +60,16 @@ def test_a_manifest_of_ones_own_is_shown(tmp_path: Path) -> None:
         (["docva"], "no builder, reader, metric, export target, manifest or sample 'docva' is installed; did you mean"),
         (["docvqa", "--kind", "reader"], "no reader 'docvqa' is installed"),
         (["opnai"], "did you mean 'openai'?"),
-        (["\x1b[2J"], "\\x1b[2J"),
     ],
 )
 def test_an_unknown_name_is_answered_in_one_line(words: list[str], said: str) -> None:
     done = command("list", *words)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
+
+
+def test_an_unknown_name_cannot_move_the_cursor() -> None:
+    assert "\x1b" not in command("list", "\x1b[2J").err
 
 
 def test_the_whole_list_can_be_narrowed_to_a_kind() -> None:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import DynamicClassAttribute, MethodType
+from types import DynamicClassAttribute, MappingProxyType, MethodType
 from typing import Any, ClassVar
 
 import pytest
@@ -143,6 +143,53 @@ def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -
 )
 def test_a_class_that_keeps_no_contract_is_refused_by_name(kind: str, loaded: object, said: str) -> None:
     assert said in contract_fault(kind, loaded)
+
+
+class Leaves(mt.Reader[mt.Row]):
+    """A reader that keeps its contract."""
+
+    row_type: ClassVar[type[mt.Row]] = mt.Row
+    sources: ClassVar[tuple[str, ...]] = ("leaves",)
+    optional_sources: ClassVar[tuple[str, ...]] = ("more",)
+    image_folder: ClassVar[str] = "leaves"
+
+    def raw_rows(self, sources: mt.SourcePaths) -> Any:
+        raise NotImplementedError
+
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "forms", [{}, {"leaves": "A folder."}, {"more": "A file.", "leaves": ""}, MappingProxyType({})]
+)
+def test_texts_about_sources_and_fields_are_mappings(forms: object) -> None:
+    assert contract_fault("reader", own(Leaves, source_forms=forms)) == ""
+    assert contract_fault("builder", own(Tale, record_fields=forms)) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["leaves"], "is ['leaves'], expected a mapping from names to texts"),
+        ("A folder.", "is 'A folder.', expected a mapping from names to texts"),
+        (None, "is None, expected a mapping from names to texts"),
+        ({"leaves": 5}, "has 'leaves': 5, expected a name and a text"),
+        ({5: "A folder."}, "has 5: 'A folder.', expected a name and a text"),
+        (property(a_method), "must be a value of the class, as in every"),
+        (a_method, "must be a value of the class, as in every"),
+    ],
+)
+def test_other_texts_about_sources_and_fields_are_refused(given: object, said: str) -> None:
+    assert f"'source_forms' {said}" in contract_fault("reader", own(Leaves, source_forms=given))
+    assert said in contract_fault("builder", own(Tale, record_fields=given))
+
+
+def test_the_form_of_no_source_is_refused() -> None:
+    said = contract_fault("reader", own(Leaves, source_forms={"leafs": "A folder."}))
+    assert said.endswith("'source_forms' has 'leafs', which is no source of it; its sources are leaves, more")
+    computed = own(Leaves, source_forms={"a": "b"}, sources=property(a_method))
+    assert contract_fault("reader", computed) == ""  # its sources are known only from an object
 
 
 def test_totals_of_an_object_are_refused() -> None:
