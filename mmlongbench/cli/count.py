@@ -84,10 +84,11 @@ def _of_folder(folder: Path, dpi: int) -> _Opened:
         texts += more
         sizes += images
     if not texts and not sizes:
-        found = f"{others} other files" if others else "no file"
+        found = f"{others} other files" if others else "none"
         raise SourceError(Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name))
-    counts = {"images": len(sizes), "texts": len(texts), "other files, not counted": others}
-    return ", ".join(f"{number:,} {what}" for what, number in counts.items() if number), texts, sizes
+    counts = {"image": len(sizes), "text": len(texts), "other file": others}
+    said = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for what, number in counts.items() if number)
+    return f"{said}{', not counted' if others else ''}", texts, sizes
 
 
 def _of_file(thing: Path, dpi: int) -> _Opened:

@@ -280,7 +280,7 @@ def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own
         for model, cell in row["tokens"].items():
             if isinstance(cell, str):
                 say(f"{row['thing']}: {model}: {cell}")
-    if is_own and any("characters" in row["what"] or "texts" in row["what"] for row in rows):
+    if is_own and any("characters" in row["what"] or " text" in row["what"] for row in rows):
         say("texts are counted with Llama 2 unless a model's tokenizer is given with --text-tokenizer MODEL=PATH|ID")
 
 

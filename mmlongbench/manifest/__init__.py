@@ -1,1 +1,3 @@
-"""Manifests: the model, its checks, errata, the plug-in registry, and the manifests that come with the package."""
+"""Manifests: the model, its checks, errata, the plug-in registry, the manifests that come with the package, and
+descriptions of all of these.
+"""

@@ -156,7 +156,7 @@ def test_a_folder_is_counted_as_one_thing(finished: Path, tmp_path: Path) -> Non
     (folder / ".hidden").write_text("not counted")
     ran = command("count", folder, "--models", "gemma3", "--json")
     (row,) = map(json.loads, ran.out.splitlines())
-    assert row["what"] == "3 images, 1 texts, 1 other files, not counted"
+    assert row["what"] == "3 images, 1 text, 1 other file, not counted"
     assert row["tokens"] == {"mmlongbench": 3 * 196 + 7, "gemma3": 3 * 260 + 7}
 
 
