@@ -14,6 +14,7 @@ from crash_harness import wait_for
 from model_server import ModelServer, Request, Said, good, in_turn, judge_of, serving, text_of
 
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.metrics.judge.calls import Call
 from mmlongbench.metrics.judge.claims import Summaries, write_claims
 from mmlongbench.metrics.judge.client import JudgeClient
@@ -99,7 +100,7 @@ def test_a_metric_is_stopped_before_its_threads_are_waited_for(
     said.write_text("".join(json.dumps(line) + "\n" for line in golds if "mmlongdoc_K8" in line["file"]))
     opened = open_scorable(public / "documentQA/mmlongdoc_K8.jsonl", None, None)
     run = Run("m", ("default",), Settings())
-    with read_predictions([said], problems) as read, pytest.raises(ValueError, match="broken"):
+    with read_predictions([said], problems) as read, pytest.raises(PluginCallError, match="ValueError: broken"):
         score(run, opened, read, None, problems, Progress(is_shown=False))
     assert metric.ends
     assert all(metric.ends)
