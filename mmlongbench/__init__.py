@@ -320,7 +320,7 @@ def audit(
     _paths(tuple((text_tokenizers or {}).values()), "text tokenizer", ReleaseError)
     names = models if isinstance(models, str) else ",".join(models)
     asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
-    target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, _tasks(tasks))
+    target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, tasks=_tasks(tasks))
     found = run(target, Progress(progress), workers, asked)
     if not found:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import build, command
 
-from mmlongbench.building.build import check_manifest
+from mmlongbench.building.planning import check_manifest
 from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
