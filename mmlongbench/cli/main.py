@@ -26,7 +26,7 @@ from mmlongbench.cli.schema import schema
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.show import show
-from mmlongbench.cli.task_option import say_code, task_option
+from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import StrictStop, TooFewKept
 from mmlongbench.io.printable import without_secrets
@@ -180,7 +180,7 @@ def build(
         }
         click.echo(json.dumps(said))
     elif not quiet:
-        show_build(built)
+        show_build(built, files_of(loaded))
         show_shortfalls(built)
     counts = [data.questions for data in built.lock.readable.values()]
     if not any(count.kept for count in counts):
@@ -240,6 +240,7 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.building.remote import placed
     from mmlongbench.building.shares import finish_release
+    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.building.shortfalls import shortfalls_of
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.process_pool import cores
@@ -249,7 +250,7 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
         lock = finish_release(folder, executor, TaskFiles(task_files))
         built = Built(release, lock, was_complete=False, shortfalls=shortfalls_of(lock, folder))
     if not quiet:
-        show_build(built)
+        show_build(built, task_files)
         show_shortfalls(built)
 
 

@@ -1,6 +1,6 @@
 """Prints tables of what was built, counted and installed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,11 @@ _FILE = 8
 """The minimum width in characters of the name of a file; a longer name is folded if there is no room."""
 
 
-def show_build(built: Built) -> None:
-    """Print the questions read, kept and rejected by reason, and the examples of each length."""
+def show_build(built: Built, tasks: Iterable[Path] = ()) -> None:
+    """Print the questions read, kept and rejected by reason, and the examples of each length.
+
+    An audit of the release needs the task files in `tasks`.
+    """
     for name, data in built.lock.readable.items():
         counts = data.questions
         table = Table(
@@ -49,7 +52,14 @@ def show_build(built: Built) -> None:
         for document, fault in data.documents.refused.items():
             say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"
-    say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
+    given = "".join(f" --task {_near(task)}" for task in dict.fromkeys(tasks))
+    say(f"{built.out} {state}; `mmlongbench audit {built.out}{given}` counts it again")
+
+
+def _near(path: Path) -> Path:
+    """Return a path relative to the current folder, if it lies there."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def show_shortfalls(built: Built) -> None:

@@ -44,10 +44,14 @@ def with_tasks(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def say_code(manifest: "Manifest", *, is_quiet: bool = False) -> None:
     """Say on standard error which task files a manifest makes run; nothing without task files."""
-    from mmlongbench.manifest.task_files import task_files_of
-
-    found = dict.fromkeys(
-        file.path.name for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader)
-    )
+    found = dict.fromkeys(path.name for path in files_of(manifest))
     if found and not is_quiet:
         say(f"note: the code of {', '.join(found)} runs, because the manifest names it", err=True)
+
+
+def files_of(manifest: "Manifest") -> list[Path]:
+    """Return the task files that a manifest names, each once."""
+    from mmlongbench.manifest.task_files import task_files_of
+
+    files = (file.path for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader))
+    return list(dict.fromkeys(files))

@@ -49,6 +49,18 @@ class Document:
     """A key for each page: pages with the same content have the same key, and blank pages have an empty key. There are
     keys only if `TaskSpec.page_keys` asks for them."""
 
+    def page(self, number: int) -> Page:
+        """Return a page by its number, counted from 1 as people count.
+
+        Raises:
+            Rejected: the document has no such page.
+
+        """
+        if 1 <= number <= len(self.pages):
+            return self.pages[number - 1]
+        expected = f"a page from 1 to {len(self.pages)} of document {self.id}"
+        raise Rejected(Fault("page-out-of-range", expected, f"{number}", todo="correct the row"))
+
 
 @dataclass(frozen=True, slots=True)
 class ImageClass:
@@ -103,22 +115,21 @@ class Documents:
         return self._ids
 
     def __getitem__(self, id: str) -> Document:
-        """Return a document by its id.
+        """Return a document by its id, or by the name of its PDF: `ash.pdf` is the document `ash`.
 
         Raises:
             Rejected: it is missing, or was refused; the reject says why.
 
         """
-        if id in self.usable:
-            return self.usable[id]
-        missing = Fault(
-            "missing-document",
-            f"a document {id!r} among the sources",
-            "none",
-            field="doc",
-            todo="add the document to the sources, or correct its name",
+        for name in (id, id.removesuffix(".pdf")):
+            if name in self.usable:
+                return self.usable[name]
+            if name in self.faults:
+                raise Rejected(self.faults[name])
+        todo = "add the document to the sources, or correct its name"
+        raise Rejected(
+            Fault("missing-document", f"a document {id!r} among the sources", "none", field="doc", todo=todo)
         )
-        raise Rejected(self.faults.get(id, missing))
 
     def page_texts(self, id: str) -> tuple[str, ...]:
         """Return the text of each page of a document, if `TaskSpec.page_texts` of the task asks for it.

@@ -34,6 +34,7 @@ PAGES = (
     "mmlongbench/scoring/README.md",
     "mmlongbench/exports/README.md",
     "builders/README.md",
+    "examples/README.md",
     "mmlongbench/README.md",
     "CONTRIBUTING.md",
 )
@@ -78,6 +79,7 @@ def test_every_command_runs_and_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     for folder in sources.iterdir():
         (tmp_path / folder.name).symlink_to(folder)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     printed, has_run = "", False
     for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
         if language == "text" and has_run:

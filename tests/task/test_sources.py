@@ -29,6 +29,26 @@ def test_a_document_is_found_by_its_id_with_its_pages_in_order() -> None:
     assert DOCUMENTS["a.1"].pages == PAGES
 
 
+def test_a_document_is_found_by_the_name_of_its_pdf_unless_that_is_the_id_of_another() -> None:
+    assert DOCUMENTS["a.1.pdf"] is DOCUMENTS["a.1"]
+    with pytest.raises(Rejected) as caught:
+        DOCUMENTS["b.pdf"]
+    assert caught.value.fault == BROKEN
+    both = Documents({"x": Document("x", "x", "1", ()), "x.pdf": Document("x.pdf", "x.pdf", "2", ())})
+    assert (both["x.pdf"].sha256, both["x"].sha256) == ("2", "1")
+
+
+def test_pages_are_counted_from_1_and_a_number_out_of_range_rejects_the_question() -> None:
+    document = DOCUMENTS["a.1"]
+    assert [document.page(1), document.page(2)] == list(PAGES)
+    for number in (0, -1, 3):
+        with pytest.raises(Rejected) as caught:
+            document.page(number)
+        assert caught.value.fault == Fault(
+            "page-out-of-range", "a page from 1 to 2 of document a.1", f"{number}", todo="correct the row"
+        )
+
+
 def test_a_missing_document_rejects_the_question_that_asks_for_it() -> None:
     with pytest.raises(Rejected) as caught:
         DOCUMENTS["../../etc/passwd"]
