@@ -19,6 +19,7 @@ from mmlongbench.cli.export import collect, export
 from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.listing import list_installed
+from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.report import report
 from mmlongbench.cli.run import run
@@ -264,6 +265,7 @@ cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(export)
 cli.add_command(list_installed)
+cli.add_command(new)
 cli.add_command(plan)
 cli.add_command(report)
 cli.add_command(run)

@@ -30,6 +30,9 @@ def test_the_wheel_lists_and_builds_from_another_directory(tmp_path: Path) -> No
     listed = run("-m", "mmlongbench", "list")
     assert "BROKEN" not in listed
     assert "quickstart" in listed
+    run("-m", "mmlongbench", "new", "task", "notes", "--package")
+    assert {path.name for path in (tmp_path / "notes").iterdir()} >= {"notes.py", "pyproject.toml", "questions.csv"}
+    assert [*(tmp_path / "notes/documents").glob("*.pdf")], "the sample is in the wheel"
     commands = []
     for name, *others in (("slidevqa",), ("viquae", "--set", "retrieval.reranker=null")):
         options = ["--set", "source=sample", *others, "--limit", "1", "--lengths", "8K", "--workers", "1"]
