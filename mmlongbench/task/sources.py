@@ -300,12 +300,12 @@ class Sources:
     @property
     def documents(self) -> Documents:
         """The documents that the reader finds."""
-        return _there(self._documents, "documents", "its reader needs a method `documents(sources)`")
+        return _there(self._documents, "documents", "its task needs mt.Pdfs in `sources`, or its reader `documents()`")
 
     @property
     def images(self) -> Images:
         """The pictures that the reader finds."""
-        return _there(self._images, "pictures", "its reader needs a method `image(sources, name)`")
+        return _there(self._images, "pictures", "its task needs mt.Folder in `sources`, or its reader `image()`")
 
     @property
     def web_pages(self) -> WebPages:

@@ -90,8 +90,11 @@ def test_sizes_are_known_by_path() -> None:
 @pytest.mark.parametrize(
     ("part", "fault"),
     [
-        ("documents", "this dataset has no documents: its reader needs a method `documents(sources)`"),
-        ("images", "this dataset has no pictures: its reader needs a method `image(sources, name)`"),
+        (
+            "documents",
+            "this dataset has no documents: its task needs mt.Pdfs in `sources`, or its reader `documents()`",
+        ),
+        ("images", "this dataset has no pictures: its task needs mt.Folder in `sources`, or its reader `image()`"),
         ("web_pages", "this dataset has no web pages: its reader needs a method `web_pages(sources)`"),
         (
             "image_classes",

@@ -1,0 +1,121 @@
+"""What the page for authors of tasks says is so: excerpts, fields, lines of code and messages."""
+
+import re
+import shutil
+from dataclasses import fields
+from inspect import isfunction
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tiny import command
+
+import mmlongbench.task as mt
+from mmlongbench.manifest.registry import installed
+from mmlongbench.task.task import Task
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "builders/README.md").read_text("utf-8")
+FABLES = ROOT / "examples/fables"
+BLOCK = re.compile(r"^```(python|yaml|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SUFFIXES = (".py", ".yaml", ".toml")
+SHOWN = (ROOT / "examples", ROOT / "tests/task/fables")
+LINE = re.compile(r"^\| `((?:self|sources|draws)\..*?)` \|", re.MULTILINE)
+ANY_SOURCES = """
+    def draft(self, row: PhotographRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        for line in {lines!r}:
+            found = eval(line)
+            assert found is not None, line
+            if hasattr(found, "__len__"):
+                assert len(found), line
+        return self.the_draft(row, sources, draws)
+
+    def the_draft("""
+
+
+def test_every_excerpt_stands_in_a_file_that_a_test_builds() -> None:
+    files = [path.read_text("utf-8") for folder in SHOWN for path in folder.rglob("*") if path.suffix in SUFFIXES]
+    excerpts = [body for _, body in BLOCK.findall(PAGE)]
+    assert len(excerpts) == 5
+    assert not [body for body in excerpts if not any(body.strip("\n") in text for text in files)]
+
+
+@pytest.mark.parametrize(
+    "kind", [mt.Draft, mt.Question, mt.Unit, mt.PackedExample], ids=lambda kind: str(kind.__name__)
+)
+def test_every_field_is_named(kind: type) -> None:
+    assert not [field.name for field in fields(kind) if f"`{field.name}`" not in PAGE]
+
+
+def test_every_class_attribute_of_a_task_is_named() -> None:
+    declared = [name for base in (Task, mt.Builder) for name in base.__annotations__]
+    assert not [name for name in declared if f"`{name}`" not in PAGE and f"`self.{name}`" not in PAGE]
+
+
+def test_every_optional_method_is_named() -> None:
+    methods = [name for name in vars(mt.Builder) if not name.startswith("_") and isfunction(getattr(mt.Builder, name))]
+    assert len(methods) > 12
+    assert not [name for name in methods if f"{name}(" not in PAGE]
+
+
+def test_every_role_and_every_metric_is_named() -> None:
+    assert not [role for role in get_args(mt.Role) if f"`{role}`" not in PAGE]
+    metrics = [metric.name for metric in installed("metric") if not metric.name.startswith("judge-")]
+    assert not [name for name in metrics if f"`{name}`" not in PAGE]
+
+
+def test_every_line_about_sources_and_draws_runs(tmp_path: Path) -> None:
+    """The lines run in the draft of a task that has a table, PDFs and pictures."""
+    shutil.copytree(ROOT / "examples/photograph", tmp_path / "task")
+    task = tmp_path / "task/photograph.py"
+    lines = LINE.findall(PAGE)
+    assert len(lines) == 13
+    text = task.read_text("utf-8").replace('metric = "sub_em"', 'metric = "sub_em"\n    page_texts = True')
+    task.write_text(text.replace("\n    def draft(", ANY_SOURCES.format(lines=lines)), "utf-8")
+    options = ["--limit", "1", "--lengths", "2K", "--workers", "1"]
+    ran = command("build", tmp_path / "task/photograph.yaml", "--out", tmp_path / "out", *options)
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('{"id": example.id, ', "{", "the record's id must be the row's, found none"),
+        ('"answer": data["moral"], ', "", "the record has no 'answer', and gold() gives none"),
+        ("in example.units]", "in reversed(example.units)]", "prompt(record) is not the prompt that was packed"),
+        ('"negative", (n,))', '"negative")', "has the role negative and no place"),
+        ('row.text, "gold")', 'row.text, "gold", (0,))', "what is put at a depth has `place=None`"),
+        ('row.text, "gold")', 'row.text, "neadle")', "has the role 'neadle'; roles are"),
+        ('"sub_em"', '"sub_emm"', "no metric 'sub_emm' is installed"),
+        ('"sub_em"', '"doc_qa"', "metric 'doc_qa' cannot score the answer"),
+        ("mt.InOrder(units))", "units)", "expected a TakeOrder such as mt.InOrder(units)"),
+        ("mt.Question(row.id,", 'mt.Question("1",', "expected one question with the id of the row"),
+        ("self.others(row, sources)", "self.rows(sources)", "two units of the id"),
+        ("row.text,", "row.txt,", "AttributeError: 'Fable' object has no attribute 'txt' (fables.py, line"),
+        ("    moral: str\n", "    moral: str\n    author: str\n", "no question was kept"),
+        ("others = draws", "sources.documents\n        others = draws", "no documents: its task needs mt.Pdfs"),
+        (
+            "import mmlongbench.task as mt\n",
+            "import helper\nimport mmlongbench.task as mt\n",
+            "a task file is one file",
+        ),
+        ('"fables": fables}', '"fables": fables, "length": 3}', "holds 'length', which the engine adds"),
+        ("mt.Task[Fable]", "mt.Task", "lacks row_type"),
+    ],
+)
+def test_a_common_mistake_is_refused_with_the_message_of_the_page(
+    right: str, wrong: str, said: str, tmp_path: Path
+) -> None:
+    shutil.copytree(FABLES, tmp_path / "task")
+    task = tmp_path / "task/fables.py"
+    (tmp_path / "task/helper.py").write_text("")
+    text = task.read_text("utf-8")
+    assert right in text
+    task.write_text(text.replace(right, wrong, 1), "utf-8")
+    options = ["--limit", "2", "--lengths", "2K", "--workers", "1"]
+    ran = command("build", tmp_path / "task/fables.yaml", "--out", tmp_path / "out", *options)
+    assert ran.code in (1, 2), ran.out
+    assert said in ran.err
+    assert said in PAGE
