@@ -119,3 +119,34 @@ def test_a_common_mistake_is_refused_with_the_message_of_the_page(
     assert ran.code in (1, 2), ran.out
     assert said in ran.err
     assert said in PAGE
+
+
+def test_a_manifest_may_name_a_builder_and_a_reader_of_one_file(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests/task/fables/fables.py", tmp_path)
+    shutil.copy(FABLES / "fables.jsonl", tmp_path)
+    names = "builder: fables.py:Fables, reader: fables.py:FableReader, source: {fables: fables.jsonl}"
+    lengths = "lengths: [2K], admission_length: 2K, sample: {n: 3}"
+    (tmp_path / "two.yaml").write_text(f"datasets: [{{name: two, {names}, {lengths}}}]")
+    ran = command("build", tmp_path / "two.yaml", "--out", tmp_path / "out", "--workers", "1")
+    assert ran.code == 0, ran.err
+
+
+def test_a_task_may_override_its_spec_and_take_options(tmp_path: Path) -> None:
+    shutil.copytree(FABLES, tmp_path / "task")
+    task, manifest = tmp_path / "task/fables.py", tmp_path / "task/fables.yaml"
+    text = task.read_text("utf-8").replace(
+        "import mmlongbench", "from dataclasses import replace\n\nimport mmlongbench", 1
+    )
+    text = text.replace("class Fables(", 'class Asked(mt.Options):\n    word: str = "moral"\n\n\nclass Fables(')
+    text = text.replace("    placements = ", "    options_type = Asked\n    placements = ")
+    text += (
+        "\n\nclass Further(Fables):\n    @property\n    def spec(self) -> mt.TaskSpec:\n"
+        "        assert self.options.word == 'lesson'\n"
+        "        return replace(super().spec, further_metrics=('anls',))\n"
+    )
+    task.write_text(text, "utf-8")
+    text = manifest.read_text("utf-8").replace("py:Fables", "py:Further\n    options: {word: lesson}")
+    manifest.write_text(text, "utf-8")
+    options = ["--limit", "2", "--lengths", "2K", "--workers", "1"]
+    ran = command("build", manifest, "--out", tmp_path / "out", *options)
+    assert ran.code == 0, ran.err
