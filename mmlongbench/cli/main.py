@@ -241,11 +241,11 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.building.remote import placed
     from mmlongbench.building.shares import finish_release
-    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.building.shortfalls import shortfalls_of
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.task_files import TaskFiles
 
     with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
         lock = finish_release(folder, executor, TaskFiles(task_files))
