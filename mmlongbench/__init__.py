@@ -1,11 +1,11 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
-`build` makes a release from a manifest, `plan` forecasts it, `open_release` reads its examples, `audit` counts them
-again, `verify` checks its files, `diff` compares two releases, `run` asks a model, `export` writes examples in the form
-of other tools, `collect` reads what these return, `score` scores predictions, and `scorer` gives one score at a time to
-a program that runs the model itself. Nothing is printed: results are values, and
-every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line calls the same
-functions.
+`build` makes a release from a manifest, `plan` forecasts it, `check` holds its tasks to the rules that every task
+keeps, `open_release` reads its examples, `audit` counts them again, `verify` checks its files, `diff` compares two
+releases, `run` asks a model, `export` writes examples in the form of other tools, `collect` reads what these return,
+`score` scores predictions, and `scorer` gives one score at a time to a program that runs the model itself. Nothing is
+printed: results are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The
+command line calls the same functions.
 
 To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mmlongbench.building.executors.base import Executor
     from mmlongbench.building.forecast import CellForecast, DatasetForecast, Forecast
     from mmlongbench.building.shortfalls import Shortfall
+    from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
     from mmlongbench.errors import (
         BuildError,
         DraftError,
@@ -64,6 +65,8 @@ __all__ = [
     "CellCounts",
     "CellForecast",
     "CellScore",
+    "Checked",
+    "CheckedDataset",
     "Collected",
     "DatasetCounts",
     "DatasetForecast",
@@ -76,6 +79,7 @@ __all__ = [
     "Exported",
     "Fault",
     "FileDifference",
+    "Finding",
     "Forecast",
     "Image",
     "Judge",
@@ -117,6 +121,7 @@ __all__ = [
     "Verified",
     "audit",
     "build",
+    "check",
     "collect",
     "diff",
     "export",
@@ -246,6 +251,44 @@ def plan(
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     with closing(LocalExecutor(workers, Progress(progress))) as executor:
         return Forecast(tuple(forecast(loaded, executor, probe)))
+
+
+def check(
+    manifest: "str | Path | Manifest",
+    *,
+    overrides: Mapping[str, object] | None = None,
+    lengths: str | int | Sequence[str | int] | None = None,
+    limit: int = 5,
+    progress: bool | None = False,
+) -> "Checked":
+    """Hold the tasks of a manifest to the rules that every task keeps, such as that drafts are pure and that prompts
+    come back from records.
+
+    A small release of each dataset is built in a temporary folder; then another process audits it and builds it again.
+
+    Args:
+        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
+        overrides: see `build`.
+        lengths: build these lengths instead of the two shortest of the manifest.
+        limit: the maximum number of questions of each dataset.
+        progress: see `build`.
+
+    Returns:
+        A `Checked` with a finding for each rule and dataset. If its `failures` are empty, all holds.
+
+    Raises:
+        ManifestError: the manifest, or an argument, cannot be used.
+        PluginError: a builder, reader or metric is not installed, or is broken.
+        SourceError: a source cannot be read.
+
+    """
+    from mmlongbench.checking.check import check as run
+    from mmlongbench.checking.check import small
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.chosen import chosen_manifest
+
+    loaded = chosen_manifest(manifest, overrides, lengths, limit)
+    return run(small(loaded, lengths is not None), Progress(progress))
 
 
 def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] | TaskFiles" = ()) -> "Release":
@@ -683,6 +726,7 @@ _MODULES = {
     "mmlongbench.building.build": ("Built",),
     "mmlongbench.building.forecast": ("CellForecast", "DatasetForecast", "Forecast"),
     "mmlongbench.building.shortfalls": ("Shortfall",),
+    "mmlongbench.checking.findings": ("Checked", "CheckedDataset", "Finding"),
     "mmlongbench.errors": (
         *("BuildError", "DraftError", "Fault", "MMLongBenchError", "ManifestError", "NotHereError", "PluginError"),
         *("ReleaseError", "ScoringError", "SourceError", "StrictStop", "TooFewKept"),

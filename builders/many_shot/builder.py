@@ -79,6 +79,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
             bundle=_PUBLIC,
             is_answer_of_context=True,
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
+            shown_slots=("{label}",),
         )
 
     def selects(self, sources: mt.Sources) -> Callable[[ClassifiedImage], bool]:

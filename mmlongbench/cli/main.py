@@ -10,6 +10,7 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.audit import audit, stats
+from mmlongbench.cli.check import check
 from mmlongbench.cli.claims import claims
 from mmlongbench.cli.console import printable_streams, say
 from mmlongbench.cli.corpus import corpus
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
 EXIT_CODES = """
 \b
 Exit codes:
-  0    done; an audit or `verify` found nothing wrong, two releases are the same
-  1    an audit or `verify` found something wrong, two releases differ, --strict stopped at a reject, a build kept no
-       question or less than --min-kept, a prediction is missing or does not fit, or a score or claim could not be made
+  0    done; an audit, `check` or `verify` found nothing wrong, two releases are the same
+  1    an audit, `check` or `verify` found something wrong, two releases differ, --strict stopped at a reject, a build
+       kept no question or less than --min-kept, a prediction is missing or does not fit, or a score or claim could not
+       be made
   2    the arguments, the manifest, a source or the output folder must be corrected
   130  interrupted; run the same command to continue
 """
@@ -257,6 +259,7 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
 
 cli.add_command(audit)
 cli.add_command(stats)
+cli.add_command(check)
 cli.add_command(claims)
 cli.add_command(collect)
 cli.add_command(count)

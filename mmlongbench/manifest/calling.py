@@ -17,6 +17,15 @@ _MAX_SHOWN = 300
 class PluginCallError(DraftError):
     """A method of a plug-in raised an exception, or returned a value that is not allowed."""
 
+    def __init__(self, message: str, method: str = "", row: str = "", fault: str = "") -> None:
+        super().__init__(message)
+        self.method = method
+        """The method, such as `draft()`."""
+        self.row = row
+        """The id of the row that the method was called for; empty if there is none."""
+        self.fault = fault or message
+        """What is wrong, without the plug-in, the method and the row."""
+
 
 @contextmanager
 def calling(kind: str, name: str, method: str, row: Row | None = None, about: str = "") -> Iterator[None]:
@@ -56,7 +65,8 @@ def broken(kind: str, name: str, method: str, fault: str, row: Row | None = None
     """
     at = ", ".join(part for part in (row.file, row.place) if part) if row else ""
     subject = f"row {row.id!r}{f' ({at})' if at else ''}" if row else about
-    return PluginCallError(f"{described(kind, name)}: {method}{f', {subject}' if subject else ''}: {fault}")
+    message = f"{described(kind, name)}: {method}{f', {subject}' if subject else ''}: {fault}"
+    return PluginCallError(message, method, row.id if row else "", fault if row or not about else f"{about}: {fault}")
 
 
 def _line_of(error: BaseException) -> str:

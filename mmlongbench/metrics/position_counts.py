@@ -60,6 +60,10 @@ class PositionCount(RuleMetric):
         """Return the text after "Answer:", in lower case without blanks."""
         return "".join(after_prefix(asked.lead + asked.prediction, ANSWER).lower().split())
 
+    def full_answer(self, asked: ScoringInput) -> str:
+        """Return all counts."""
+        return str(asked.gold)
+
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1, with the detail `is_list`: whether a list was read (see `listed_values`)."""
         gold = asked.gold

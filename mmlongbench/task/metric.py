@@ -191,6 +191,15 @@ def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> Sc
     return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
 
 
+def first_answer(gold: object) -> str:
+    """Return an answer as text; of a list of answers, the first.
+
+    >>> first_answer(["Paris", "paris"]), first_answer(3)
+    ('Paris', '3')
+    """
+    return str(gold[0] if isinstance(gold, list) and gold else gold)
+
+
 class Metric(ABC):
     """Scores one example at a time. Subclasses define at least `name` and `score`.
 
@@ -244,6 +253,15 @@ class Metric(ABC):
         """
         return ""
 
+    def full_answer(self, asked: ScoringInput) -> str | None:
+        """Return the output of a model that knows the answer, which scores 1; None if there is no such output, for
+        example because a judge decides.
+
+        By default it is the answer as text, and the first of several answers. `mmlongbench check` scores the returned
+        text with every answer of a task. In such a call the prediction is empty.
+        """
+        return first_answer(asked.gold)
+
     def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why the metric does not apply to an example, whatever the model's output; empty if it applies.
 
@@ -295,9 +313,7 @@ class RuleMetric(Metric):
         """Return why the answer cannot be scored; empty if it can. To find out, the answer is scored as a
         prediction.
         """
-        gold = asked.gold
-        said = str(gold[0] if isinstance(gold, list) and gold else gold)
-        found = self.score(replace(asked, prediction=said))
+        found = self.score(replace(asked, prediction=first_answer(asked.gold)))
         return found.failure or "it has no score" if found.score is None else ""
 
 

@@ -96,6 +96,9 @@ class TaskSpec:
     """How long the prompt with every unit may be; None: any length."""
     paper_images: tuple[float, ...] = ()
     """Images per example at the five standard lengths in the paper (Table 3); empty if they are not known."""
+    shown_slots: tuple[str, ...] = ()
+    """Texts in braces that prompts show on purpose, such as `{label}`; `mmlongbench check` takes any other one that all
+    prompts show for a slot that was not filled in."""
     bundle: Bundle | None = None
     """A second file of the same records, if the public code reads them in another format (ICL)."""
 

@@ -23,6 +23,7 @@ ORDER = (
         "metrics",
         "exports",
         "models",
+        "checking",
         "building",
         "release",
         "manifest",

@@ -35,6 +35,8 @@ PAPER = "arXiv:2505.10610"
 """The paper whose figures `paper` follows."""
 ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
 """The last words of the tasks' prompts."""
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""The letters of options, in their order."""
 DEFAULTS = (0, 1, 1, 0)
 """The answers (1 is yes) that the public code takes in turn for outputs that contain neither "yes" nor "no"."""
 
@@ -119,6 +121,10 @@ class TotalCount(BenchmarkMetric):
         total = total_count(text)
         return "" if total is None else f"{total:x}"
 
+    def full_answer(self, asked: ScoringInput) -> str:
+        """Return all counts."""
+        return str(asked.gold)
+
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
         gold = asked.gold
@@ -135,6 +141,11 @@ class OptionLetter(BenchmarkMetric):
     def read(self, text: str) -> str:
         """Return the place of the option; None if no letter is found."""
         return f"{option_letter(text)}"
+
+    def full_answer(self, asked: ScoringInput) -> str:
+        """Return the letter of the option."""
+        gold = asked.gold
+        return LETTERS[gold] if isinstance(gold, int) and 0 <= gold < len(LETTERS) else str(gold)
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""

@@ -9,7 +9,7 @@ from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
 from mmlongbench.models.client import Failed
 from mmlongbench.models.pace import Backoff
-from mmlongbench.task.metric import Judge, Metric, Profile, Score, Settings
+from mmlongbench.task.metric import Judge, Metric, Profile, Score, ScoringInput, Settings
 
 MAX_CHARACTERS = 200_000
 """The maximum characters of a text that is shown whole; about 50,000 tokens."""
@@ -63,6 +63,9 @@ class Judged(Metric):
     def _asked(self) -> tuple[str, ...]:
         """Return the judges that this metric uses."""
         return self.judge.models[:1]
+
+    def full_answer(self, asked: ScoringInput) -> None:
+        """Return None: the judge decides."""
 
     def usage(self) -> Mapping[str, float]:
         """Return how many calls, tokens and failures there were so far."""

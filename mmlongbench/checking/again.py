@@ -1,0 +1,156 @@
+"""Looks at releases from another process: audits each, then builds it again, with another hash seed, another date and
+other workers. What a task keeps in memory, or takes from its surroundings, is not there.
+
+The other process runs `python -m mmlongbench.checking.again ASKED FOUND`, with the names of two JSON files.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from mmlongbench.building.build import build
+from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.errors import MMLongBenchError
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.release.audit import audit_release
+
+WORKERS = 2
+"""The processes of a build that is compared with a build in one process."""
+_DATES = ("<+14>-14", "<-12>12")
+"""Two time zones in which it is never the same day, as the variable TZ names them."""
+_BUILD = ".build"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Asked(_Model):
+    """A release to look at."""
+
+    manifest: Manifest
+    """What it was built from."""
+    release: Path
+    """Its folder."""
+    out: Path
+    """A new folder, for the release to compare with."""
+    workers: int = WORKERS
+
+
+class AuditProblem(_Model):
+    """A kind of problem that an audit found."""
+
+    file: str
+    dataset: str
+    """The dataset of the file; empty if it belongs to none."""
+    problem: str
+    count: int
+    first: str
+
+
+class Looked(_Model):
+    """What was found."""
+
+    audit: tuple[AuditProblem, ...] = ()
+    audit_error: str = ""
+    """Why there was no audit; empty if there was one."""
+    build_error: str = ""
+    """Why there is no second release; empty if there is one."""
+    difference: str = ""
+    """How the two releases differ; empty if they do not. It is set in the process that compares them."""
+
+
+def look_again(asked: Sequence[Asked], folder: Path) -> list[Looked]:
+    """Audit and build every release in another process; `folder` is for files that are passed to it.
+
+    Raises:
+        MMLongBenchError: the process died.
+
+    """
+    question, answer = folder / "asked.json", folder / "found.json"
+    question.write_bytes(TypeAdapter(list[Asked]).dump_json(list(asked)))
+    command = [sys.executable, "-P", "-m", "mmlongbench.checking.again", str(question), str(answer)]
+    done = subprocess.run(command, env=_surroundings(), check=False, capture_output=True, text=True)
+    if done.returncode or not answer.is_file():
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise MMLongBenchError(f"the process that builds again ended with exit code {done.returncode}: {last}")
+    return TypeAdapter(list[Looked]).validate_json(answer.read_bytes())
+
+
+def _surroundings() -> dict[str, str]:
+    """Return the environment with another hash seed and time zone, and the folders from which this process imports."""
+    other = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
+    is_east = time.localtime().tm_yday == time.gmtime(time.time() + 14 * 3600).tm_yday
+    paths = os.pathsep.join(str(Path(path or ".").resolve()) for path in sys.path)
+    return {**os.environ, "PYTHONHASHSEED": other, "PYTHONPATH": paths, "TZ": _DATES[is_east]}
+
+
+def problems_of(release: Path) -> list[AuditProblem]:
+    """Audit a release, and return every kind of problem."""
+    return [
+        AuditProblem(file=found.file, dataset=found.dataset, problem=kind, count=count, first=found.first[kind])
+        for found in audit_release(release, Progress(is_shown=False))
+        for kind, count in found.problems.items()
+    ]
+
+
+def hashes(release: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a release, by its path; the files of an unfinished build are left out."""
+    files = (path for path in sorted(release.rglob("*")) if path.is_file())
+    named = {path.relative_to(release).as_posix(): path for path in files}
+    return {name: sha256_of(path) for name, path in named.items() if not name.startswith(f"{_BUILD}/")}
+
+
+def difference(one: Path, other: Path) -> str:
+    """Return in words which file of two releases differs first, public files before others; empty if none differs."""
+    first, second = hashes(one), hashes(other)
+    changed = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+    if not changed:
+        return ""
+    name = next((name for name in changed if name.startswith("mmlb_data/")), changed[0])
+    more = f", and {len(changed) - 1} more files" if len(changed) > 1 else ""
+    if name not in first or name not in second:
+        return f"only one of the two builds has {name}{more}"
+    return f"{name} differs{_line(one / name, other / name)}{more}"
+
+
+def _line(one: Path, other: Path) -> str:
+    """Return where two files first differ: the line, and the id of its record."""
+    if one.suffix != ".jsonl":
+        return ""
+    pairs = zip(one.read_bytes().splitlines(), other.read_bytes().splitlines(), strict=False)
+    for number, (ours, theirs) in enumerate(pairs, 1):
+        if ours != theirs:
+            record, again = json.loads(ours), json.loads(theirs)
+            key = next((key for key in record if record[key] != again.get(key)), "")
+            return f" in line {number} (row {record.get('id')!r}, field {key!r})"
+    return ""
+
+
+def _look(asked: Asked) -> Looked:
+    """Audit a release before anything of its task was called in this process, then build it again."""
+    audit: tuple[AuditProblem, ...] = ()
+    audit_error = build_error = ""
+    try:
+        audit = tuple(problems_of(asked.release))
+    except MMLongBenchError as error:
+        audit_error = str(error)
+    try:
+        build(asked.manifest, asked.out, LocalExecutor(asked.workers, Progress(is_shown=False)))
+    except MMLongBenchError as error:
+        build_error = str(error)
+    return Looked(audit=audit, audit_error=audit_error, build_error=build_error)
+
+
+if __name__ == "__main__":
+    question, answer = map(Path, sys.argv[1:])
+    looked = [_look(each) for each in TypeAdapter(list[Asked]).validate_json(question.read_bytes())]
+    answer.write_bytes(TypeAdapter(list[Looked]).dump_json(looked))

@@ -1,0 +1,228 @@
+"""Holds every dataset of a manifest to the rules: builds a small release of it in a temporary folder, looks at it, and
+lets another process look at it and build it again.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mmlongbench.building.build import check_manifest as check_plugins
+from mmlongbench.building.build import do_stages, plan_build
+from mmlongbench.building.build_dir import BuildDir, questions_shard
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.finish import finish
+from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
+from mmlongbench.building.rejects import sentence
+from mmlongbench.building.session import Session
+from mmlongbench.checking.again import WORKERS, Asked, Looked, difference, look_again
+from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
+from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
+from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
+from mmlongbench.checking.world import Released, World, shortest
+from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
+from mmlongbench.manifest.registry import described
+from mmlongbench.manifest.resolve import bind_builder
+from tokenization import TokenizationError
+
+LIMIT = 5
+"""How many questions of each dataset are built."""
+NO_RELEASE = "the small release was not built"
+NO_QUESTIONS = "no questions were chosen"
+_QUIET = Progress(is_shown=False)
+FAILURES = (MMLongBenchError, TokenizationError, OSError)
+"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
+
+
+@dataclass(slots=True)
+class _Tried:
+    """One dataset while it is checked."""
+
+    spec: DatasetSpec
+    folder: Path
+    findings: list[Finding] = field(default_factory=list)
+    world: World | None = None
+    """The dataset with its questions; None if they could not be chosen."""
+    is_built: bool = False
+
+    @property
+    def release(self) -> Path:
+        """The folder of the small release."""
+        return self.folder / "release"
+
+    def add(self, rule: str, outcomes: Iterable[Outcome]) -> None:
+        """Add the finding of a rule."""
+        self.findings.append(finding(rule, self.spec.name, outcomes))
+
+    def not_run(self, rules: Iterable[str], reason: str) -> None:
+        """Add that rules could not be run."""
+        self.findings += [Finding(rule, self.spec.name, "not run", reason) for rule in rules]
+
+
+def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKERS) -> Checked:
+    """Check every dataset of a manifest.
+
+    Args:
+        manifest: its lengths are built, and of each dataset as many questions as its sample has (see `small`).
+        progress: shows a bar.
+        workers: the number of workers in the process that builds again.
+
+    Raises:
+        ManifestError: the manifest cannot be used.
+        PluginError: a plug-in is not installed, or is broken.
+        SourceError: a source cannot be read.
+
+    """
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as open_sessions:
+        tried = [_Tried(spec, Path(folder) / f"{number}") for number, spec in enumerate(manifest.datasets)]
+        with progress.telling("check", 2 * len(tried) + 1) as tell:
+            for each in tried:
+                _build(each, open_sessions)
+                tell(each.spec.name)
+            _look_again(tried, Path(folder), workers)
+            tell("built again")
+            for each in tried:
+                _run_rules(each)
+                tell(each.spec.name)
+    return Checked(tuple(_summary(each) for each in tried), tuple(found for each in tried for found in each.findings))
+
+
+def small(manifest: Manifest, lengths: bool) -> Manifest:
+    """Return a manifest with the lengths of a small release (`shortest`), unless the user has given `lengths`."""
+    if lengths:
+        return manifest
+    specs = (spec.model_copy(update={"lengths": shortest(spec.lengths)}) for spec in manifest.datasets)
+    return Manifest(datasets=tuple(specs))
+
+
+def code_of(spec: DatasetSpec) -> tuple[str, ...]:
+    """Return the plug-ins whose code a check of a dataset runs, as messages show them."""
+    sample = (described("sample", spec.reader),) if spec.source == SAMPLE else ()
+    metric: tuple[str, ...] = ()
+    with suppress(MMLongBenchError):  # a broken builder has no metric
+        metric = (described("metric", bind_builder(spec).spec.metric),)
+    return (described("builder", spec.builder), described("reader", spec.reader), *sample, *metric)
+
+
+def finding(rule: str, dataset: str, outcomes: Iterable[Outcome]) -> Finding:
+    """Return the finding of a rule; an error of a plug-in is a failure."""
+    failures: list[Failure] = []
+    note = ""
+    try:
+        for outcome in outcomes:
+            if isinstance(outcome, Skipped):
+                return Finding(rule, dataset, "skipped", outcome.reason)
+            if isinstance(outcome, Note):
+                note = outcome.text
+            else:
+                failures.append(outcome)
+    except FAILURES as error:
+        failures.append(failure_of(error))
+    if not failures:
+        return Finding(rule, dataset, "holds", note)
+    first = failures[0]
+    return Finding(rule, dataset, "fails", first.detail, first.method, first.row, len(failures) - 1)
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the failure that an error stands for."""
+    if isinstance(error, PluginCallError):
+        return Failure(error.fault, error.method, error.row)
+    return Failure(str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}")
+
+
+def _build(tried: _Tried, open_sessions: ExitStack) -> None:
+    """Build the small release of a dataset, as far as that is possible."""
+    executor, build_dir = LocalExecutor(1, _QUIET), BuildDir(tried.release)
+    build_dir.root.mkdir(parents=True)
+    manifest, name = Manifest(datasets=(tried.spec,)), tried.spec.name
+    error: Exception | None = None
+    plans: list[DatasetPlan] = []
+    try:
+        check_plugins(manifest)
+        plans = plan_build(manifest, build_dir, executor)
+    except PluginCallError as found:
+        tried.add(BUILT, [failure_of(found)])
+        return
+    session = open_sessions.enter_context(Session(build_dir.out))
+    try:
+        do_stages(plans, session, executor)
+        finish(plans, session, executor)
+        tried.is_built = True
+    except (SourceError, ManifestError):
+        raise
+    except FAILURES as found:
+        error = found
+    tried.add(BUILT, [failure_of(error)] if error else ())
+    if build_dir.is_done(questions_shard(name)):
+        tried.add(KEPT, _not_kept(session, name, is_built=tried.is_built))
+        tried.add(ROWS, rows_are_the_same_twice(tried.spec.reader, plans[0].sources))
+        tried.add(IDS, ids_are_unique(session, name))
+        if rows := session.questions(name):
+            lengths = tuple(sorted(tried.spec.lengths))
+            tried.world = World(session.dataset(name), rows, lengths, Released(tried.release))
+
+
+def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
+    """Yield a failure if no question was kept, and for every length that no question fits."""
+    lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
+    rejects = [line for line in lines if isinstance(line, Reject)]
+    counts = next(line.counts for line in lines if isinstance(line, RowCounts))
+    if not counts.kept:
+        reasons = {**counts.rejected, **counts.skipped}
+        said = ", ".join(f"{count} × {reason}" for reason, count in reasons.items()) or "nothing was read"
+        first = f"; first: {sentence(rejects[0])}" if rejects else ""
+        yield Failure(f"none of {counts.read} rows is kept: {said}{first}", row=rejects[0].id if rejects else "")
+    elif is_built:
+        written = {file.length for file in Released(session.build_dir.out).opened.files}
+        for length in sorted(set(session.plan(name).spec.lengths) - written):
+            yield Failure(f"no question fits {format_length(length)}; give longer lengths, or smaller required units")
+
+
+def _look_again(tried: Sequence[_Tried], folder: Path, workers: int) -> None:
+    """Let another process audit and build every release that was built, and keep what it found in the worlds."""
+    built = [each for each in tried if each.is_built and each.world]
+    asked = [
+        Asked(
+            manifest=Manifest(datasets=(each.spec,)),
+            release=each.release,
+            out=each.folder / "again",
+            workers=workers,
+        )
+        for each in built
+    ]
+    looked = look_again(asked, folder) if asked else []
+    for each, found in zip(built, looked, strict=True):
+        if each.world:
+            each.world = replace(each.world, looked=_compared(each, found))
+
+
+def _compared(tried: _Tried, found: Looked) -> Looked:
+    """Return what another process found, with the difference between the two releases."""
+    if found.build_error:
+        return found
+    return found.model_copy(update={"difference": difference(tried.release, tried.folder / "again")})
+
+
+def _run_rules(tried: _Tried) -> None:
+    """Run all rules about a built dataset."""
+    first = [BUILT, KEPT, ROWS, IDS][len(tried.findings) :]
+    tried.not_run(first, NO_RELEASE)
+    for rule in RULES:
+        if not tried.world:
+            tried.not_run([rule.text], NO_QUESTIONS)
+        elif rule.needs_release and not tried.is_built:
+            tried.not_run([rule.text], NO_RELEASE)
+        else:
+            tried.add(rule.text, rule.find(tried.world))
+
+
+def _summary(tried: _Tried) -> CheckedDataset:
+    rows = tried.world.rows if tried.world else ()
+    return CheckedDataset(tried.spec.name, code_of(tried.spec), len(rows), tuple(sorted(tried.spec.lengths)))

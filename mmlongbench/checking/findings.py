@@ -1,0 +1,87 @@
+"""The results of checks, as values: what a rule found in a dataset, and the result of all rules."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Status: TypeAlias = Literal["holds", "fails", "skipped", "not run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One case in which a rule does not hold."""
+
+    detail: str
+    """What was expected and what was found."""
+    method: str = ""
+    """The method of the task to correct, such as `draft()`."""
+    row: str = ""
+    """The id of the row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a user should know about a rule that holds."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Why a rule does not apply to a dataset, or cannot be checked."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Failure | Note | Skipped
+"""What a rule yields. A rule that yields nothing holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one rule for one dataset."""
+
+    rule: str
+    """What the rule says, such as `drafts are pure`."""
+    dataset: str
+    """The name of the dataset."""
+    status: Status
+    """Whether the rule holds or fails. It is `skipped` if it does not apply to the dataset, and `not run` if the small
+    release could not be built as far as the rule needs it."""
+    detail: str = ""
+    """What was expected and found, in the first case that fails; or why the rule was skipped or not run. If the rule
+    holds, a note, or empty."""
+    method: str = ""
+    """The method to blame, such as `draft()`; empty if it is not known."""
+    row: str = ""
+    """The id of the row in the first case that fails; empty if it is not about one row."""
+    more: int = 0
+    """In how many more cases the rule fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDataset:
+    """One dataset that was checked."""
+
+    name: str
+    """The name of the dataset."""
+    code: tuple[str, ...]
+    """The plug-ins whose code was run, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
+    questions: int
+    """The number of questions of the small release; 0 if it could not be built."""
+    lengths: tuple[int, ...]
+    """The lengths of the small release, in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of `check`."""
+
+    datasets: tuple[CheckedDataset, ...]
+    """The datasets, in the order of the manifest."""
+    findings: tuple[Finding, ...]
+    """One finding for each rule and dataset: dataset after dataset, in the order of the rules."""
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """The findings that fail; empty if all holds."""
+        return tuple(found for found in self.findings if found.status == "fails")

@@ -1,0 +1,157 @@
+"""Rules that a task gives the same result whenever it is called: rows, drafts, records and prompts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+
+from mmlongbench.building.build_dir import questions_shard
+from mmlongbench.building.lines import QUESTIONS, Reject
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.checks import difference
+from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.checking.findings import Failure, Note, Outcome
+from mmlongbench.checking.world import World
+from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.task.builder import SharedContextBuilder
+from mmlongbench.task.rows import Row, RowFault, SourcePaths
+
+_FEW = 3
+"""With fewer rows, ids that look like row numbers may be chance."""
+
+
+def rows_are_the_same_twice(reader: str, sources: SourcePaths) -> Iterator[Outcome]:
+    """Yield the first row that differs when a source is read again with a new reader."""
+    kind = reader_type(reader)
+    readings = (read_rows(kind(), sources, name=reader) for _ in range(2))
+    for number, (one, other) in enumerate(zip_longest(*readings), 1):
+        if one != other:
+            yield Failure(
+                f"row {number} of the source is {_row(one)}, and {_row(other)} when it is read again", "row()"
+            )
+            return
+
+
+def _row(row: Row | RowFault | None) -> str:
+    if row is None:
+        return "missing"
+    return repr(row.model_dump() if isinstance(row, Row) else row)[:120]
+
+
+def ids_are_unique(session: Session, name: str) -> Iterator[Outcome]:
+    """Yield every id that a second row of the source has too; or a note if ids only number the rows."""
+    for line in session.build_dir.read(questions_shard(name), QUESTIONS):
+        if isinstance(line, Reject) and line.fault.reason == "duplicate-id":
+            yield Failure("another row of the source has the same id; give each row an id of its own", "row()", line.id)
+    ids = [row.id for row in session.dataset(name).sources.rows]
+    if len(ids) >= _FEW and (_numbered(ids, 0) or _numbered(ids, 1)):
+        yield Note("ids are the numbers of rows: they move when a row is added above them")
+
+
+def _numbered(ids: Sequence[str], first: int) -> bool:
+    """Return whether ids are a common text and the number of the row."""
+    common = ids[0].removesuffix(str(first))
+    return all(id == f"{common}{number}" for number, id in enumerate(ids, first))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafted:
+    row: Row | None
+    draft: Draft
+    units: list[Unit]
+
+
+def drafts_are_pure(world: World) -> Iterator[Outcome]:
+    """Yield every draft that differs when it is made again, after all others; and every take order that differs when it
+    is iterated again, or at another length.
+    """
+    drafted = _drafted(world)
+    again = {each.draft.id: each for each in reversed(_drafted(world, is_reversed=True))}
+    method = "contexts()" if world.is_shared else "draft()"
+    for each in drafted:
+        row = each.row.id if each.row else ""
+        other = again.get(each.draft.id)
+        fault = _difference(each, other) if other else f"context {each.draft.id!r} is not made again"
+        if fault:
+            yield Failure(f"called again, it gives another draft: {fault}", method, row)
+        elif fault := _units_difference(each.units, world.units(each.draft, world.lengths[0], each.row)):
+            yield Failure(f"iterated again, its take order gives other units: {fault}", method, row)
+        elif each.draft.take_order.groups(world.lengths[0]) is None:
+            longest = world.units(each.draft, world.lengths[-1], each.row)
+            if fault := _units_difference(each.units, longest):
+                yield Failure(f"the units of its take order depend on the length: {fault}", method, row)
+
+
+def _drafted(world: World, *, is_reversed: bool = False) -> list[_Drafted]:
+    """Return all drafts, made in the order of the rows or in reverse order."""
+    builder, length = world.dataset.builder, world.lengths[0]
+    if isinstance(builder, SharedContextBuilder):
+        with calling("builder", world.dataset.spec.builder, "contexts()"):
+            made = list(builder.contexts(world.rows, world.dataset.sources))
+        return [_Drafted(None, draft, world.units(draft, length)) for draft in made]
+    found = []
+    for row in reversed(world.rows) if is_reversed else world.rows:
+        draft = world.draft(row)
+        found.append(_Drafted(row, draft, world.units(draft, length, row)))
+    return found
+
+
+def _difference(one: _Drafted, other: _Drafted) -> str:
+    """Return in words where two drafts of a row first differ; empty if they are equal."""
+    for name in ("instruction", "separator", "closing", "noted", "family"):
+        before, after = getattr(one.draft, name), getattr(other.draft, name)
+        if before != after:
+            return f"{name} is {before!r:.60}, then {after!r:.60}"
+    questions = zip_longest(map(_plain, one.draft.questions), map(_plain, other.draft.questions))
+    for before, after in questions:
+        if before != after:
+            return f"the question is {before!r:.100}, then {after!r:.100}"
+    fault = _units_difference(one.draft.required, other.draft.required)
+    return f"required: {fault}" if fault else _units_difference(one.units, other.units)
+
+
+def _plain(question: Question) -> tuple[object, ...]:
+    """Return what must be equal of a question; a wording is compared by its texts."""
+    texts = question.wording.texts if question.wording else ()
+    parts = () if question.wording else question.parts
+    return (question.id, parts, dict(question.data), question.group, question.is_home, texts)
+
+
+def _units_difference(one: Sequence[Unit], other: Sequence[Unit]) -> str:
+    for number, (before, after) in enumerate(zip_longest(one, other), 1):
+        if before is None or after is None:
+            return f"there are {len(one)} units, then {len(other)}"
+        if before.id != after.id:
+            return f"unit {number} is {before.id!r}, then {after.id!r}"
+        if before != after:
+            name = next(f.name for f in fields(Unit) if getattr(before, f.name) != getattr(after, f.name))
+            return f"{name} of unit {before.id!r} is {getattr(before, name)!r:.60}, then {getattr(after, name)!r:.60}"
+    return ""
+
+
+def prompts_come_back(world: World) -> Iterator[Outcome]:
+    """Yield every example whose prompt is not rebuilt from its record: alone, with a field that the task does not know,
+    and again after all others. Also yield every record that differs when it is made again.
+    """
+    prompt, name = world.dataset.builder.prompt, world.dataset.spec.builder
+    kept = []
+    for example in world.examples(world.lengths[0]):
+        record, row = world.record(example), world.row(example)
+        if (again := world.record(example)) != record:
+            key = next(key for key in record if again.get(key) != record[key])
+            found = f"{record[key]!r:.60}, then {again.get(key)!r:.60}"
+            yield Failure(f"called again, it gives another record: {key!r} is {found}", "record()", row.id)
+            continue
+        kept.append((example, record, row))
+        with calling("builder", name, "prompt()", row):
+            others = {"": prompt(record), " with a field more": prompt({**record, "a field of somebody else's": 1})}
+        for what, rebuilt in others.items():
+            if fault := difference(example.prompt, rebuilt):
+                yield Failure(f"prompt(record){what} is not the prompt that was packed: {fault}", "prompt()", row.id)
+                break
+    for example, record, row in reversed(kept):
+        with calling("builder", name, "prompt()", row):
+            rebuilt = prompt(record)
+        if fault := difference(example.prompt, rebuilt):
+            yield Failure(f"after prompts of other records, it gives another prompt: {fault}", "prompt()", row.id)

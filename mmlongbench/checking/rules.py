@@ -1,0 +1,81 @@
+"""The table of all rules, in the order in which they are shown."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mmlongbench.checking.answers import answers_score_full
+from mmlongbench.checking.contexts import (
+    contexts_are_nested,
+    files_have_the_same_questions,
+    questions_have_one_cluster,
+    shared_contexts_are_rounds,
+)
+from mmlongbench.checking.examples import (
+    examples_are_within_their_budgets,
+    images_are_as_planned,
+    needles_stand_at_their_depths,
+    no_negative_holds_an_answer,
+    nothing_is_left_of_a_template,
+    recounts_equal_the_counts,
+    required_units_are_shown_once,
+)
+from mmlongbench.checking.findings import Failure, Outcome
+from mmlongbench.checking.purity import drafts_are_pure, prompts_come_back
+from mmlongbench.checking.world import World
+
+Find: TypeAlias = Callable[[World], Iterable[Outcome]]
+"""Yields the cases in which a rule does not hold; or why the rule does not apply."""
+
+BUILT = "a small release can be built"
+KEPT = "questions are kept, and fit every length"
+ROWS = "rows are the same when they are read again"
+IDS = "ids are unique"
+BYTES = "another process builds the same bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule about a dataset whose small release is built."""
+
+    text: str
+    """What it says, in a few words."""
+    find: Find
+    needs_release: bool = True
+    """Whether it needs the release, or only the chosen questions."""
+
+
+def audit_finds_nothing(world: World) -> Iterator[Outcome]:
+    """Yield every kind of problem that the audit found in another process."""
+    if world.looked.audit_error:
+        yield Failure(world.looked.audit_error)
+    for found in world.looked.audit:
+        yield Failure(f"{found.file}: {found.problem} ({found.count} times): {found.first}")
+
+
+def bytes_are_the_same(world: World) -> Iterator[Outcome]:
+    """Yield the first file that differs in the release of another process, or why that process built none."""
+    if found := world.looked.build_error or world.looked.difference:
+        surroundings = "with another hash seed, another date and two workers"
+        yield Failure(f"{surroundings}: {found}")
+
+
+RULES = (
+    Rule("drafts are pure", drafts_are_pure, needs_release=False),
+    Rule("prompts come back from records", prompts_come_back),
+    Rule("examples are within their budgets", examples_are_within_their_budgets),
+    Rule("recounts equal the counts, to the token", recounts_equal_the_counts),
+    Rule("required units are shown once", required_units_are_shown_once),
+    Rule("needles stand at their depths", needles_stand_at_their_depths),
+    Rule("no negative holds an answer", no_negative_holds_an_answer),
+    Rule("shorter contexts are nested in longer ones", contexts_are_nested),
+    Rule("shared contexts show labels in rounds", shared_contexts_are_rounds),
+    Rule("every file has the same questions", files_have_the_same_questions),
+    Rule("a question has one cluster", questions_have_one_cluster),
+    Rule("answers score full, empty outputs do not", answers_score_full),
+    Rule("images can be decoded, in the planned sizes", images_are_as_planned),
+    Rule("no slot or marker is left in prompts", nothing_is_left_of_a_template),
+    Rule("an audit in another process finds nothing", audit_finds_nothing),
+    Rule(BYTES, bytes_are_the_same),
+)
+"""The rules about a built dataset. `check` adds those before: `BUILT`, `KEPT`, `ROWS` and `IDS`."""

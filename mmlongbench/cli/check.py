@@ -1,0 +1,131 @@
+"""The subcommand `check`: holds the tasks of a manifest to the rules that every task keeps."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import click
+
+from mmlongbench.cli.console import say
+
+if TYPE_CHECKING:
+    from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
+
+_WIDTH = 80
+"""The width in characters of what is printed."""
+
+
+@click.command()
+@click.argument("manifest")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
+@click.option(
+    "--lengths",
+    metavar="8K,16K",
+    help="Build these lengths; by default the two shortest of the manifest, or its only one and the double of it.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="The maximum number of questions of each dataset.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
+def check(
+    manifest: str, settings: tuple[str, ...], lengths: str | None, limit: int, as_json: bool, quiet: bool
+) -> None:
+    """Check that the tasks of MANIFEST keep the rules of every task; it runs the code of their plug-ins.
+
+    A small release of each dataset is built in a temporary folder, and looked at; then another process audits it and
+    builds it again. For every rule that fails, the row and the method to correct are named. Exits with 1 if a rule
+    fails.
+    """
+    from mmlongbench.checking.check import check as run
+    from mmlongbench.checking.check import small
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.builtin_manifests import find_manifest
+    from mmlongbench.manifest.model import load_manifest, narrowed
+
+    loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    checked = run(small(loaded, lengths is not None), Progress(False if quiet or as_json else None))
+    if as_json:
+        click.echo(json.dumps({"holds": not checked.failures, **asdict(checked)}))
+    else:
+        _show(checked, is_quiet=quiet)
+    if checked.failures:
+        sys.exit(1)
+
+
+def _show(checked: "Checked", *, is_quiet: bool) -> None:
+    """Print the datasets, a table of the rules, and every failure."""
+    if not is_quiet:
+        for dataset in checked.datasets:
+            say(_about(dataset))
+        say("")
+        _show_table(checked)
+    for found in checked.failures:
+        say("")
+        for line in _explained(found):
+            say(line)
+    if not is_quiet:
+        say("")
+        say(_summary(checked))
+
+
+def _about(dataset: "CheckedDataset") -> str:
+    from mmlongbench.lengths import format_length
+
+    lengths = ", ".join(map(format_length, dataset.lengths))
+    return f"{dataset.name}: {dataset.questions} questions at {lengths}; runs {', '.join(dataset.code)}"
+
+
+def _show_table(checked: "Checked") -> None:
+    from mmlongbench.cli.drawing import Table, print_narrow_table
+
+    table = Table(box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    table.add_column("rule", no_wrap=True)
+    table.add_column("result")
+    for rule in dict.fromkeys(found.rule for found in checked.findings):
+        table.add_row(rule, _result([found for found in checked.findings if found.rule == rule]))
+    print_narrow_table(table, _WIDTH)
+
+
+def _result(findings: "list[Finding]") -> str:
+    """Return the result of a rule for all datasets in a few words.
+
+    A rule that holds for some datasets and was skipped for others holds.
+    """
+    for status in ("fails", "not run", "holds"):
+        those = [found for found in findings if found.status == status]
+        if those:
+            named = f" for {', '.join(found.dataset for found in those)}" if len(those) < len(findings) else ""
+            reason = _reason(those)
+            return f"{status}{named if status != 'holds' else ''}{reason}"
+    return f"skipped{_reason(findings)}"
+
+
+def _reason(findings: "list[Finding]") -> str:
+    """Return why rules were skipped or not run, or the note about a rule that holds."""
+    details = dict.fromkeys(found.detail for found in findings if found.status != "fails" and found.detail)
+    return f": {'; '.join(details)}" if details else ""
+
+
+def _explained(found: "Finding") -> Iterator[str]:
+    """Yield the lines about a failure."""
+    row = f", row {found.row!r}" if found.row else ""
+    yield f"{found.dataset}: {found.rule}: fails{f' in {found.method}' if found.method else ''}{row}"
+    yield from wrap(found.detail, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    if found.more:
+        yield f"  {found.more} more {'case' if found.more == 1 else 'cases'}"
+
+
+def _summary(checked: "Checked") -> str:
+    counts = {status: sum(f.status == status for f in checked.findings) for status in ("fails", "not run", "skipped")}
+    if counts["fails"]:
+        return f"{counts['fails']} of {len(checked.findings)} rules fail, {counts['not run']} could not be run"
+    return f"all holds; {counts['skipped']} of {len(checked.findings)} rules do not apply"
