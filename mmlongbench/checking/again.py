@@ -16,11 +16,14 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.checking.findings import two_values
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.audit import audit_release
+from mmlongbench.release.layout import DATA
+from mmlongbench.release.lock import read_lock
 
 WORKERS = 2
 """The processes of a build that is compared with a build in one process."""
@@ -56,6 +59,17 @@ class AuditProblem(_Model):
     first: str
 
 
+class Difference(_Model):
+    """How two releases of one manifest differ."""
+
+    text: str = ""
+    """The first file that differs, in words; empty if none differs."""
+    row: str = ""
+    """The id of the first record that differs."""
+    method: str = ""
+    """The methods of which one gave something else."""
+
+
 class Looked(_Model):
     """What was found."""
 
@@ -64,8 +78,8 @@ class Looked(_Model):
     """Why there was no audit; empty if there was one."""
     build_error: str = ""
     """Why there is no second release; empty if there is one."""
-    difference: str = ""
-    """How the two releases differ; empty if they do not. It is set in the process that compares them."""
+    difference: Difference = Difference()
+    """How the two releases differ. It is set in the process that compares them."""
 
 
 def look_again(asked: Sequence[Asked], folder: Path) -> list[Looked]:
@@ -109,30 +123,35 @@ def hashes(release: Path) -> dict[str, str]:
     return {name: sha256_of(path) for name, path in named.items() if not name.startswith(f"{_BUILD}/")}
 
 
-def difference(one: Path, other: Path) -> str:
-    """Return in words which file of two releases differs first, public files before others; empty if none differs."""
+def difference(one: Path, other: Path) -> Difference:
+    """Compare two releases, public files before others."""
+    if read_lock(one).manifest != read_lock(other).manifest:
+        return Difference(
+            text="the fingerprints of the sources differ; a sample is the same every time", method="draw()"
+        )
     first, second = hashes(one), hashes(other)
     changed = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
     if not changed:
-        return ""
-    name = next((name for name in changed if name.startswith("mmlb_data/")), changed[0])
+        return Difference()
+    name = next((name for name in changed if name.startswith(f"{DATA}/")), changed[0])
     more = f", and {len(changed) - 1} more files" if len(changed) > 1 else ""
     if name not in first or name not in second:
-        return f"only one of the two builds has {name}{more}"
-    return f"{name} differs{_line(one / name, other / name)}{more}"
+        return Difference(text=f"only one of the two builds has {name}{more}")
+    found = _line(one / name, other / name)
+    return found.model_copy(update={"text": f"{name} differs{found.text}{more}"})
 
 
-def _line(one: Path, other: Path) -> str:
-    """Return where two files first differ: the line, and the id of its record."""
-    if one.suffix != ".jsonl":
-        return ""
+def _line(one: Path, other: Path) -> Difference:
+    """Return where two files first differ: the line, the field of its record, and the methods that make it."""
     pairs = zip(one.read_bytes().splitlines(), other.read_bytes().splitlines(), strict=False)
-    for number, (ours, theirs) in enumerate(pairs, 1):
+    for number, (ours, theirs) in enumerate(pairs if one.suffix == ".jsonl" else (), 1):
         if ours != theirs:
             record, again = json.loads(ours), json.loads(theirs)
             key = next((key for key in record if record[key] != again.get(key)), "")
-            return f" in line {number} (row {record.get('id')!r}, field {key!r})"
-    return ""
+            method = "raw_rows()" if key == "id" else "draft() or record()"
+            text = f" in line {number}: {key!r} is {two_values(record.get(key), again.get(key))}"
+            return Difference(text=text, row=str(record.get("id", "")), method=method)
+    return Difference()
 
 
 def _look(asked: Asked) -> Looked:

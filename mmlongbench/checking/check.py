@@ -10,12 +10,11 @@ from pathlib import Path
 
 from mmlongbench.building.build import check_manifest as check_plugins
 from mmlongbench.building.build import do_stages, plan_build
-from mmlongbench.building.build_dir import BuildDir, questions_shard
+from mmlongbench.building.build_dir import BuildDir, cell_shard, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
-from mmlongbench.building.rejects import sentence
+from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, WrittenCell
 from mmlongbench.building.session import Session
 from mmlongbench.checking.again import WORKERS, Asked, Looked, difference, look_again
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
@@ -172,17 +171,21 @@ def _build(tried: _Tried, open_sessions: ExitStack) -> None:
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
     """Yield a failure if no question was kept, and for every length that no question fits."""
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
-    rejects = [line for line in lines if isinstance(line, Reject)]
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
     if not counts.kept:
-        reasons = {**counts.rejected, **counts.skipped}
-        said = ", ".join(f"{count} × {reason}" for reason, count in reasons.items()) or "nothing was read"
-        first = f"; first: {sentence(rejects[0])}" if rejects else ""
-        yield Failure(f"none of {counts.read} rows is kept: {said}{first}", row=rejects[0].id if rejects else "")
-    elif is_built:
-        written = {file.length for file in Released(session.build_dir.out).opened.files}
-        for length in sorted(set(session.plan(name).spec.lengths) - written):
-            yield Failure(f"no question fits {format_length(length)}; give longer lengths, or smaller required units")
+        first = next((line for line in lines if isinstance(line, Reject)), None)
+        said = ", ".join(f"{count} × {reason}" for reason, count in {**counts.rejected, **counts.skipped}.items())
+        yield _rejected(f"none of {counts.read} rows is kept ({said or 'nothing was read'})", first)
+    for length in session.plan(name).spec.lengths if counts.kept and is_built else ():
+        lines_of_cell = list(session.build_dir.read(cell_shard(name, length), CELLS))
+        if not any(isinstance(line, WrittenCell) and line.files for line in lines_of_cell):
+            first = next((line for line in lines_of_cell if isinstance(line, Reject)), None)
+            yield _rejected(f"no question fits {format_length(length)}", first)
+
+
+def _rejected(what: str, first: Reject | None) -> Failure:
+    """Return the failure that rows were rejected, with the first reject."""
+    return Failure(f"{what}; the first: {first.fault}", row=first.id) if first else Failure(what)
 
 
 def _look_again(tried: Sequence[_Tried], folder: Path, workers: int) -> None:

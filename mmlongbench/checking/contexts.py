@@ -50,7 +50,7 @@ def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
     if len(world.lengths) < 2:
         yield Skipped(ONE_LENGTH)
         return
-    rejected = rejects_of(world.released.path)
+    rejected = frozenset(rejects_of(world.released.path))
     order = [row.id for row in world.rows]
     found = {length: list(dict.fromkeys(str(each["id"]) for each in records)) for length, records in _files(world)}
     for length, ids in sorted(found.items()):

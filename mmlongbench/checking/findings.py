@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+_BEFORE, _SHOWN = 12, 60
+"""How many characters of a value are shown before the first difference, and in all."""
 Status: TypeAlias = Literal["holds", "fails", "skipped", "not run"]
 
 
@@ -30,6 +32,22 @@ class Skipped:
     """Why a rule does not apply to a dataset, or cannot be checked."""
 
     reason: str
+
+
+def two_values(before: object, after: object) -> str:
+    """Return two different values in words: where they first differ, if they are long.
+
+    >>> two_values("a", "b")
+    "'a', then 'b'"
+    """
+    one, other = repr(before), repr(after)
+    same = next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+    start = max(0, same - _BEFORE) if same > 2 * _BEFORE else 0
+    return f"{_excerpt(one, start)}, then {_excerpt(other, start)}"
+
+
+def _excerpt(text: str, start: int) -> str:
+    return f"{'…' if start else ''}{text[start : start + _SHOWN]}{'…' if len(text) > start + _SHOWN else ''}"
 
 
 Outcome: TypeAlias = Failure | Note | Skipped

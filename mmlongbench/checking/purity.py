@@ -9,7 +9,7 @@ from mmlongbench.building.lines import QUESTIONS, Reject
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.checks import difference
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.checking.findings import Failure, Note, Outcome
+from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
 from mmlongbench.checking.world import World
 from mmlongbench.draft import Draft, Question, Unit
 from mmlongbench.manifest.calling import calling
@@ -27,16 +27,16 @@ def rows_are_the_same_twice(reader: str, sources: SourcePaths) -> Iterator[Outco
     readings = (read_rows(kind(), sources, name=reader) for _ in range(2))
     for number, (one, other) in enumerate(zip_longest(*readings), 1):
         if one != other:
-            yield Failure(
-                f"row {number} of the source is {_row(one)}, and {_row(other)} when it is read again", "row()"
-            )
+            yield Failure(f"read again, row {number} of the source is another: {_row_difference(one, other)}", "row()")
             return
 
 
-def _row(row: Row | RowFault | None) -> str:
-    if row is None:
-        return "missing"
-    return repr(row.model_dump() if isinstance(row, Row) else row)[:120]
+def _row_difference(one: Row | RowFault | None, other: Row | RowFault | None) -> str:
+    if isinstance(one, Row) and isinstance(other, Row):
+        before, after = one.model_dump(), other.model_dump()
+        name = next((name for name in before if before[name] != after.get(name)), "")
+        return f"field {name!r} is {two_values(before.get(name), after.get(name))}"
+    return two_values(one, other) if one and other else "it is there only once"
 
 
 def ids_are_unique(session: Session, name: str) -> Iterator[Outcome]:
@@ -102,20 +102,22 @@ def _difference(one: _Drafted, other: _Drafted) -> str:
     for name in ("instruction", "separator", "closing", "noted", "family"):
         before, after = getattr(one.draft, name), getattr(other.draft, name)
         if before != after:
-            return f"{name} is {before!r:.60}, then {after!r:.60}"
-    questions = zip_longest(map(_plain, one.draft.questions), map(_plain, other.draft.questions))
-    for before, after in questions:
-        if before != after:
-            return f"the question is {before!r:.100}, then {after!r:.100}"
+            return f"{name} is {two_values(before, after)}"
+    if len(one.draft.questions) != len(other.draft.questions):
+        return f"there are {len(one.draft.questions)} questions, then {len(other.draft.questions)}"
+    for first, second in zip(one.draft.questions, other.draft.questions, strict=True):
+        for name, value in _plain(first).items():
+            if value != _plain(second)[name]:
+                return f"{name} of the question is {two_values(value, _plain(second)[name])}"
     fault = _units_difference(one.draft.required, other.draft.required)
     return f"required: {fault}" if fault else _units_difference(one.units, other.units)
 
 
-def _plain(question: Question) -> tuple[object, ...]:
-    """Return what must be equal of a question; a wording is compared by its texts."""
-    texts = question.wording.texts if question.wording else ()
-    parts = () if question.wording else question.parts
-    return (question.id, parts, dict(question.data), question.group, question.is_home, texts)
+def _plain(question: Question) -> dict[str, object]:
+    """Return what must be equal of a question, by name; a wording is compared by its texts."""
+    parts = question.wording.texts if question.wording else question.parts
+    names = ("id", "data", "group", "is_home")
+    return {"parts": parts, **{name: getattr(question, name) for name in names}}
 
 
 def _units_difference(one: Sequence[Unit], other: Sequence[Unit]) -> str:
@@ -126,7 +128,7 @@ def _units_difference(one: Sequence[Unit], other: Sequence[Unit]) -> str:
             return f"unit {number} is {before.id!r}, then {after.id!r}"
         if before != after:
             name = next(f.name for f in fields(Unit) if getattr(before, f.name) != getattr(after, f.name))
-            return f"{name} of unit {before.id!r} is {getattr(before, name)!r:.60}, then {getattr(after, name)!r:.60}"
+            return f"{name} of unit {before.id!r} is {two_values(getattr(before, name), getattr(after, name))}"
     return ""
 
 
@@ -140,8 +142,8 @@ def prompts_come_back(world: World) -> Iterator[Outcome]:
         record, row = world.record(example), world.row(example)
         if (again := world.record(example)) != record:
             key = next(key for key in record if again.get(key) != record[key])
-            found = f"{record[key]!r:.60}, then {again.get(key)!r:.60}"
-            yield Failure(f"called again, it gives another record: {key!r} is {found}", "record()", row.id)
+            found = f"{key!r} is {two_values(record[key], again.get(key))}"
+            yield Failure(f"called again, it gives another record: {found}", "record()", row.id)
             continue
         kept.append((example, record, row))
         with calling("builder", name, "prompt()", row):

@@ -55,9 +55,10 @@ def audit_finds_nothing(world: World) -> Iterator[Outcome]:
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     """Yield the first file that differs in the release of another process, or why that process built none."""
-    if found := world.looked.build_error or world.looked.difference:
+    found = world.looked.difference
+    if fault := world.looked.build_error or found.text:
         surroundings = "with another hash seed, another date and two workers"
-        yield Failure(f"{surroundings}: {found}")
+        yield Failure(f"{surroundings}: {fault}", found.method, found.row)
 
 
 RULES = (

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from textwrap import wrap
@@ -111,8 +112,12 @@ def _result(findings: "list[Finding]") -> str:
 
 def _reason(findings: "list[Finding]") -> str:
     """Return why rules were skipped or not run, or the note about a rule that holds."""
-    details = dict.fromkeys(found.detail for found in findings if found.status != "fails" and found.detail)
-    return f": {'; '.join(details)}" if details else ""
+    details = Counter(found.detail for found in findings if found.status != "fails" and found.detail)
+    said = [
+        detail if count == len(findings) else f"{detail} ({count} of {len(findings)} datasets)"
+        for detail, count in details.items()
+    ]
+    return f": {'; '.join(said)}" if said else ""
 
 
 def _explained(found: "Finding") -> Iterator[str]:

@@ -157,7 +157,7 @@ def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset
         return None
     each = ((file, known) for file, known in facts if known is not None)
     try:
-        rejected: frozenset[tuple[str, str, int | None]] | None = rejects_of(root)
+        rejected: frozenset[tuple[str, str, int | None]] | None = frozenset(rejects_of(root))
     except ReleaseError:  # reported as a problem of the lock
         rejected = None
     for name, kind, where in compare_files(each, lock, rejected):

@@ -282,24 +282,24 @@ def _counted(name: str, file: PublicFile, facts: Facts, lock: Lock) -> Iterator[
         yield f"the counts by {balance} differ from the lock", said
 
 
-def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
-    """Return (dataset, id, length) of each readable line of the rejects.
+def rejects_of(release: Path) -> tuple[tuple[str, str, int | None], ...]:
+    """Return (dataset, id, length) of each readable line of the rejects; rows of one id have a line each.
 
     Raises:
         ReleaseError: the file is too large to be read.
 
     """
-    found: set[tuple[str, str, int | None]] = set()
+    found: list[tuple[str, str, int | None]] = []
     path = release / REJECTS
     if not path.is_file():
-        return frozenset()
+        return ()
     if (size := path.stat().st_size) > MAX_OF_A_FILE:
         raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MAX_OF_A_FILE:,} are read")
     for _, line in JSON_LINES.read(path):
         if isinstance(line, dict):
             length = line.get("length")
-            found.add((str(line.get("dataset")), str(line.get("id")), length if isinstance(length, int) else None))
-    return frozenset(found)
+            found.append((str(line.get("dataset")), str(line.get("id")), length if isinstance(length, int) else None))
+    return tuple(found)
 
 
 def _cells(name: str, lock: Lock) -> Mapping[str, CellCounts]:
