@@ -130,14 +130,10 @@ def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
         if isinstance(part, str):
             run.append(part)
             continue
-        _close(run, joined)
+        if run and (text := "".join(run)):
+            joined.append(text)
+        run = []
         joined.append(part)
-    _close(run, joined)
-    return tuple(joined)
-
-
-def _close(run: list[str], joined: list[Part]) -> None:
-    text = "".join(run)
-    run.clear()
-    if text:
+    if text := "".join(run):
         joined.append(text)
+    return tuple(joined)

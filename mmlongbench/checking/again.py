@@ -20,11 +20,16 @@ from mmlongbench.checking.findings import two_values
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.layout import DATA
+from mmlongbench.release.loading import load_release
 from mmlongbench.release.lock import read_lock
+from tokenization import TokenizationError
 
+ERRORS = (MMLongBenchError, TokenizationError, OSError)
+"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
 WORKERS = 2
 """The processes of a build that is compared with a build in one process."""
 _DATES = ("<+14>-14", "<-12>12")
@@ -73,6 +78,10 @@ class Difference(_Model):
 class Looked(_Model):
     """What was found."""
 
+    prompt_fault: str = ""
+    """Why the prompt of a record could not be rebuilt; empty if all could."""
+    prompt_row: str = ""
+    """The id of this record."""
     audit: tuple[AuditProblem, ...] = ()
     audit_error: str = ""
     """Why there was no audit; empty if there was one."""
@@ -155,18 +164,35 @@ def _line(one: Path, other: Path) -> Difference:
 
 
 def _look(asked: Asked) -> Looked:
-    """Audit a release before anything of its task was called in this process, then build it again."""
-    audit: tuple[AuditProblem, ...] = ()
-    audit_error = build_error = ""
+    """Rebuild the prompts of a release and audit it, before anything else of its task was called in this process; then
+    build it again.
+    """
+    found = Looked()
     try:
-        audit = tuple(problems_of(asked.release))
-    except MMLongBenchError as error:
-        audit_error = str(error)
+        found = _prompts(asked.release)
+        found = found.model_copy(update={"audit": tuple(problems_of(asked.release))})
+    except ERRORS as error:
+        found = found.model_copy(update={"audit_error": str(error)})
     try:
         build(asked.manifest, asked.out, LocalExecutor(asked.workers, Progress(is_shown=False)))
-    except MMLongBenchError as error:
-        build_error = str(error)
-    return Looked(audit=audit, audit_error=audit_error, build_error=build_error)
+    except ERRORS as error:
+        found = found.model_copy(update={"build_error": str(error)})
+    return found
+
+
+def _prompts(release: Path) -> Looked:
+    """Rebuild the prompt of every record, and return the first fault."""
+    for file in load_release(release).files:
+        for _, record in file.form.unbundle(file.path) if file.form and file.dataset else ():
+            dataset = file.dataset
+            if dataset is None or dataset.spec is None:
+                continue
+            try:
+                with calling("builder", dataset.spec.builder, "prompt()"):
+                    dataset.builder.prompt(record)
+            except PluginCallError as error:
+                return Looked(prompt_fault=error.fault, prompt_row=str(record.get("id", "")))
+    return Looked()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, WrittenCell
 from mmlongbench.building.session import Session
-from mmlongbench.checking.again import WORKERS, Asked, Looked, difference, look_again
+from mmlongbench.checking.again import ERRORS, WORKERS, Asked, Looked, difference, look_again
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
 from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
@@ -28,15 +28,12 @@ from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.registry import described
 from mmlongbench.manifest.resolve import bind_builder
-from tokenization import TokenizationError
 
 LIMIT = 5
 """How many questions of each dataset are built."""
 NO_RELEASE = "the small release was not built"
 NO_QUESTIONS = "no questions were chosen"
 _QUIET = Progress(is_shown=False)
-FAILURES = (MMLongBenchError, TokenizationError, OSError)
-"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
 
 
 @dataclass(slots=True)
@@ -121,7 +118,7 @@ def finding(rule: str, dataset: str, outcomes: Iterable[Outcome]) -> Finding:
                 note = outcome.text
             else:
                 failures.append(outcome)
-    except FAILURES as error:
+    except ERRORS as error:
         failures.append(failure_of(error))
     if not failures:
         return Finding(rule, dataset, "holds", note)
@@ -156,7 +153,7 @@ def _build(tried: _Tried, open_sessions: ExitStack) -> None:
         tried.is_built = True
     except (SourceError, ManifestError):
         raise
-    except FAILURES as found:
+    except ERRORS as found:
         error = found
     tried.add(BUILT, [failure_of(error)] if error else ())
     if build_dir.is_done(questions_shard(name)):

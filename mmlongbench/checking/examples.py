@@ -100,15 +100,18 @@ def _halves_off(example: PackedExample) -> float:
 
 
 def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
-    """Yield every negative whose text holds an answer of the question."""
-    for length in world.lengths:
-        for example in world.examples(length):
+    """Yield every question with a negative whose text holds an answer. The longest contexts are searched, which hold
+    the shorter ones; they are the same at every placement.
+    """
+    builder = world.dataset.builder
+    for packed in world.packed(world.lengths[-1]):
+        for example in packed.examples if world.is_shared else packed.examples[:1]:
             negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
-            for answer in _answers(world.dataset.builder.gold(world.record(example))) if negatives else ():
-                if unit := next((unit for unit in negatives if contains(unit.text, answer)), None):
-                    found = f"the text of the negative {unit.id!r} holds the answer {answer[:60]!r}"
-                    yield Failure(f"{found}; leave such a unit out, or give it the role own", "draft()", example.id)
-                    break
+            answers = list(_answers(builder.gold(world.record(example)))) if negatives else []
+            held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
+            if found := next(held, None):
+                said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
+                yield Failure(f"{said}; leave such a unit out, or give it the role own", "draft()", example.id)
 
 
 def _answers(gold: object) -> Iterable[str]:

@@ -47,9 +47,13 @@ class Rule:
 
 def audit_finds_nothing(world: World) -> Iterator[Outcome]:
     """Yield every kind of problem that the audit found in another process."""
-    if world.looked.audit_error:
-        yield Failure(world.looked.audit_error)
-    for found in world.looked.audit:
+    looked = world.looked
+    if looked.prompt_fault:
+        detail = f"in a new process, the prompt cannot be rebuilt from the record: {looked.prompt_fault}"
+        yield Failure(detail, "prompt()", looked.prompt_row)
+    if looked.audit_error:
+        yield Failure(looked.audit_error)
+    for found in looked.audit:
         yield Failure(f"{found.file}: {found.problem} ({found.count} times): {found.first}")
 
 

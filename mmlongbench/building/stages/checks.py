@@ -18,7 +18,8 @@ from mmlongbench.task.rows import Record, Row
 ROLES: frozenset[str] = frozenset(get_args(Role))
 NEEDLES = ("gold", "needle")
 """The roles of units that are put at a depth, in tasks that have placements."""
-_PLAIN = frozenset((str, bool, type(None)))
+_PLAIN: frozenset[type] = frozenset((str, bool, type(None)))
+_TEXT: frozenset[type] = frozenset((str,))
 _MAX_INTEGER = 2**63
 """Integers of this size or more are written as JSON to test them: Python refuses integers of thousands of digits."""
 _AROUND = 24
@@ -57,7 +58,7 @@ def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
     """
     shown: set[str] = set()
     needles = 0
-    for unit in example.units:
+    for unit in (item.unit for item in example.items):
         if unit.role not in ROLES:
             known = ", ".join(sorted(ROLES))
             raise _broken(dataset, "draft()", f"unit {unit.id!r} has the role {unit.role!r}; roles are {known}", row)
@@ -99,7 +100,7 @@ def check_record(dataset: Dataset, example: PackedExample, record: Record, row: 
         rebuilt = dataset.builder.prompt(released)
     if rebuilt != example.prompt and (fault := difference(example.prompt, rebuilt)):
         raise _broken(dataset, "prompt()", f"prompt(record) is not the prompt that was packed: {fault}", row)
-    if not example.prompt.text.strip():
+    if not any(isinstance(part, str) and part.strip() for part in example.prompt.parts):
         raise _broken(dataset, "draft()", "the prompt has no text", row)
     with calling("builder", dataset.spec.builder, "gold()", row):
         fault = dataset.golds.problem(released, row)
@@ -273,8 +274,12 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
     if kind in _PLAIN or (kind is int and abs(value) < _MAX_INTEGER):
         return value
     if kind is list or kind is tuple:
+        if _PLAIN.issuperset(map(type, value)):
+            return list(value)
         return [each if type(each) in _PLAIN else _read_back(each) for each in value]
-    if kind is dict and all(type(key) is str for key in value):
+    if kind is dict and _TEXT.issuperset(map(type, value)):
+        if _PLAIN.issuperset(map(type, value.values())):
+            return value.copy()
         return {key: each if type(each) in _PLAIN else _read_back(each) for key, each in value.items()}
     return json.loads(json.dumps(value, allow_nan=False))
 
