@@ -20,8 +20,8 @@ NEEDLES = ("gold", "needle")
 """The roles of units that are put at a depth, in tasks that have placements."""
 _PLAIN: frozenset[type] = frozenset((str, bool, type(None)))
 _TEXT: frozenset[type] = frozenset((str,))
-_MAX_INTEGER = 2**63
-"""Integers of this size or more are written as JSON to test them: Python refuses integers of thousands of digits."""
+_MAX_BITS = 64
+"""Integers of this many bits or more are written as JSON to test them: Python refuses integers of thousands of digits."""
 _AROUND = 24
 """How many characters an excerpt of a text has; it begins a little before the first difference."""
 
@@ -271,16 +271,16 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
 
     """
     kind = type(value)
-    if kind in _PLAIN or (kind is int and abs(value) < _MAX_INTEGER):
+    if kind in _PLAIN or (kind is int and value.bit_length() < _MAX_BITS):
         return value
     if kind is list or kind is tuple:
-        if _PLAIN.issuperset(map(type, value)):
-            return list(value)
         return [each if type(each) in _PLAIN else _read_back(each) for each in value]
     if kind is dict and _TEXT.issuperset(map(type, value)):
-        if _PLAIN.issuperset(map(type, value.values())):
-            return value.copy()
-        return {key: each if type(each) in _PLAIN else _read_back(each) for key, each in value.items()}
+        found = value.copy()
+        for key, each in value.items():
+            if type(each) not in _PLAIN and (type(each) is not int or each.bit_length() >= _MAX_BITS):
+                found[key] = _read_back(each)
+        return found
     return json.loads(json.dumps(value, allow_nan=False))
 
 
