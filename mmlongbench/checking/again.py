@@ -4,6 +4,7 @@ other workers. What a task keeps in memory, or takes from its surroundings, is n
 The other process runs `python -m mmlongbench.checking.again ASKED FOUND`, with the names of two JSON files.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -16,16 +17,19 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import two_values
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.layout import DATA
 from mmlongbench.release.loading import load_release
 from mmlongbench.release.lock import read_lock
+from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError
 
 ERRORS = (MMLongBenchError, TokenizationError, OSError)
@@ -50,6 +54,8 @@ class Asked(_Model):
     """Its folder."""
     out: Path
     """A new folder, for the release to compare with."""
+    sources: dict[str, Path]
+    """The sources of its only dataset."""
     workers: int = WORKERS
 
 
@@ -78,6 +84,8 @@ class Difference(_Model):
 class Looked(_Model):
     """What was found."""
 
+    rows: str = ""
+    """A digest of all rows of the source, in their order; empty if they could not be read."""
     prompt_fault: str = ""
     """Why the prompt of a record could not be rebuilt; empty if all could."""
     prompt_row: str = ""
@@ -170,6 +178,8 @@ def _look(asked: Asked) -> Looked:
     found = Looked()
     try:
         found = _prompts(asked.release)
+        (spec,) = asked.manifest.datasets
+        found = found.model_copy(update={"rows": rows_digest(spec.reader, asked.sources)})
         found = found.model_copy(update={"audit": tuple(problems_of(asked.release))})
     except ERRORS as error:
         found = found.model_copy(update={"audit_error": str(error)})
@@ -178,6 +188,14 @@ def _look(asked: Asked) -> Looked:
     except ERRORS as error:
         found = found.model_copy(update={"build_error": str(error)})
     return found
+
+
+def rows_digest(reader: str, sources: SourcePaths) -> str:
+    """Return a digest of all rows of a source, or of what is wrong with them, in their order."""
+    digest = hashlib.sha256()
+    for row in read_rows(reader_type(reader)(), sources, name=reader):
+        digest.update(row.model_dump_json().encode() if isinstance(row, Row) else repr(row).encode())
+    return digest.hexdigest()
 
 
 def _prompts(release: Path) -> Looked:

@@ -187,15 +187,17 @@ def _rejected(what: str, first: Reject | None) -> Failure:
 
 def _look_again(tried: Sequence[_Tried], folder: Path, workers: int) -> None:
     """Let another process audit and build every release that was built, and keep what it found in the worlds."""
-    built = [each for each in tried if each.is_built and each.world]
+    built = [each for each in tried if each.is_built and each.world]  # all that have questions
     asked = [
         Asked(
             manifest=Manifest(datasets=(each.spec,)),
             release=each.release,
             out=each.folder / "again",
+            sources=each.world.dataset.plan.sources,
             workers=workers,
         )
         for each in built
+        if each.world
     ]
     looked = look_again(asked, folder) if asked else []
     for each, found in zip(built, looked, strict=True):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mmlongbench.checking.again import rows_digest
 from mmlongbench.checking.answers import answers_score_full
 from mmlongbench.checking.contexts import (
     contexts_are_nested,
@@ -58,11 +59,13 @@ def audit_finds_nothing(world: World) -> Iterator[Outcome]:
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
-    """Yield the first file that differs in the release of another process, or why that process built none."""
-    found = world.looked.difference
-    if fault := world.looked.build_error or found.text:
-        surroundings = "with another hash seed, another date and two workers"
-        yield Failure(f"{surroundings}: {fault}", found.method, found.row)
+    """Yield what another process read or built otherwise, or why it built nothing."""
+    looked, plan = world.looked, world.dataset.plan
+    where = "with another hash seed, another date and two workers"
+    if looked.rows and looked.rows != rows_digest(plan.spec.reader, plan.sources):
+        yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
+    if fault := looked.build_error or looked.difference.text:
+        yield Failure(f"{where}: {fault}", looked.difference.method, looked.difference.row)
 
 
 RULES = (

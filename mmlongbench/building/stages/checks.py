@@ -21,7 +21,7 @@ NEEDLES = ("gold", "needle")
 _PLAIN: frozenset[type] = frozenset((str, bool, type(None)))
 _TEXT: frozenset[type] = frozenset((str,))
 _MAX_BITS = 64
-"""Integers of this many bits or more are written as JSON to test them: Python refuses integers of thousands of digits."""
+"""Integers of this many bits or more are written as JSON to test them: Python refuses those of thousands of digits."""
 _AROUND = 24
 """How many characters an excerpt of a text has; it begins a little before the first difference."""
 
