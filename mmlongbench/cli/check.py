@@ -65,7 +65,8 @@ def _show(checked: "Checked", *, is_quiet: bool) -> None:
     """Print the datasets, a table of the rules, and every failure."""
     if not is_quiet:
         for dataset in checked.datasets:
-            say(_about(dataset))
+            for line in wrap(_about(dataset), _WIDTH, subsequent_indent="  ", break_on_hyphens=False):
+                say(line)
         say("")
         _show_table(checked)
     for found in checked.failures:
@@ -122,8 +123,10 @@ def _reason(findings: "list[Finding]") -> str:
 
 def _explained(found: "Finding") -> Iterator[str]:
     """Yield the lines about a failure."""
-    row = f", row {found.row!r}" if found.row else ""
-    yield f"{found.dataset}: {found.rule}: fails{f' in {found.method}' if found.method else ''}{row}"
+    where = ", ".join(part for part in (found.method, f"row {found.row!r}" if found.row else "") if part)
+    yield f"{found.dataset}: {found.rule}: fails"
+    if where:
+        yield f"  in {where}"
     yield from wrap(found.detail, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     if found.more:
         yield f"  {found.more} more {'case' if found.more == 1 else 'cases'}"

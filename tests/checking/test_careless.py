@@ -152,3 +152,8 @@ def test_what_the_build_refuses_is_a_finding_and_the_rules_behind_it_are_not_run
 def test_a_mistake_in_one_dataset_does_not_hide_another(checked: Checked) -> None:
     assert {found.dataset for found in checked.failures} == {"Marker", *BUILDERS, *READERS}
     assert len(checked.datasets) == len(BUILDERS) + len(READERS) + 2
+
+
+def test_an_audit_counts_every_reject_of_one_id(checked: Checked) -> None:
+    """The task rejects 21 rows as repetitions of three ids; the lock counts 21 rejects."""
+    assert [found.status for found in of(checked, "SameIds") if found.rule == AUDIT] == ["holds"]

@@ -24,12 +24,13 @@ def source(tmp_path: Path) -> Path:
 def test_a_manifest_that_keeps_all_rules_exits_with_0_and_prints_a_table(source: Path, tmp_path: Path) -> None:
     ran = command("check", source / "tiny.yaml", "--limit", 2)
     assert (ran.code, ran.err) == (0, "")
-    first, blank, head, *table, _, last = ran.out.splitlines()
-    assert first.startswith("mmlongdoc: 2 questions at 1K, 2K; runs builder 'docvqa' (builders.docvqa:DocVQA of ")
-    assert (blank, head.split()) == ("", ["rule", "result"])
-    assert max(len(line.rstrip()) for line in (head, *table)) <= 80
+    about, (head, *table), last = (part.splitlines() for part in ran.out.split("\n\n"))
+    said = " ".join(map(str.strip, about))
+    assert said.startswith("mmlongdoc: 2 questions at 1K, 2K; runs builder 'docvqa' (builders.docvqa:DocVQA of ")
+    assert head.split() == ["rule", "result"]
+    assert max(len(line.rstrip()) for line in ran.out.splitlines()) <= 80
     assert "another process builds the same bytes        holds" in [line.rstrip() for line in table]
-    assert last == "all holds; 2 of 20 rules do not apply"
+    assert last == ["all holds; 2 of 20 rules do not apply"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]  # nothing is kept
 
 
@@ -51,8 +52,9 @@ def test_a_dataset_that_keeps_no_question_fails_with_the_reasons(source: Path) -
     ran = command("check", source / "tiny.yaml", "-q")
     assert (ran.code, ran.err) == (1, "")
     lines = [line.strip() for line in ran.out.splitlines() if line]
-    assert lines[0].startswith("mmlongdoc: questions are kept, and fit every length: fails, row 'mmlongdoc_")
-    said = " ".join(lines[1:])
+    assert lines[0] == "mmlongdoc: questions are kept, and fit every length: fails"
+    assert lines[1] == "in row 'mmlongdoc_0'"
+    said = " ".join(lines[2:])
     assert said.startswith("none of 2 rows is kept (1 × long-form-answer, 1 × missing-document); the first: ")
     assert max(map(len, ran.out.splitlines())) <= 80
 
@@ -69,7 +71,8 @@ def test_a_plugin_that_fails_is_a_finding(source: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("builders.docvqa.builder.DocVQA.prompt", fails)
     ran = command("check", source / "tiny.yaml", "--limit", 1)
     assert ran.code == 1
-    assert "mmlongdoc: a small release can be built: fails in prompt(), row 'mmlongdoc_" in ran.out
+    assert "mmlongdoc: a small release can be built: fails\n  in prompt(), row 'mmlongdoc_" in ran.out
+    assert "\n  KeyError: 'boo' (test_check.py, line " in ran.out
     assert "drafts are pure                              holds" in ran.out
     assert "prompts come back from records               not run: the small release was" in ran.out
     assert ran.out.endswith("1 of 20 rules fail, 15 could not be run\n")

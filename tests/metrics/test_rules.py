@@ -257,3 +257,21 @@ def test_details_are_json() -> None:
     for metric, gold in METRICS:
         details = dict(metric.score(asked("Not answerable", gold)).details)
         assert json.loads(json.dumps(details, allow_nan=False)) == details
+
+
+@pytest.mark.parametrize(
+    ("metric", "gold", "said"),
+    [
+        (SubstringExactMatch(OURS), ["Peru", "Lima"], "Peru"),
+        (YesNo(OURS), "Yes", "Yes"),
+        (TotalCount(OURS), [1, 2], "[1, 2]"),
+        (OptionLetter(OURS), 3, "D"),
+        (OptionLetter(OURS), -1, "-1"),
+        (OptionLetter(OURS), 26, "26"),
+        (OptionLetter(OURS), "D", "D"),
+        (ClassLabel(OURS), 3, "3"),
+        (DocumentAnswer(OURS), "", ""),
+    ],
+)
+def test_the_full_answer_of_a_metric(metric: Metric, gold: object, said: str) -> None:
+    assert metric.full_answer(ScoringInput("f", "d", "1", gold, "")) == said
