@@ -109,15 +109,15 @@ def check_record(dataset: Dataset, example: PackedExample, record: Record, row: 
 
 
 class SameAnswers:
-    """Checks that a question has the same answer and needles at all placements of a length."""
+    """Checks that a question has the same answer, needles and cluster at all placements of a length."""
 
     def __init__(self, dataset: Dataset) -> None:
         """Check the records of `dataset` at one length."""
         self._dataset = dataset
-        self._first: dict[str, tuple[str, bytes, str, bytes]] = {}
+        self._first: dict[str, tuple[str, bytes, str, bytes, str]] = {}
 
     def check(self, example: PackedExample, record: Record, row: Row) -> None:
-        """Refuse a record whose answer or needles differ from those at an earlier placement. With
+        """Refuse a record whose answer, needles or cluster differ from those at an earlier placement. With
         `TaskSpec.is_answer_of_context`, the answers may differ.
 
         Raises:
@@ -128,14 +128,19 @@ class SameAnswers:
         at = f"{placement.field} {placement.value}" if placement else "none"
         with calling("builder", self._dataset.spec.builder, "gold()", row):
             gold = self._dataset.builder.gold(record)
+        with calling("builder", self._dataset.spec.builder, "cluster()", row):
+            cluster = self._dataset.builder.cluster(record)
         needles = self._needles_at(record, example, row)
-        ours = (at, to_json(gold), f"{gold!r:.80}", needles)
-        other, answer, said, theirs = self._first.setdefault(example.id, ours)
+        ours = (at, to_json(gold), f"{gold!r:.80}", needles, cluster)
+        other, answer, said, theirs, first = self._first.setdefault(example.id, ours)
         if answer != ours[1] and not self._dataset.builder.spec.is_answer_of_context:
             fault = f"the answer is {said} at {other} and {ours[2]} at {at}; a task whose answers depend on the context"
             raise _broken(self._dataset, "record()", f"{fault} has `is_answer_of_context` in its spec", row)
         if theirs != needles:
             raise _broken(self._dataset, "needles()", f"the needles at {other} differ from those at {at}", row)
+        if first != cluster:
+            fault = f"the cluster is {first!r:.60} at {other} and {cluster!r:.60} at {at}, expected one of a question"
+            raise _broken(self._dataset, "cluster()", fault, row)
 
     def _needles_at(self, record: Record, example: PackedExample, row: Row) -> bytes:
         """Return a digest of the needles of a record, after checking that all of them are in the prompt; empty if

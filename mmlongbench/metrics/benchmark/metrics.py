@@ -35,8 +35,8 @@ PAPER = "arXiv:2505.10610"
 """The paper whose figures `paper` follows."""
 ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
 """The last words of the tasks' prompts."""
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""The letters of options, in their order."""
+LETTERS = "ABCDEFGHIJ"
+"""The letters of options that are read in an output, in their order."""
 DEFAULTS = (0, 1, 1, 0)
 """The answers (1 is yes) that the public code takes in turn for outputs that contain neither "yes" nor "no"."""
 
@@ -104,6 +104,10 @@ class YesNo(BenchmarkMetric):
         """Return the last "yes" or "no" as 1 or 0; None for a refusal."""
         return f"{yes_or_no(text)}"
 
+    def answer_fault(self, asked: ScoringInput) -> str:
+        """Return why no output can be right: the answer has neither "yes" nor "no"."""
+        return "expected yes or no" if yes_or_no(str(asked.gold)) is None else ""
+
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0, with the detail `refused`: whether the output is a refusal."""
         text = self.whole_text(asked)
@@ -142,6 +146,12 @@ class OptionLetter(BenchmarkMetric):
         """Return the place of the option; None if no letter is found."""
         return f"{option_letter(text)}"
 
+    def answer_fault(self, asked: ScoringInput) -> str:
+        """Return why the answer cannot be scored: it is no number, or no letter that is read stands for it."""
+        is_read = not isinstance(asked.gold, int) or 0 <= asked.gold < len(LETTERS)
+        expected = f"expected the place of an option, from 0 to {len(LETTERS) - 1} (A to {LETTERS[-1]})"
+        return super().answer_fault(asked) if is_read else expected
+
     def full_answer(self, asked: ScoringInput) -> str:
         """Return the letter of the option."""
         gold = asked.gold
@@ -163,6 +173,11 @@ class ClassLabel(BenchmarkMetric):
     def read(self, text: str) -> str:
         """Return the label; None if no number is found."""
         return f"{class_label(text)}"
+
+    def answer_fault(self, asked: ScoringInput) -> str:
+        """Return why the answer cannot be scored: it is no number, or below 0, and a sign is not read."""
+        is_read = not isinstance(asked.gold, int) or asked.gold >= 0
+        return super().answer_fault(asked) if is_read else "expected a label, which is at least 0"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
