@@ -30,10 +30,7 @@ from mmlongbench.release.layout import DATA
 from mmlongbench.release.loading import load_release
 from mmlongbench.release.lock import read_lock
 from mmlongbench.task.rows import Row, SourcePaths
-from tokenization import TokenizationError
 
-ERRORS = (MMLongBenchError, TokenizationError, OSError)
-"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
 WORKERS = 2
 """The processes of a build that is compared with a build in one process."""
 _DATES = ("<+14>-14", "<-12>12")
@@ -181,13 +178,18 @@ def _look(asked: Asked) -> Looked:
         (spec,) = asked.manifest.datasets
         found = found.model_copy(update={"rows": rows_digest(spec.reader, asked.sources)})
         found = found.model_copy(update={"audit": tuple(problems_of(asked.release))})
-    except ERRORS as error:
-        found = found.model_copy(update={"audit_error": str(error)})
+    except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)
+        found = found.model_copy(update={"audit_error": said_of(error)})
     try:
         build(asked.manifest, asked.out, LocalExecutor(asked.workers, Progress(is_shown=False)))
-    except ERRORS as error:
-        found = found.model_copy(update={"build_error": str(error)})
+    except Exception as error:  # noqa: BLE001  (nor this one)
+        found = found.model_copy(update={"build_error": said_of(error)})
     return found
+
+
+def said_of(error: Exception) -> str:
+    """Return an error as a message; one that is not of this project with its type."""
+    return str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}"
 
 
 def rows_digest(reader: str, sources: SourcePaths) -> str:

@@ -16,7 +16,7 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, WrittenCell
 from mmlongbench.building.session import Session
-from mmlongbench.checking.again import ERRORS, WORKERS, Asked, Looked, difference, look_again
+from mmlongbench.checking.again import WORKERS, Asked, Looked, difference, look_again, said_of
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
 from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
@@ -28,9 +28,12 @@ from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.registry import described
 from mmlongbench.manifest.resolve import bind_builder
+from tokenization import TokenizationError
 
 LIMIT = 5
 """How many questions of each dataset are built."""
+ERRORS = (MMLongBenchError, TokenizationError, OSError)
+"""The errors that a task can cause; those of its own code are `PluginCallError`s."""
 NO_RELEASE = "the small release was not built"
 NO_QUESTIONS = "no questions were chosen"
 _QUIET = Progress(is_shown=False)
@@ -130,7 +133,7 @@ def failure_of(error: Exception) -> Failure:
     """Return the failure that an error stands for."""
     if isinstance(error, PluginCallError):
         return Failure(error.fault, error.method, error.row)
-    return Failure(str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}")
+    return Failure(said_of(error))
 
 
 def _build(tried: _Tried, open_sessions: ExitStack) -> None:
@@ -199,10 +202,21 @@ def _look_again(tried: Sequence[_Tried], folder: Path, workers: int) -> None:
         for each in built
         if each.world
     ]
-    looked = look_again(asked, folder) if asked else []
-    for each, found in zip(built, looked, strict=True):
+    for each, found in zip(built, _looked(asked, folder), strict=True):
         if each.world:
             each.world = replace(each.world, looked=_compared(each, found))
+
+
+def _looked(asked: Sequence[Asked], folder: Path) -> list[Looked]:
+    """Return what another process finds. If a task ends the process, each release gets a process of its own."""
+    if not asked:
+        return []
+    try:
+        return look_again(asked, folder)
+    except MMLongBenchError as error:
+        if len(asked) == 1:
+            return [Looked(audit_error=str(error), build_error=str(error))]
+        return [found for each in asked for found in _looked([each], folder)]
 
 
 def _compared(tried: _Tried, found: Looked) -> Looked:

@@ -103,11 +103,10 @@ def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
     """Yield every question with a negative whose text holds an answer. The longest contexts are searched, which hold
     the shorter ones; they are the same at every placement.
     """
-    builder = world.dataset.builder
     for packed in world.packed(world.lengths[-1]):
         for example in packed.examples if world.is_shared else packed.examples[:1]:
             negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
-            answers = list(_answers(builder.gold(world.record(example)))) if negatives else []
+            answers = list(_answers(world.gold(example))) if negatives else []
             held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
             if found := next(held, None):
                 said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"

@@ -115,6 +115,12 @@ class World:
             read: Record = json.loads(to_json(finished_record(self.dataset, example)))
         return read
 
+    def gold(self, example: PackedExample) -> object:
+        """Return the answer of an example."""
+        record = self.record(example)
+        with calling("builder", self.dataset.spec.builder, "gold()", self.row(example)):
+            return self.dataset.builder.gold(record)
+
 
 def shortest(lengths: Sequence[int]) -> tuple[int, ...]:
     """Return the lengths of a small release: the two shortest of a manifest's, or its only one and the double of it.

@@ -97,7 +97,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mmlongbench-careless\nVersion: 0.1\n")
     readers = ("NoteReader", *READERS)
     groups = {
-        "builders": {name: name for name in ("Notes", *REFUSED, *BUILDERS)},
+        "builders": {name: name for name in ("Notes", "EndsProcess", *REFUSED, *BUILDERS)},
         "readers": {name: "NoteReader" if name == "RandomSample" else name for name in readers},
         "samples": {name: "draw_random" if name == "RandomSample" else "draw_notes" for name in readers},
         "metrics": METRICS,
@@ -173,3 +173,11 @@ def test_a_mistake_in_one_dataset_does_not_hide_another(checked: Checked) -> Non
 def test_an_audit_counts_every_reject_of_one_id(checked: Checked) -> None:
     """The task rejects 21 rows as repetitions of three ids; the lock counts 21 rejects."""
     assert [found.status for found in of(checked, "SameIds") if found.rule == AUDIT] == ["holds"]
+
+
+def test_a_task_that_ends_the_other_process_is_found_alone(installed: None) -> None:
+    tasks = (dataset("ends", "EndsProcess", "NoteReader"), dataset("right", "Notes", "NoteReader"))
+    found = check(Manifest(datasets=tasks), workers=1)
+    said = "the process that builds again ended with exit code 3: it said nothing"
+    assert [(each.dataset, each.rule) for each in found.failures] == [("ends", AUDIT), ("ends", BYTES)]
+    assert all(said in each.detail for each in found.failures)

@@ -317,6 +317,21 @@ class RecordCounter(Notes):
         return {**super().record(example), "number": next(COUNT)}
 
 
+class EndsProcess(Notes):
+    """Ends any process that did not make its drafts."""
+
+    def ask(self, name: str) -> tuple[mt.Part, ...]:
+        """Keep the question."""
+        KNOWN[f"ends {name}"] = ""
+        return super().ask(name)
+
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        """Return the prompt of a line, or end the process."""
+        if f"ends {record['name']}" not in KNOWN:
+            raise SystemExit(3)
+        return super().prompt(record)
+
+
 class SlotLeft(Notes):
     """Forgets to fill in its instruction."""
 
