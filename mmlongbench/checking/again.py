@@ -25,6 +25,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.layout import DATA
 from mmlongbench.release.loading import load_release
@@ -121,11 +122,11 @@ def _surroundings() -> dict[str, str]:
     return {**os.environ, "PYTHONHASHSEED": other, "PYTHONPATH": paths, "TZ": _DATES[is_east]}
 
 
-def problems_of(release: Path) -> list[AuditProblem]:
+def problems_of(release: Path, tasks: TaskFiles = NO_TASK_FILES) -> list[AuditProblem]:
     """Audit a release, and return every kind of problem."""
     return [
         AuditProblem(file=found.file, dataset=found.dataset, problem=kind, count=count, first=found.first[kind])
-        for found in audit_release(release, Progress(is_shown=False))
+        for found in audit_release(release, Progress(is_shown=False), tasks=tasks)
         for kind, count in found.problems.items()
     ]
 
@@ -174,10 +175,11 @@ def _look(asked: Asked) -> Looked:
     """
     found = Looked()
     try:
-        found = _prompts(asked.release)
         (spec,) = asked.manifest.datasets
+        tasks = tasks_of(spec.builder, spec.reader)
+        found = _prompts(asked.release, tasks)
         found = found.model_copy(update={"rows": rows_digest(spec.reader, asked.sources)})
-        found = found.model_copy(update={"audit": tuple(problems_of(asked.release))})
+        found = found.model_copy(update={"audit": tuple(problems_of(asked.release, tasks))})
     except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)
         found = found.model_copy(update={"audit_error": said_of(error)})
     try:
@@ -200,9 +202,9 @@ def rows_digest(reader: str, sources: SourcePaths) -> str:
     return digest.hexdigest()
 
 
-def _prompts(release: Path) -> Looked:
+def _prompts(release: Path, tasks: TaskFiles) -> Looked:
     """Rebuild the prompt of every record, and return the first fault."""
-    for file in load_release(release).files:
+    for file in load_release(release, tasks=tasks).files:
         for _, record in file.form.unbundle(file.path) if file.form and file.dataset else ():
             dataset = file.dataset
             if dataset is None or dataset.spec is None:

@@ -8,13 +8,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mmlongbench.building.build import check_manifest as check_plugins
-from mmlongbench.building.build import do_stages, plan_build
+from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir, cell_shard, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, WrittenCell
+from mmlongbench.building.planning import check_manifest as check_plugins
+from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.checking.again import WORKERS, Asked, Looked, difference, look_again, said_of
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
@@ -28,6 +29,7 @@ from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.registry import described
 from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.task_files import tasks_of
 from tokenization import TokenizationError
 
 LIMIT = 5
@@ -145,7 +147,7 @@ def _build(tried: _Tried, open_sessions: ExitStack) -> None:
     plans: list[DatasetPlan] = []
     try:
         check_plugins(manifest)
-        plans = plan_build(manifest, build_dir, executor)
+        plans, _ = plan_build(manifest, build_dir, executor)
     except PluginCallError as found:
         tried.add(BUILT, [failure_of(found)])
         return
@@ -165,7 +167,12 @@ def _build(tried: _Tried, open_sessions: ExitStack) -> None:
         tried.add(IDS, ids_are_unique(session, name))
         if rows := session.questions(name):
             lengths = tuple(sorted(tried.spec.lengths))
-            tried.world = World(session.dataset(name), rows, lengths, Released(tried.release))
+            tried.world = World(
+                session.dataset(name),
+                rows,
+                lengths,
+                Released(tried.release, tasks_of(tried.spec.builder, tried.spec.reader)),
+            )
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:

@@ -13,6 +13,7 @@ from mmlongbench.checking.again import Looked
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.loading import LoadedRelease, load_release
 from mmlongbench.task.builder import SharedContextBuilder
@@ -28,11 +29,13 @@ class Released:
     """A finished release."""
 
     path: Path
+    tasks: TaskFiles = NO_TASK_FILES
+    """The task files that it was built with."""
 
     @cached_property
     def opened(self) -> LoadedRelease:
         """The files of the release."""
-        return load_release(self.path)
+        return load_release(self.path, tasks=self.tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
     from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
@@ -52,6 +53,7 @@ def check(
     from mmlongbench.manifest.model import load_manifest, narrowed
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    say_code(loaded, is_quiet=quiet)
     checked = run(small(loaded, lengths is not None), Progress(False if quiet or as_json else None))
     if as_json:
         click.echo(json.dumps({"holds": not checked.failures, **asdict(checked)}))

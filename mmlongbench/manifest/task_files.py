@@ -278,6 +278,11 @@ class TaskFiles:
 NO_TASK_FILES = TaskFiles()
 
 
+def tasks_of(*names: str) -> TaskFiles:
+    """Return the task files among the names of builders and readers in a manifest."""
+    return TaskFiles(tuple(dict.fromkeys(found.path for name in names if (found := task_file(name)))))
+
+
 def recorded_code(data: Mapping[str, Any], kind: str) -> str:
     """Return the SHA-256 that a dataset of a lock has for the code of a plug-in; empty if it has none."""
     code = data.get("code")

@@ -81,10 +81,15 @@ def is_download(folder: Path) -> bool:
 
 
 def audit_release(
-    release: Path, progress: Progress, tokenizer: str | None = None, workers: int = 1, variant: str = ""
+    release: Path,
+    progress: Progress,
+    tokenizer: str | None = None,
+    workers: int = 1,
+    variant: str = "",
+    tasks: TaskFiles = NO_TASK_FILES,
 ) -> list[FileAudit]:
     """Audit every file of a release of this engine (see `audit`)."""
-    return audit(Target((release,), None, tokenizer, variant), progress, workers)
+    return audit(Target((release,), None, tokenizer, variant, tasks=tasks), progress, workers)
 
 
 def audit(
