@@ -36,7 +36,9 @@ def page_number(path: str) -> int:
     return found
 
 
-def page_unit(path: str, index: int, role: mt.Role, place: tuple[int, ...], label: str) -> mt.Unit:
+def page_unit(
+    path: str, index: int, role: mt.Role, place: tuple[int, ...], label: str, document: str | None = None
+) -> mt.Unit:
     """Return a page as an image, after a line that names its document.
 
     Args:
@@ -45,15 +47,18 @@ def page_unit(path: str, index: int, role: mt.Role, place: tuple[int, ...], labe
         role: see `mt.Unit.role`.
         place: see `mt.Unit.place`.
         label: the text after the document's name, such as ` (page 3)`.
+        document: what the line calls the document; None: the first characters of its name (`mt.label`).
 
     """
     folder = path.split("/")[-2]
-    return mt.Unit(path, role, mt.Image(path), place, _head(folder, label), group=folder, data={"index": index})
+    called = mt.label(folder) if document is None else document
+    data = {"index": index, "label": called}
+    return mt.Unit(path, role, mt.Image(path), place, _head(called, label), group=folder, data=data)
 
 
 def text_unit(page: mt.Unit, text: str) -> mt.Unit:
     """Return a page as a text unit, with the number of the page before the text."""
-    head = _head(str(page.group), f" (page {page.data['index']})")
+    head = _head(page.data["label"], f" (page {page.data['index']})")
     return replace(page, body=f"\n{text}", head=head, data={**page.data, "text": text})
 
 
@@ -71,5 +76,5 @@ def text_fields(pages: Sequence[mt.Unit]) -> dict[str, object]:
     return {"page_text_list": texts, "pages_without_text": without}
 
 
-def _head(folder: str, label: str) -> str:
-    return f"Document {mt.label(folder)}{label}: "
+def _head(document: str, label: str) -> str:
+    return f"Document {document}{label}: "

@@ -2,12 +2,12 @@
 
 If the document is longer than the budget, pages at its beginning and its end are left out. The pages around the answer
 pages stay. If the question has no answer, the pages around one anchor page stay. If the document is shorter, other
-documents are put before and after it. The prompt names a document by the first 15 characters of its folder, so no two
-folders of a context begin with the same 15 characters.
+documents are put before and after it. The prompt names a document by the first characters of its folder: 15 in the
+public datasets, otherwise as many as tell it apart (`label_width`). No two documents of a context have one label.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -15,11 +15,11 @@ from typing import ClassVar
 import mmlongbench.task as mt
 from builders.common import pages as page_units
 from builders.common.pages import text_unit, with_text
-from builders.docvqa.contexts import Padding, choose_anchor, evidence_keys, pages_asked, span_of
+from builders.docvqa.contexts import Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
-from builders.docvqa.paths import NAMES_PAGE, evidence_positions, page_index, runs_between
+from builders.docvqa.paths import NAMES_PAGE, evidence_positions, folder_of, page_index, runs_between
 from builders.docvqa.record_fields import RECORD_FIELDS
 from builders.docvqa.rows import DocumentQuestion, count_words
 from builders.docvqa.suspects import find_suspects
@@ -34,6 +34,8 @@ INSTRUCTION = f"You are given a document with text and images, and a question. {
 TEXT_INSTRUCTION = f"You are given a document, and a question. {_ASK}"
 _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
 """The text after a document's name, by `options.page_label`: {0} is the number of the page from 0, {1} from 1."""
+PAPER_WORDS = 5
+"""The maximum number of words of an answer in the paper. Longer answers are in the group `answer length: long`."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 
@@ -74,16 +76,18 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         documents, options = sources.documents, self.options
         own = documents[row.doc]
         check_answer(row, options)
+        called = labelled_by(row, documents, options)
         pages = pages_asked(row, own, options)
         anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
         kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
-        required, rest = mt.inside_out([self._page(documents, own, page, "own") for page in pages], kept)
+        required, rest = mt.inside_out([self._page(documents, own, page, "own", called) for page in pages], kept)
         others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
-        padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, documents))
+        units = partial(self._padding, documents, called)
+        padding = Padding(own, evidence_keys(row, own), others, units, called)
         take_order = mt.Chain((rest, padding) if options.context == "padded" else (rest,))
         about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
-        question = mt.Question(row.id, question_parts(own.name, row.question), about)
+        question = mt.Question(row.id, question_parts(called(own.name), row.question), about)
         is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
         return mt.Draft(
             row.id,
@@ -119,21 +123,32 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             "gaps": runs_between(shown),
             "anchor": about["anchor"].rule,
             "anchor_page_list": list(about["anchor"].pages),
+            **more_fields(row, self.options),
+            **labels_field(example.units),
         }
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line: with texts if the line has `page_text_list`, otherwise with images."""
         label, texts = record.get("page_label", "none"), record.get("page_text_list")
-        units = [page_unit(path, page_index(path), label, "own") for path in record["page_list"]]
+        paths = record["page_list"]
+        called = record.get("document_labels") or [mt.label(folder_of(path)) for path in paths]
+        named = dict(zip(map(folder_of, paths), called, strict=True))
+        units = [page_unit(path, page_index(path), label, "own", named[folder_of(path)]) for path in paths]
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
-        return mt.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
+        document = named.get(record["doc_name"]) or mt.label(record["doc_name"])
+        return mt.assemble((instruction,), units, "\n\n", question_parts(document, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
         """Return the document of the question, the answer pages, and the document's pages that the prompt shows."""
         return evidence_of(record)
+
+    def accepted(self, record: mt.Record) -> Sequence[object]:
+        """Return the other answers that the table of own questions accepts."""
+        found = record.get("accepted_answers")
+        return tuple(map(str, found)) if isinstance(found, list) else ()
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
         """Return the groups of the question, such as its answer format and its document type (see `facets_of`)."""
@@ -151,31 +166,67 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         """Return the ids of the documents that questions are about."""
         return (row.doc for row in rows)
 
-    def _page(self, documents: mt.Documents, document: mt.Document, page: mt.Page, role: mt.Role) -> mt.Unit:
-        unit = page_unit(page.path, page.index, self.options.page_label, role)
+    def _page(
+        self,
+        documents: mt.Documents,
+        document: mt.Document,
+        page: mt.Page,
+        role: mt.Role,
+        called: Callable[[str], str],
+    ) -> mt.Unit:
+        unit = page_unit(page.path, page.index, self.options.page_label, role, called(document.name))
         unit = replace(unit, data={**unit.data, "document": document.id})
         is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"
         return with_text(documents, unit) if is_text else unit
 
-    def _padding(self, documents: mt.Documents, document: mt.Document) -> list[mt.Unit]:
-        return [self._page(documents, document, page, "padding") for page in document.pages]
+    def _padding(self, documents: mt.Documents, called: Callable[[str], str], document: mt.Document) -> list[mt.Unit]:
+        return [self._page(documents, document, page, "padding", called) for page in document.pages]
 
 
-def page_unit(path: str, index: int, label: str, role: mt.Role) -> mt.Unit:
-    """Return a page as an image, after the line that names its document; `index` counts from 0."""
-    return page_units.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1))
+def page_unit(path: str, index: int, label: str, role: mt.Role, document: str | None = None) -> mt.Unit:
+    """Return a page as an image, after the line that names its document; `index` counts from 0. `document` is what the
+    line calls the document; None: the first characters of its name.
+    """
+    return page_units.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1), document)
+
+
+def labels_field(units: Sequence[mt.Unit]) -> dict[str, list[str]]:
+    """Return the field of a record that says what the prompt calls the document of each page. The result is empty if
+    the prompt calls every document by the first characters of its name, as the loaders of the public datasets do.
+    """
+    labels = [str(unit.data["label"]) for unit in units]
+    is_short = all(label == mt.label(str(unit.group)) for label, unit in zip(labels, units, strict=True))
+    return {} if is_short else {"document_labels": labels}
 
 
 def question_parts(document: str, question: str) -> tuple[mt.Part, ...]:
-    """Return the text after the pages."""
-    asked = f"Based on Document {mt.label(document)}, answer the following question. {question}"
+    """Return the text after the pages; `document` is what the prompt calls the document."""
+    asked = f"Based on Document {document}, answer the following question. {question}"
     return (f"\n\nQuestion: {asked}\nAnswer:",)
+
+
+def words_of(row: DocumentQuestion, options: DocVQAOptions) -> int:
+    """Return the number of words of a string or a list answer, as `options.answer_words` counts them; 0 for any other
+    answer.
+    """
+    return count_words(row.answer, options.answer_words) if row.answer_format in ("String", "List") else 0
+
+
+def more_fields(row: DocumentQuestion, options: DocVQAOptions) -> dict[str, object]:
+    """Return the fields of a record that the public datasets do not have."""
+    is_limited = options.max_answer_words is not None and options.max_answer_words <= PAPER_WORDS
+    length = "long" if words_of(row, options) > PAPER_WORDS else "short"
+    return {
+        **({} if is_limited else {"answer_length": length}),
+        **({"accepted_answers": list(row.accepted)} if row.accepted else {}),
+        **({"facets": {name: row.columns.get(name, "") for name in options.facets}} if options.facets else {}),
+    }
 
 
 def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
     """Raise `Rejected` for a long-form answer: a string or a list with more words than the options allow."""
-    bound, how = options.max_answer_words, options.answer_words
-    if row.answer_format not in ("String", "List") or (words := count_words(row.answer, how)) <= bound:
+    bound, how, words = options.max_answer_words, options.answer_words, words_of(row, options)
+    if bound is None or words <= bound:
         return
     if row.answer_format == "String":
         expected, found = f"at most {bound} words", f"{row.answer[0]!r}"
@@ -184,4 +235,5 @@ def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
     else:
         expected = f"at most {bound} words in each element"
         found = repr(max(row.answer, key=lambda value: len(value.split())))
-    raise mt.Rejected(mt.Fault("long-form-answer", expected, found, field="answer"))
+    todo = "shorten the answer, or set options.max_answer_words to a larger number or to null (no limit)"
+    raise mt.Rejected(mt.Fault("long-form-answer", expected, found[:200], field="answer", todo=todo))

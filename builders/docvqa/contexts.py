@@ -96,6 +96,8 @@ class Padding:
     others: tuple[mt.Document, ...]
     """The other documents, in the order in which they are taken; some of them may be excluded."""
     units: Callable[[mt.Document], list[mt.Unit]]
+    label: Callable[[str], str]
+    """Returns what a prompt calls a document, given the document's name."""
 
     def __call__(self) -> Iterator[mt.Unit]:
         """Yield the pages of the documents, alternately for the left and the right side. If a document may not be
@@ -104,12 +106,12 @@ class Padding:
         return mt.alternate_sides(self._documents())
 
     def _documents(self) -> Iterator[list[mt.Unit]]:
-        labels, contents = {mt.label(self.own.name)}, {self.own.sha256}
+        labels, contents = {self.label(self.own.name)}, {self.own.sha256}
         for other in self.others:
             if reason := self._reason(other, labels, contents):
                 yield [replace(unit, excluded=reason) for unit in self.units(other)]
             else:
-                labels.add(mt.label(other.name))
+                labels.add(self.label(other.name))
                 contents.add(other.sha256)
                 yield self.units(other)
 
@@ -117,11 +119,17 @@ class Padding:
         """Return why a document may not be in the context; empty if it may."""
         if other.sha256 in contents:
             return "page of a document that stands there already"
-        if mt.label(other.name) in labels:
+        if self.label(other.name) in labels:
             return "page of a document with another one's label"
         if not self.evidence.isdisjoint(other.keys):
             return "page of a document that repeats an answer page"
         return ""
+
+
+def labelled_by(row: DocumentQuestion, documents: mt.Documents, options: DocVQAOptions) -> Callable[[str], str]:
+    """Return a function that returns what a prompt calls a document, given the document's name."""
+    width = options.label_width or row.label_width
+    return documents.distinct_labels.__getitem__ if width == "distinct" else mt.label
 
 
 def evidence_keys(row: DocumentQuestion, document: mt.Document) -> frozenset[str]:

@@ -27,6 +27,7 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
     needs = [] if not sources else ["text only" if set(sources) <= set(_TEXT_SOURCES) else "vision needed"]
     found = {
         "answer format": [record.get("answer_format", "")],
+        "answer length": [record.get("answer_length", "")],
         "evidence source": sources,
         "evidence": needs,
         "evidence pages": [_evidence_pages(record)],
@@ -36,6 +37,9 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
         "document type": [record.get("doc_type", "")],
         "question type": [record.get("question_type", "")],
     }
+    columns = record.get("facets")
+    for column, value in columns.items() if isinstance(columns, dict) else ():
+        found[column if column not in found else f"{column} (column)"] = [str(value)]
     kept = {name: [group for group in groups if group] for name, groups in found.items()}
     return {name: groups for name, groups in kept.items() if groups}
 

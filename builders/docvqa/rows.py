@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from pydantic import Field
+
 from builders.common.fields import is_unicode, not_unicode
 from builders.docvqa.options import AnswerWords
 from mmlongbench.task import Fault, Row, escape_markers
@@ -59,6 +61,12 @@ class DocumentQuestion(Row):
     """The first and last page that the question is about, from 0; None: the whole document."""
     sources: tuple[str, ...] = ()
     """Where the answer is found, in the source's words: text, table, chart …"""
+    accepted: tuple[str, ...] = ()
+    """Other answers that are right, besides `answer`."""
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    """The further columns of the row, by name; `options.facets` names those that are used."""
+    label_width: Literal[15, "distinct"] = 15
+    """See the option `label_width`, which has precedence."""
 
 
 def clean(

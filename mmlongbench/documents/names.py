@@ -10,9 +10,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from posixpath import commonprefix
 
 LABEL_WIDTH = 15
-"""How many characters of a document's name the public templates print."""
+"""How many characters of a document's name the templates of the public datasets print."""
 _MAX_BYTES = 150
 _FORBIDDEN = re.compile(r"""[\x00-\x1f\x7f-\x9f\u2028\u2029/\\"<>:|?*\ud800-\udfff]|page|^[\s.-]|[\s.]$""")
 _MADE = re.compile(r"-[0-9a-f]{16}$")
@@ -22,6 +23,32 @@ _PAGE = re.compile("page", re.IGNORECASE)
 def label(name: str) -> str:
     """Return the beginning of a document's name, which is the part that a prompt shows."""
     return name[:LABEL_WIDTH]
+
+
+def distinct_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return the beginning of each name that tells it apart from all others: at least `LABEL_WIDTH` characters, as many
+    more as are needed, and then the rest of the last word.
+
+    >>> list(distinct_labels(["annual-report-acme-2019-final", "annual-report-acme-2020", "harbour-dredging-2019"]))
+    ['annual-report-acme-2019-final', 'annual-report-acme-2020', 'harbour-dredging-2019']
+    >>> distinct_labels(["annual-report-acme-2019-final", "annual-report-acme-2020", "harbour-dredging-2019"])[
+    ...     "annual-report-acme-2019-final"
+    ... ]
+    'annual-report-acme-2019'
+    """
+    ordered = sorted(set(names))  # the name that has the longest beginning in common with a name stands beside it
+    found: dict[str, str] = {}
+    for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
+        shared = max(len(commonprefix([name, other])) for other in (before, after))
+        found[name] = label(name) if shared < LABEL_WIDTH else _whole_word(name, shared + 1)
+    return found
+
+
+def _whole_word(name: str, width: int) -> str:
+    """Return at least `width` characters of a name, and the rest of the word that they end in."""
+    while width < len(name) and name[width - 1].isalnum() and name[width].isalnum():
+        width += 1
+    return name[:width]
 
 
 def folder_names(ids: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ method, the example and the line of code.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from mmlongbench.manifest.calling import broken, calling
@@ -13,7 +14,18 @@ _T = TypeVar("_T")
 
 
 def score_of(metric: Metric, asked: ScoringInput) -> Score:
-    """Return the score of an answer."""
+    """Return the score of an example: the best of the scores for its answer and for each other accepted answer."""
+    best = _score(metric, asked)
+    for gold in asked.accepted:
+        if best.score == 1:
+            break
+        found = _score(metric, replace(asked, gold=gold))
+        if found.score is not None and (best.score is None or found.score > best.score):
+            best = found
+    return best
+
+
+def _score(metric: Metric, asked: ScoringInput) -> Score:
     with calling("metric", metric.name, "score()", about=_about(asked)):
         found: object = metric.score(asked)
     return _of_type(found, Score, metric, "score()", _about(asked))

@@ -43,7 +43,7 @@ from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.samples import SampleCounts
-from mmlongbench.scoring.scores import CONTEXT, ScoreLine
+from mmlongbench.scoring.scores import CONTEXT, ScoreLine, Status
 from mmlongbench.scoring.staleness import ExampleDigests, Staleness, is_stale, refuse_stale
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.formats import to_json
@@ -134,7 +134,8 @@ def score(
                 if run.is_dry:
                     continue
                 line = lines.of(job, scored)
-                tallies.add(line, scored, job.chosen.metric, job.answer.joined.row)
+                if not job.outside:
+                    tallies.add(line, scored, job.chosen.metric, job.answer.joined.row)
                 if writer:
                     _write(writer, line)
             tallies.end_cell()
@@ -187,6 +188,8 @@ class _Job:
 
     chosen: _Chosen
     answer: "_Answer"
+    outside: str = ""
+    """Why the metric does not apply to the example; empty if it applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +260,12 @@ def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Count
         for chosen in metrics:
             if why := why_outside(chosen.metric, answer.asked):
                 outside[chosen.metric.name, why] += 1
-            else:
-                yield _Job(chosen, answer)
+            yield _Job(chosen, answer, why)
 
 
 def _scored(job: _Job) -> Score:
+    if job.outside:
+        return Score(None, failure=job.outside)
     if job.answer.state == "skipped":
         return Score(None)
     if job.answer.state == "absent":
@@ -277,7 +281,7 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
     """
     under_way: deque[tuple[_Job, Future[Score]]] = deque()
     for job in jobs:
-        if job.chosen.metric.concurrency > 1 and job.answer.state == "answered":
+        if job.chosen.metric.concurrency > 1 and job.answer.state == "answered" and not job.outside:
             under_way.append((job, pool.submit(_scored, job)))
         else:
             done: Future[Score] = Future()
@@ -340,7 +344,9 @@ def _hashed(answer: str) -> str:
     return blake2b(answer.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _status(job: _Job, scored: Score) -> Literal["scored", "absent", "failed", "skipped"]:
+def _status(job: _Job, scored: Score) -> Status:
+    if job.outside:
+        return "outside"
     if job.answer.state == "answered":
         return "failed" if scored.score is None else "scored"
     return job.answer.state

@@ -7,7 +7,7 @@ release is not needed.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +19,7 @@ from mmlongbench.task.metric import PROFILES, Profile
 CONTEXT = "context "
 """How the choice begins that lines have if the model was given another context than the released prompt."""
 UNKNOWN: Literal["unknown"] = "unknown"
+Status: TypeAlias = Literal["scored", "absent", "failed", "skipped", "outside"]
 MAX_SAMPLE = 999_999
 """The highest number that a sample may have."""
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
@@ -65,9 +66,10 @@ class ScoreLine(BaseModel):
     depth: float | None = None
     """The requested depth, if the file has depths."""
     permutation: int | None = None
-    status: Literal["scored", "absent", "failed", "skipped"]
+    status: Status
     """`absent`: there is no prediction, and the score is 0; `failed`: the example could not be scored; `skipped`: the
-    model cannot be given the example. Failed and skipped examples have no score."""
+    model cannot be given the example; `outside`: the metric does not apply to the example (`Metric.out_of_scope`), and
+    `failure` says why. Only scored and absent examples have a score; those outside are in no mean and no count."""
     skipped: str = ""
     """Why the model cannot be given the example; empty if it can."""
     score: float | None

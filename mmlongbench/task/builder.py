@@ -92,6 +92,12 @@ class Builder(ABC, Generic[RowT]):
         """Return the answer that a metric compares with."""
         return record.get("answer")
 
+    def accepted(self, record: Record) -> Sequence[object]:
+        """Return other answers that count as right, each in the form of `gold`. A prediction has the best of the scores
+        that it has for any of the answers.
+        """
+        return ()
+
     def question(self, record: Record) -> str:
         """Return the question alone, as a judge sees it; empty if the task has none."""
         question = record.get("question")

@@ -42,4 +42,5 @@ def scoring_input(
         source_id=builder.source_id(record),
         cluster=builder.cluster(record),
         facets=builder.facets(record),
+        accepted=tuple(builder.accepted(record)),
     )

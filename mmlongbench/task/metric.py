@@ -70,6 +70,9 @@ class ScoringInput:
     """An id that questions about the same thing share (`Builder.cluster`)."""
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The names of the groups that the example is in, by facet (`Builder.facets`)."""
+    accepted: tuple[object, ...] = ()
+    """Other answers that count as right (`Builder.accepted`). Scoring calls the metric once for each answer, with the
+    answer as `gold`, until one has the score 1; the best score counts. So a metric need not read this field."""
 
 
 @dataclass(frozen=True, slots=True)

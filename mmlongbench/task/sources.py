@@ -7,10 +7,12 @@ manifest provides it. Where a builder uses a part that does not exist, the error
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from mmlongbench.corpus.cutting import Mode, cut_text
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draws import Draws
@@ -130,6 +132,11 @@ class Documents:
         raise Rejected(
             Fault("missing-document", f"a document {id!r} among the sources", "none", field="doc", todo=todo)
         )
+
+    @cached_property
+    def distinct_labels(self) -> Mapping[str, str]:
+        """The beginning of each usable document's name that tells the document apart from all others, by name."""
+        return distinct_labels(document.name for document in self.usable.values())
 
     def page_texts(self, id: str) -> tuple[str, ...]:
         """Return the text of each page of a document, if `TaskSpec.page_texts` of the task asks for it.

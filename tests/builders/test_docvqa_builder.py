@@ -64,7 +64,7 @@ def asked(doc: str, pages: Sequence[int] = (), **changed: Any) -> DocumentQuesti
 
 
 def builder(page_label: PageLabel = "none", **options: Any) -> DocVQA:
-    return DocVQA("mmlongdoc", DocVQAOptions(page_label=page_label, **options))
+    return DocVQA("mmlongdoc", DocVQAOptions(**{"page_label": page_label, "max_answer_words": 5, **options}))
 
 
 def packed(row: DocumentQuestion, among: mt.Sources, length: int, task: DocVQA | None = None) -> mt.PackedExample:
@@ -266,6 +266,9 @@ def test_contexts_are_nested() -> None:
 # Refusals
 
 
+SHORTEN = "shorten the answer, or set options.max_answer_words to a larger number or to null (no limit)"
+
+
 def rejection(row: DocumentQuestion, task: DocVQA | None = None) -> str:
     with pytest.raises(mt.Rejected) as caught:
         (task or builder()).draft(row, opened(document("a", [4, 4, 4])), DRAWS)
@@ -275,7 +278,7 @@ def rejection(row: DocumentQuestion, task: DocVQA | None = None) -> str:
 def test_a_long_form_answer_is_rejected() -> None:
     six = "one two three four five six"
     assert rejection(asked("a", [0], answer=(six,))) == (
-        f"answer: long-form-answer: expected at most 5 words, found '{six}'"
+        f"answer: long-form-answer: expected at most 5 words, found '{six}'; {SHORTEN}"
     )
     assert "at most 1 words" in rejection(asked("a", [0], answer=("two words",)), builder(max_answer_words=1))
 
@@ -284,12 +287,14 @@ def test_a_list_of_too_many_words_in_all_is_rejected_or_one_with_a_long_element(
     row = asked("a", [0], answer=("a b c", "d", "e f"), answer_format="List")
     assert rejection(row) == (
         "answer: long-form-answer: expected at most 5 words in all elements together, found 6 in ['a b c', 'd', 'e f']"
+        f"; {SHORTEN}"
     )
     task = builder(answer_words="per_element")
     assert task.draft(row, opened(document("a", [4])), DRAWS).questions[0].data["row"] == row
     long = asked("a", [0], answer=("short", "one two three four five six"), answer_format="List")
     assert rejection(long, task) == (
         "answer: long-form-answer: expected at most 5 words in each element, found 'one two three four five six'"
+        f"; {SHORTEN}"
     )
 
 

@@ -103,7 +103,7 @@ def test_the_published_row_of_the_real_document_is_about_the_page_with_the_table
         "questions": SHARED / "longdocurl/LongDocURL.jsonl",
         "page_images": SHARED / "longdocurl/pdf_pngs",
     }
-    lock = built(tmp_path / "out", "longdocurl", source, pages={"dpi": 72})
+    lock = built(tmp_path / "out", "longdocurl", source, pages={"dpi": 72}, options={"max_answer_words": 5})
     assert lock["questions"]["rejected"] == {"missing-document": 2, "long-form-answer": 1}
     assert lock["documents"]["images_by_dpi"] == {"72": 1}
     (path,) = source["page_images"].rglob("4151603_41.png")

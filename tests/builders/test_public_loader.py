@@ -58,6 +58,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
         source="sample",
         lengths=(8 * 1024, 16 * 1024),
         sample=SampleSpec(n=5, stratify="answer_format"),
+        options={"max_answer_words": 5},
     )
     build(Manifest(datasets=(dataset,)), out, LocalExecutor(1, Progress(False)))
     return out

@@ -91,6 +91,7 @@ def write_manifest(path: Path, **changes: Any) -> Path:
         "admission_length": "1K",
         "reserve": 64,
         "licence": "none",
+        "options": {"max_answer_words": 5},
         **changes,
     }
     path.write_text(yaml.safe_dump({"datasets": [dataset]}), "utf-8")

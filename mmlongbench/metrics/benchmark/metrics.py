@@ -37,6 +37,8 @@ ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
 """The last words of the tasks' prompts."""
 LETTERS = "ABCDEFGHIJ"
 """The letters of options that are read in an output, in their order."""
+LONG_ANSWER = "the answer has more than five words, for which token F1 says little; `--metrics judge` scores it"
+"""Why `doc_qa` does not apply to an example with a long answer."""
 DEFAULTS = (0, 1, 1, 0)
 """The answers (1 is yes) that the public code takes in turn for outputs that contain neither "yes" nor "no"."""
 
@@ -198,6 +200,12 @@ class DocumentAnswer(BenchmarkMetric):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.choices = ("docqa_llm_judge off",) if self.profile == "official" else ()
+
+    def out_of_scope(self, asked: ScoringInput) -> str:
+        """Return that the answer is long if the builder puts the example into this group; token F1 of a long answer
+        says little. The public datasets have no such group.
+        """
+        return LONG_ANSWER if "long" in asked.facets.get("answer length", ()) else ""
 
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1."""

@@ -31,7 +31,7 @@ _NAMES = ("series", "follows", "file", "question", "placement", "source", "failu
 """The columns that are kept of each line besides its status and score."""
 _LONGEST = 200
 """The maximum number of characters that are kept of the reason of a failure."""
-_BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null", "skipped": "null"}
+_BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null", "skipped": "null", "outside": "null"}
 
 
 class Numbers(dict[Any, int]):
@@ -81,6 +81,8 @@ class Reading:
     """See `Scores.averaged_metrics`."""
     reasoning: Counter[tuple[Series, str, str]] = field(default_factory=Counter)
     """The number of lines by series, file, and what was done with reasoning."""
+    outside: dict[tuple[str, str], set[tuple[object, ...]]] = field(default_factory=lambda: defaultdict(set))
+    """The examples to which a metric does not apply, by metric and reason."""
 
     def learn(self, line: ScoreLine, source: str) -> tuple[int, int]:
         """Keep what a line says about its dataset; return the number of the line's file and that of its question.
@@ -99,6 +101,10 @@ class Reading:
 
     def add(self, line: ScoreLine, source: str) -> None:
         """Reduce one line to numbers; `source` is the scores file that the line is in."""
+        if line.status == "outside":
+            self.learn(line, source)
+            self.outside[line.metric, line.failure].add((line.file, line.id, line.depth, line.permutation))
+            return
         number, numbers = len(self.score), self.numbers
         file, question = self.learn(line, source)
         series = Series(line.model, line.metric, line.profile, tuple(line.choices))
@@ -145,6 +151,13 @@ class Reading:
                 f"{source}: {line.file}, id {line.id!r} is about {line.cluster!r}, elsewhere about {known!r}: scores "
                 "of several releases are mixed; report each from a folder of its own"
             )
+
+    def notes(self) -> list[str]:
+        """Return sentences about the examples to which a metric does not apply."""
+        return [
+            f"{metric}: {len(examples):,} examples are in no mean of this metric: {why}"
+            for (metric, why), examples in sorted(self.outside.items())
+        ]
 
     def lines(self) -> pd.DataFrame:
         """Return a row for each line, in the order of reading; the columns are `_NAMES`, `cluster`, `status`,
@@ -223,7 +236,7 @@ def _said(file: ScoredFile) -> str:
 def _check(line: ScoreLine, source: str) -> None:
     """Refuse a score that the status of the line does not allow, and a depth that is infinite or NaN."""
     is_score = line.score is not None and 0 <= line.score <= (line.status == "scored")
-    is_allowed = line.score is None if line.status in ("failed", "skipped") else is_score
+    is_allowed = line.score is None if line.status in ("failed", "skipped", "outside") else is_score
     if not is_allowed or not math.isfinite(line.depth or 0.0):
         raise ReleaseError(
             f"{source}: {line.model}, {line.metric}, {line.file}, id {line.id!r}: status {line.status!r} with score "

@@ -65,7 +65,7 @@ def to_columns(read: Reading) -> Scores:
         reasoning=read.reasoning,
         differing=found,
         locks=_locks(one.lines),
-        notes=(*found.notes(), *one.notes, *notes),
+        notes=(*read.notes(), *found.notes(), *one.notes, *notes),
     )
 
 
