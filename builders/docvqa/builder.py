@@ -21,7 +21,7 @@ from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, folder_of, page_index, runs_between
 from builders.docvqa.record_fields import RECORD_FIELDS
-from builders.docvqa.rows import DocumentQuestion, count_words
+from builders.docvqa.rows import MAX_FACET, DocumentQuestion, count_words
 from builders.docvqa.suspects import find_suspects
 from builders.docvqa.texts import text_fields
 
@@ -76,6 +76,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         documents, options = sources.documents, self.options
         own = documents[row.doc]
         check_answer(row, options)
+        check_facets(row, options)
         called = labelled_by(row, documents, options)
         pages = pages_asked(row, own, options)
         anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
@@ -221,6 +222,14 @@ def more_fields(row: DocumentQuestion, options: DocVQAOptions) -> dict[str, obje
         **({"accepted_answers": list(row.accepted)} if row.accepted else {}),
         **({"facets": {name: row.columns.get(name, "") for name in options.facets}} if options.facets else {}),
     }
+
+
+def check_facets(row: DocumentQuestion, options: DocVQAOptions) -> None:
+    """Raise `Rejected` if a value by which reports break scores down is a long text."""
+    for name in options.facets:
+        if len(row.columns.get(name, "")) > MAX_FACET:
+            expected, todo = f"at most {MAX_FACET} characters", f"shorten it, or take {name} out of options.facets"
+            raise mt.Rejected(mt.Fault("long-facet", expected, "more", field=name, todo=todo))
 
 
 def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:

@@ -24,24 +24,30 @@ def pages_asked(row: DocumentQuestion, document: mt.Document, options: DocVQAOpt
             answer pages are to be shown, and there are none.
 
     """
-    count = len(document.pages)
+    count, field = len(document.pages), row.pages_field
     if row.pages and row.pages[-1] >= count:
         expected, found = f"pages from 1 to {count} of {document.id}", f"page {row.pages[-1] + 1}"
-        raise mt.Rejected(mt.Fault("answer-page-out-of-range", expected, found, field=row.pages_field))
+        raise _refused("answer-page-out-of-range", expected, found, field, "correct the number; pages count from 1")
     if options.context == "oracle":
         if not row.pages:
-            raise mt.Rejected(mt.Fault("no-answer-pages", "pages to show alone", "none", field=row.pages_field))
+            todo = "nothing: this context shows answer pages alone; another options.context keeps the question"
+            raise _refused("no-answer-pages", "pages to show alone", "none", field, todo)
         return tuple(document.pages[page] for page in row.pages)
     if options.span == "document" or row.window is None:
         return document.pages
     first, last = row.window
+    todo = "correct it with errata, or set options.span to document"
     if last >= count:
         expected, found = f"a window within pages 1 to {count} of {document.id}", f"{first + 1} to {last + 1}"
-        raise mt.Rejected(mt.Fault("window-out-of-range", expected, found, field="start_end_idx"))
+        raise _refused("window-out-of-range", expected, found, "start_end_idx", todo)
     if row.pages and not first <= row.pages[0] <= row.pages[-1] <= last:
         expected, found = f"pages from {first + 1} to {last + 1}", f"page {row.pages[0] + 1} to {row.pages[-1] + 1}"
-        raise mt.Rejected(mt.Fault("answer-page-outside-window", expected, found, field=row.pages_field))
+        raise _refused("answer-page-outside-window", expected, found, field, todo)
     return document.pages[first : last + 1]
+
+
+def _refused(reason: str, expected: str, found: str, field: str, todo: str) -> mt.Rejected:
+    return mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))
 
 
 def span_of(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> str:

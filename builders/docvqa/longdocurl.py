@@ -87,7 +87,9 @@ class LongDocURL(Reader[DocumentQuestion]):
         """Return the PDFs by name and, for documents without a PDF, the published page images."""
         if not {"documents", "page_images"} & set(sources):
             expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"
-            raise SourceError(Fault("missing-source", expected, "neither", sources["questions"].name))
+            raise SourceError(
+                Fault("missing-source", expected, "neither", sources["questions"].name, todo="set one of them")
+            )
         found: dict[str, Pages | Fault] = {}
         if "page_images" in sources:
             found |= _published(sources["page_images"], _totals(sources["questions"]))
@@ -100,7 +102,13 @@ def _window(value: object) -> tuple[int, int] | Fault:
         first, last = value
         if 1 <= first <= last:
             return first - 1, last - 1
-    return Fault("window-out-of-range", "[first, last] page from 1", repr(value)[:80], field="start_end_idx")
+    return Fault(
+        "window-out-of-range",
+        "[first, last] page from 1",
+        repr(value)[:80],
+        field="start_end_idx",
+        todo="correct it with errata",
+    )
 
 
 def _totals(questions: Path) -> dict[str, int]:
@@ -118,7 +126,15 @@ def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fau
     a page, or that has two different images of one page.
     """
     if not folder.is_dir():
-        raise SourceError(Fault("unreadable-source", "a folder of page images", "a file", folder.name))
+        raise SourceError(
+            Fault(
+                "unreadable-source",
+                "a folder of page images",
+                "a file",
+                folder.name,
+                todo="give the folder that holds the images",
+            )
+        )
     named: dict[str, dict[int, Path]] = {}
     twice: dict[str, Fault] = {}
     for path in visible_files(folder):
@@ -126,7 +142,9 @@ def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fau
             other = named.setdefault(match[1], {}).setdefault(int(match[2]), path)
             if other != path and other.read_bytes() != path.read_bytes():
                 names = f"{other.relative_to(folder)}, {path.relative_to(folder)}"
-                twice[match[1]] = Fault("two-documents-of-one-name", "each page once", names, folder.name)
+                twice[match[1]] = Fault(
+                    "two-documents-of-one-name", "each page once", names, folder.name, todo="remove one of the two"
+                )
     return {doc: twice.get(doc) or _whole(doc, pages, totals.get(doc)) for doc, pages in named.items()}
 
 

@@ -44,7 +44,12 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         for number, raw in enumerate(_load(sources["samples"])):
-            fault = Fault("not-a-row", "an object of seven fields", type(raw).__name__)
+            fault = Fault(
+                "not-a-row",
+                "an object of seven fields",
+                type(raw).__name__,
+                todo="remove the row, or fetch the file again",
+            )
             value = raw if isinstance(raw, dict) else fault
             yield raw_row(f"mmlongdoc_{number}", value, sources["samples"].name, f"row {number}")
 
@@ -82,8 +87,18 @@ def _load(path: Path) -> Sequence[object]:
             return pq.read_table(path).to_pylist()
         except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is not UTF-8
             found = str(error).replace(f"{path.parent}/", "")[:200]
-            raise SourceError(Fault("unreadable-source", "a Parquet file", found, path.name)) from error
+            raise SourceError(
+                Fault("unreadable-source", "a Parquet file", found, path.name, todo="fetch the file again")
+            ) from error
     data = load_json(path, "a JSON array of rows")
     if not isinstance(data, list):
-        raise SourceError(Fault("invalid-source", "a JSON array of rows", type(data).__name__, path.name))
+        raise SourceError(
+            Fault(
+                "invalid-source",
+                "a JSON array of rows",
+                type(data).__name__,
+                path.name,
+                todo="give samples.json, or the Parquet file of the hub",
+            )
+        )
     return data

@@ -1,23 +1,26 @@
-"""Your own documents: a folder of PDFs, and a table of questions about them.
+"""Your own documents: a folder of PDFs or of page images, and a table of questions about them.
 
-The table is CSV (with a header), JSON Lines or a JSON array with the fields `doc, question, answer, pages`. `doc` is
-the document's file name; `pages` are the answer pages, counted from 1 (`4`, `3; 5` or `[3, 5]`). The answer's format is
-derived from the answer. Write a list as `["a", "b"]`. If the document does not answer a question, write `Not
-answerable` and no page.
+The table is CSV, `.xlsx`, JSON Lines or a JSON array with the fields `doc, question, answer, pages`. `doc` is the
+document's name; `pages` are the answer pages, counted from 1 (`4`, `3; 5` or `[3, 5]`). Write a list as `["a", "b"]`.
+If the document does not answer a question, write `Not answerable` and no page.
+
+Optional fields: `id`; `answer_format`, which is otherwise derived from the answer; `accepted`, other right answers;
+`sources`, where the answer is (text, table, chart …); `doc_type`. `options.facets` names further fields that reports
+use.
 """
 
-import codecs
-import csv
-import io
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from builders.docvqa.rows import DocumentQuestion, clean, format_of, strings_of
+from builders.common.fields import not_unicode
+from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.page_folders import count_kinds, find_documents
+from builders.docvqa.rows import FORMATS, MAX_FACET, DocumentQuestion, clean, format_of, literal_list, strings_of
+from builders.docvqa.tables import KNOWN, columns_of, table_rows
 from mmlongbench.task import (
     Fault,
+    Options,
     Pages,
     RawRow,
     Reader,
@@ -25,26 +28,25 @@ from mmlongbench.task import (
     RowFault,
     SourceError,
     SourcePaths,
-    json_lines,
-    json_object,
-    load_json,
-    pdfs_by_name,
+    escape_markers,
+    nearest,
     raw_row,
 )
 
-_MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of a CSV table, which is read whole."""
-_HEAD = 4096
-"""The maximum number of bytes of the header that are searched for a NUL byte, which is a sign of UTF-16."""
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
 """Matches two page numbers as people often write them: `3-5`, `3 to 5`, `3 and 5`."""
 _MAX_NAMED = 20
 """A message lists every page of a range of at most so many pages; of a longer range, only the first and the last."""
-FIELDS = ("doc", "question", "answer", "pages")
+_MAX_ACCEPTED = 100
+"""The maximum number of other accepted answers of a question."""
+_PLACES = ("Text", "Table", "Chart", "Figure", "Layout")
+"""Where answers are found, as the public datasets write it; reports know `Text`."""
+_LISTED = 10
+"""How many columns or documents a note lists."""
 
 
 class OwnDocuments(Reader[DocumentQuestion]):
-    """PDFs and questions of your own."""
+    """Questions of your own about PDFs or page images."""
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
@@ -62,7 +64,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
-        for number, (place, raw) in enumerate(_rows(path)):
+        for number, (place, raw) in enumerate(table_rows(path)):
             given = None if isinstance(raw, Fault) else raw.get("id")
             id = str(given) if isinstance(given, str | int) and str(given).strip() else f"own_{number}"
             yield raw_row(id, raw, path.name, place)
@@ -75,102 +77,117 @@ class OwnDocuments(Reader[DocumentQuestion]):
             return strings
         if fault := _faulty_pages(fields.get("pages")):
             return fault
-        name = strings["doc"].strip()
-        return clean(
+        name = strings["doc"].strip().rstrip("/")
+        declared, answer = _declared(fields.get("answer_format")), fields.get("answer")
+        found = clean(
             raw.id,
             name[:-4] if name.lower().endswith(".pdf") else name,
             strings["question"],
-            fields.get("answer"),
-            format_of(fields.get("answer")),
+            answer,
+            declared or format_of(answer),
             _pages(fields.get("pages")),
             pages_field="pages",
             doc_type=str(fields.get("doc_type") or ""),
         )
+        return found if isinstance(found, Fault) else _completed(found, fields, declared)
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return all PDFs below the folder except hidden ones, by their names without the ending."""
-        return pdfs_by_name(sources["documents"])
+        """Return all PDFs and all documents of page images below the folder, by name (see `find_documents`)."""
+        return find_documents(sources["documents"]).documents
+
+    def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
+        """Return which columns of the table are not used, and which images are pages or are not used.
+
+        Raises:
+            SourceError: `options.facets` names a column that the table does not have.
+
+        """
+        path = sources["questions"]
+        further = [name for name in columns_of(table_rows(path)) if name not in KNOWN]
+        facets = options.facets if isinstance(options, DocVQAOptions) else ()
+        for name in facets:
+            if name not in further:
+                there = ", ".join(further[:_LISTED]) or "none"
+                is_known = f"; reports use {name} without this option" if name in KNOWN else nearest(name, further)
+                todo = f"further columns are: {there}{is_known}"
+                raise SourceError(
+                    Fault("unknown-column", "columns of the table", repr(name), path.name, "", "options.facets", todo)
+                )
+        notes = []
+        if unused := [name for name in further if name not in facets]:
+            todo = "name them in options.facets to break scores down by them"
+            notes.append(f"{path.name}: columns not used: {_listed(unused)}; {todo}")
+        found = find_documents(sources["documents"])
+        if found.of_images:
+            named = [f"{id} ({pages})" for id, pages in sorted(found.of_images.items())]
+            notes.append(f"{sources['documents'].name}: documents of page images (number of pages): {_listed(named)}")
+        if found.unused:
+            todo = "their names do not say of which document they are pages (report_1.jpg, or report/1.jpg)"
+            notes.append(f"{sources['documents'].name}: not used: {count_kinds(found.unused)}; {todo}")
+        return notes
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, object] | Fault]]:
-    """Yield (place, fields or fault) of each row of the table."""
-    if path.suffix.lower() == ".csv":
-        yield from _of_csv(path)
-    elif path.suffix.lower() == ".json":
-        found = load_json(path, "a JSON array of questions")
-        if not isinstance(found, list):
-            raise SourceError(Fault("invalid-source", "a JSON array of questions", type(found).__name__, path.name))
-        for number, raw in enumerate(found):
-            yield f"row {number}", json_object(json.dumps(raw).encode())
+def _completed(row: DocumentQuestion, fields: Mapping[str, object], declared: str) -> DocumentQuestion | Fault:
+    """Return a row with the optional fields of the table, or what is wrong with one of them."""
+    if declared and FORMATS.get(declared) != row.answer_format:
+        expected = f"an answer of the format {declared}"
+        todo = 'write such an answer (a list as ["a", "b"]), or leave answer_format empty'
+        return Fault("answer-of-another-format", expected, repr(fields.get("answer"))[:80], field="answer", todo=todo)
+    accepted = _texts(fields.get("accepted"), "accepted")
+    if isinstance(accepted, Fault):
+        return accepted
+    if accepted and row.answer_format in ("List", "None"):
+        todo = "leave accepted empty for lists and for questions without an answer"
+        return Fault("accepted-answers", "no other accepted answers", f"{len(accepted)}", field="accepted", todo=todo)
+    places = _texts(fields.get("sources"), "sources")
+    if isinstance(places, Fault):
+        return places
+    columns = {name: _cell(value) for name, value in fields.items() if name not in KNOWN}
+    more: dict[str, object] = {
+        "accepted": tuple(map(escape_markers, accepted)),
+        "sources": tuple(_place(text) for text in places),
+        "columns": {name: text for name, text in columns.items() if not not_unicode(name + text, name)},
+        "label_width": "distinct",
+    }
+    return row.model_copy(update=more)
+
+
+def _declared(value: object) -> str:
+    """Return the format that a table declares, by its usual name if it is known; empty if it declares none."""
+    text = str(value or "").strip()
+    return next((name for name in FORMATS if name.casefold() == text.casefold()), text)
+
+
+def _texts(value: object, field: str) -> tuple[str, ...] | Fault:
+    """Return the texts of a list, of a list written as text, or of a text with semicolons between them."""
+    if value is None or isinstance(value, str):
+        text = value or ""
+        values: object = literal_list(text) if text.lstrip().startswith("[") else text.split(";")
     else:
-        yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
+        values = value if isinstance(value, list) else [value]
+    is_listed = isinstance(values, list) and len(values) <= _MAX_ACCEPTED
+    if not is_listed or not all(isinstance(each, str | int | float) for each in values):
+        expected = f'texts with semicolons between them, or a list such as ["a", "b"] of at most {_MAX_ACCEPTED} texts'
+        todo = "write them so"
+        return Fault("missing-or-mistyped-field", expected, repr(value)[:80], field=field, todo=todo)
+    texts = tuple(text for each in values if (text := str(each).strip()))
+    return not_unicode("".join(texts), field) or texts
 
 
-def _of_csv(path: Path) -> Iterator[tuple[str, dict[str, object] | Fault]]:
-    try:
-        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
-            raise ValueError(f"no file of at most {_MAX_BYTES} bytes")
-        text = _decoded(path.read_bytes(), path)
-        table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        header = list(table.fieldnames or ())
-        _check_header(header, text.partition("\n")[0], path)
-        rows = [(table.line_num, row) for row in table]
-    except (OSError, ValueError, csv.Error) as error:
-        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", str(error)[:120], path.name)) from error
-    for line, row in rows:
-        if None in row or None in row.values():
-            yield f"line {line}", Fault("wrong-columns", f"{len(header)} cells", "more or fewer")
-        elif found := next((field for field, cell in row.items() if "\0" in cell), None):
-            yield f"line {line}", Fault("invalid-text", "a cell of text", "a NUL character", field=found)
-        else:
-            yield f"line {line}", row
+def _place(text: str) -> str:
+    return next((place for place in _PLACES if place.casefold() == text.casefold()), escape_markers(text))
 
 
-def _decoded(data: bytes, path: Path) -> str:
-    """Return the text of a table in UTF-8.
-
-    Raises:
-        SourceError: the table is not in UTF-8; the error names the encoding if it is recognised.
-
-    """
-    todo = "save it as CSV UTF-8"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:_HEAD].partition(b"\n")[0]:
-        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", "UTF-16", path.name, todo=todo))
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found = f"the byte 0x{data[error.start]:02x}, as Latin-1 or Windows-1252 have it"
-        fault = Fault("unreadable-source", "CSV in UTF-8", found, path.name, f"line {line}", todo=todo)
-        raise SourceError(fault) from error
+def _cell(value: object) -> str:
+    """Return the value of a further column as text; longer ones are cut, because the builder refuses them anyway."""
+    if isinstance(value, str | int | float):
+        return escape_markers(str(value).strip()[: MAX_FACET + 1])
+    return ""
 
 
-def _check_header(header: Sequence[str], line: str, path: Path) -> None:
-    """Refuse a header that lacks a column or has one twice.
-
-    Raises:
-        SourceError: the error says what is wrong, and how to correct it.
-
-    """
-    if twice := next((name for name in header if name and header.count(name) > 1), None):
-        raise SourceError(Fault("wrong-columns", "each column once", f"{twice!r} twice", path.name, "line 1"))
-    lacking = [field for field in FIELDS if field not in header]
-    if not lacking:
-        return
-    found, todo = f"no {', '.join(lacking)}", ""
-    for character, name in ((";", "semicolons"), ("\t", "tabs")):
-        if set(FIELDS) <= {*_plain(line.split(character))}:
-            found, todo = f"columns separated by {name}", "save it with commas, or as JSON Lines"
-    if close := [name for name in header if _plain([name])[0] in lacking]:
-        found = ", ".join(map(repr, close))
-        todo = f"write {', '.join(_plain(close))}: in small letters, without blanks"
-    expected = f"a header with {', '.join(FIELDS)}"
-    raise SourceError(Fault("wrong-columns", expected, found, path.name, "line 1", todo=todo))
-
-
-def _plain(names: Sequence[str]) -> list[str]:
-    """Return names of columns without blanks, quotes and capital letters."""
-    return [name.strip().strip('"').strip().lower() for name in names]
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(name[:40] for name in names[:_LISTED]) + more
 
 
 def _faulty_pages(value: object) -> Fault | None:

@@ -19,7 +19,7 @@ from mmlongbench.task import Fault, Row, escape_markers
 
 AnswerFormat: TypeAlias = Literal["Integer", "Float", "String", "List", "None"]
 NOT_ANSWERABLE = "Not answerable"
-_FORMATS: dict[str, AnswerFormat] = {
+FORMATS: dict[str, AnswerFormat] = {
     "Int": "Integer",
     "Integer": "Integer",
     "Float": "Float",
@@ -28,6 +28,8 @@ _FORMATS: dict[str, AnswerFormat] = {
     "List": "List",
     "None": "None",
 }
+MAX_FACET = 100
+"""The maximum number of characters of a value by which reports break scores down."""
 _MAX_LITERAL = 100_000
 """The maximum characters of a text that is parsed as a list; the parser needs a hundred times the memory of the
 text."""
@@ -94,9 +96,17 @@ def clean(
     """
     field = str(more.get("pages_field", "evidence_pages"))
     if not isinstance(question, str) or not question.strip():
-        return Fault("empty-question", "a question", repr(question)[:80], field="question")
+        return Fault(
+            "empty-question",
+            "a question",
+            repr(question)[:80],
+            field="question",
+            todo="write a question, or remove the row",
+        )
     if answer is None or answer != answer:
-        return Fault("empty-answer", "an answer", repr(answer), field="answer")
+        return Fault(
+            "empty-answer", "an answer", repr(answer), field="answer", todo="write the answer, or Not answerable"
+        )
     cleaned, found = normalise(answer, str(declared)), page_numbers(pages, field)
     if isinstance(cleaned, Fault):
         return cleaned
@@ -108,7 +118,13 @@ def clean(
     elif isinstance(found, Fault):
         return found
     elif not found[0]:
-        return Fault("no-answer-pages", "at least one page", repr(pages)[:80], field=field)
+        return Fault(
+            "no-answer-pages",
+            "at least one page",
+            repr(pages)[:80],
+            field=field,
+            todo="write the pages that hold the answer, or the answer Not answerable",
+        )
     else:
         mended = (*cleaned.repairs, *found[1])
     own = {key: escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
@@ -132,17 +148,22 @@ def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str,
     """
     values = literal_list(value) if isinstance(value, str) else value
     if not isinstance(values, list):
-        expected = "a list of integers such as [3, 5]"
-        return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field=field)
+        return _no_pages(value, field)
     texts = [page for page in values if isinstance(page, str) and page.strip().isdecimal() and len(page) < 9]
     whole = [page for page in values if isinstance(page, int) and not isinstance(page, bool)]
     if len(texts) + len(whole) < len(values):
-        expected = "a list of integers such as [3, 5]"
-        return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field=field)
+        return _no_pages(value, field)
     numbers = sorted({*whole, *map(int, texts)})
     if numbers and numbers[0] < 1:
-        return Fault("answer-page-out-of-range", "pages from 1", f"page {numbers[0]}", field=field)
+        return Fault(
+            "answer-page-out-of-range", "pages from 1", f"page {numbers[0]}", field=field, todo="count the pages from 1"
+        )
     return tuple(page - 1 for page in numbers), ("answer-pages-as-text",) if texts else ()
+
+
+def _no_pages(value: object, field: str) -> Fault:
+    expected, todo = "a list of integers such as [3, 5]", "write whole numbers, counted from 1"
+    return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field=field, todo=todo)
 
 
 def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, str] | Fault:
@@ -152,7 +173,7 @@ def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, st
         value = raw.get(field)
         if not isinstance(value, str):
             found = type(value).__name__ if field in raw else "nothing"
-            return Fault("missing-or-mistyped-field", "a string", found, field=field)
+            return Fault("missing-or-mistyped-field", "a string", found, field=field, todo="write a text there")
         if fault := not_unicode(value, field):
             return fault
         strings[field] = value
@@ -187,11 +208,23 @@ def normalise(value: object, declared: str) -> Answer | Fault:
     (Answer(format='Integer', values=('5',), repairs=()), ('1', 'x'))
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float | list) or value != value:
-        return Fault("missing-or-mistyped-field", "a text, a number or a list", repr(value)[:80], field="answer")
-    if declared not in _FORMATS:
-        expected = f"one of {', '.join(_FORMATS)}"
-        return Fault("unknown-answer-format", expected, repr(declared)[:80], field="answer_format")
-    kind = _FORMATS[declared]
+        return Fault(
+            "missing-or-mistyped-field",
+            "a text, a number or a list",
+            repr(value)[:80],
+            field="answer",
+            todo="write the answer so",
+        )
+    if declared not in FORMATS:
+        expected = f"one of {', '.join(FORMATS)}"
+        return Fault(
+            "unknown-answer-format",
+            expected,
+            repr(declared)[:80],
+            field="answer_format",
+            todo="write one of them, or leave it empty if the table is your own",
+        )
+    kind = FORMATS[declared]
     if isinstance(value, list):
         return _listed(value, kind)
     is_whole = isinstance(value, float) and value.is_integer() and kind == "Integer"
@@ -202,9 +235,15 @@ def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
     if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
         return Answer("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if kind == "None":
-        return Fault("answer-of-format-none", f"{NOT_ANSWERABLE!r}", repr(text), field="answer")
+        return Fault(
+            "answer-of-format-none",
+            f"{NOT_ANSWERABLE!r}",
+            repr(text),
+            field="answer",
+            todo="correct the answer or its format",
+        )
     if not text:
-        return Fault("empty-answer", "an answer", "nothing", field="answer")
+        return Fault("empty-answer", "an answer", "nothing", field="answer", todo="write the answer, or Not answerable")
     if kind in ("List", "String") or literal_list(text) is not None:
         return _list_or_string(text, kind)
     if kind == "Integer" and not _INTEGER.fullmatch(text):
@@ -226,7 +265,7 @@ def _listed(values: Sequence[object], kind: AnswerFormat) -> Answer | Fault:
     elements = tuple(str(value).strip() if isinstance(value, str | int | float) else "" for value in values)
     if not elements or not all(elements):
         expected = "a list of at least one string or number, none empty"
-        return Fault("list-answer", expected, repr(values)[:120], field="answer")
+        return Fault("list-answer", expected, repr(values)[:120], field="answer", todo="correct the list")
     return Answer("List", elements, () if kind == "List" else (f"{kind.lower()}-to-list",))
 
 

@@ -77,7 +77,15 @@ class SlideVQA(Reader[DocumentQuestion]):
         """
         folder = sources["decks"]
         if not folder.is_dir():
-            raise SourceError(Fault("unreadable-source", "a folder of decks", "a file", folder.name))
+            raise SourceError(
+                Fault(
+                    "unreadable-source",
+                    "a folder of decks",
+                    "a file",
+                    folder.name,
+                    todo="give the folder that holds the decks",
+                )
+            )
         named = _named_slides(sources["questions"])
         decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
         return {deck.name: _deck(deck, folder, named.get(deck.name, ())) for deck in decks}

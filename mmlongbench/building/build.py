@@ -3,6 +3,7 @@ continued.
 """
 
 import shutil
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ class Built:
     was_complete: bool
     """Whether nothing was built, because the folder already had the release of the same manifest and sources."""
     notes: tuple[str, ...] = ()
-    """What a user must know about the manifest or the build, one sentence each."""
+    """What a user must know about the manifest, the sources or the build, one sentence each."""
     shortfalls: tuple[Shortfall, ...] = ()
     """The datasets that lost many of their questions, with the reasons."""
 
@@ -80,7 +81,12 @@ def build(
         plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
         lock = _run(plans, build_dir, executor, demands, build_dir.out)
         shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
+    return Built(build_dir.out, lock, False, (*notes, *_notes_of(plans)), shortfalls_of(lock, build_dir.out))
+
+
+def _notes_of(plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
+    """Return the notes on the sources of all datasets."""
+    return tuple(f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
 
 
 def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, demands: Demands, out: Path) -> Lock:
@@ -101,13 +107,12 @@ def _finished(
         if is_restart:
             shutil.rmtree(inner.out)
         lock = read_lock(out)
-        asked = plan_extension(manifest, lock, inner, executor)
-        if asked is None:
+        plans, added = plan_extension(manifest, lock, inner, executor)
+        if not added:
             refuse_damage(lock.files, out)
             refuse_losses_of(lock, out, demands.min_kept)
-            return Built(out, lock, was_complete=True, shortfalls=shortfalls_of(lock, out))
-        plans, note = asked
-        notes = (*saved_or_refused(plans, inner, executor), note)
+            return Built(out, lock, True, _notes_of(plans), shortfalls_of(lock, out))
+        notes = (*saved_or_refused(plans, inner, executor), added, *_notes_of(plans))
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
     return Built(out, lock, False, notes, shortfalls_of(lock, out))

@@ -69,6 +69,8 @@ class DatasetPlan:
     """The code of the plug-ins, by kind."""
     files: tuple[SourceFile, ...] = ()
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
+    notes: tuple[str, ...] = ()
+    """What a user must know about the sources, one sentence each (`Reader.notes`)."""
 
     @property
     def source_hashes(self) -> dict[str, str]:
@@ -165,6 +167,8 @@ def _read_plan(
             documents = reader.documents(sources)
         if fault := _documents_fault(documents):
             raise broken("reader", spec.reader, "documents()", fault)
+        with calling("reader", spec.reader, "notes()"):
+            notes = tuple(map(str, reader.notes(sources, bind_builder(spec).options)))
         found = fingerprint(spec, sources, documents, progress)
         others = tuple(_other_files(spec, corpus, progress))
     _refuse_mixed(spec, found.documents)
@@ -180,6 +184,7 @@ def _read_plan(
         next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code_of(spec, bind_builder(spec).spec.metric),
         (*found.files, *others),
+        notes,
     )
 
 

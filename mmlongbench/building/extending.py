@@ -54,9 +54,9 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
 
 def plan_extension(
     manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor
-) -> tuple[list[DatasetPlan], str] | None:
-    """Return the plans of an extended release, and a note that says what is added; None if the finished release is what
-    the manifest asks for.
+) -> tuple[list[DatasetPlan], str]:
+    """Return the plans of a release, and a note that says what is added to the finished one; the note is empty if the
+    finished release is what the manifest asks for.
 
     Raises:
         BuildError: the release differs in a way that would change its examples, or it is damaged.
@@ -68,7 +68,7 @@ def plan_extension(
     before, now = Described(lock.manifest, lock.versions), of_plans(plans, versions())
     found = differences(before, now)
     if not found:
-        return None
+        return plans, ""
     refused = [*_not_only_more(before, now), *_changes_of_datasets(before, now, plans, lock)]
     if refused:
         raise BuildError(

@@ -23,7 +23,7 @@ from mmlongbench.documents.pixels import PictureFile, is_like_any
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrder, Unit, Wording
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, ScoringError, SourceError
+from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, ScoringError, SourceError, nearest
 from mmlongbench.field_texts import with_field_texts
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
@@ -149,6 +149,7 @@ __all__ = [
     "json_object",
     "label",
     "load_json",
+    "nearest",
     "normalise",
     "number_spellings",
     "numbers_in",

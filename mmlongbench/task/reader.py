@@ -15,6 +15,7 @@ from mmlongbench.errors import Fault
 from mmlongbench.prompt import Image
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 from mmlongbench.task.sources import ImageClasses
+from mmlongbench.task.spec import Options
 
 RowT = TypeVar("RowT", bound=Row, covariant=True)
 SampleFunction: TypeAlias = Callable[[Path], dict[str, Path]]
@@ -76,6 +77,16 @@ class Reader(ABC, Generic[RowT]):
         does not return None.
         """
         return {}
+
+    def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
+        """Return what a user must know about the sources, one sentence each, such as columns that are not used. A build
+        prints it. `options` are those of the dataset's builder.
+
+        Raises:
+            SourceError: the options ask for something that the sources do not have.
+
+        """
+        return ()
 
     def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
         """Return the picture that a row calls `name`: the path of a file, or a cell of a table; None if there is no

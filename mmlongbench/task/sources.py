@@ -16,9 +16,12 @@ from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected
+from mmlongbench.errors import DraftError, Fault, Rejected, nearest
 from mmlongbench.prompt import Image, escape_markers
 from mmlongbench.task.rows import Row
+
+_MAX_COMPARED = 1_000
+"""How many names of documents, and of how many characters, a missing one is compared with to find the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,15 @@ class Documents:
                 return self.usable[name]
             if name in self.faults:
                 raise Rejected(self.faults[name])
-        todo = "add the document to the sources, or correct its name"
-        raise Rejected(
-            Fault("missing-document", f"a document {id!r} among the sources", "none", field="doc", todo=todo)
+        raise Rejected(self._missing(id))
+
+    def _missing(self, id: str) -> Fault:
+        """Return the fault of a document that is not among the sources; it names the document with the nearest name."""
+        known = [*self.usable, *self.faults] if len(id) <= _MAX_COMPARED else []
+        hint = nearest(id, known[:_MAX_COMPARED]).removeprefix("; ")
+        todo = hint or "add it to the sources, or correct its name"
+        return Fault(
+            "missing-document", f"a document {id[:_MAX_COMPARED]!r} among the sources", "none", "", "", "doc", todo
         )
 
     @cached_property

@@ -100,7 +100,7 @@ def test_what_cannot_be_mended_is_refused_with_its_reason(text: str, declared: s
 def test_a_refusal_says_what_was_expected_and_found() -> None:
     assert str(normalise("8", "int")) == (
         "answer_format: unknown-answer-format: expected one of Int, Integer, Float, Str, String, List, None, "
-        "found 'int'"
+        "found 'int'; write one of them, or leave it empty if the table is your own"
     )
     assert str(normalise("[]", "List")) == (
         "answer: list-answer: expected a list of at least one string or number, none empty, found []"

@@ -314,6 +314,7 @@ def test_other_answers_are_not_long_form(changed: dict[str, Any]) -> None:
 def test_a_page_that_the_document_does_not_have_is_rejected() -> None:
     assert rejection(asked("a", [0, 3])) == (
         "evidence_pages: answer-page-out-of-range: expected pages from 1 to 3 of a, found page 4"
+        "; correct the number; pages count from 1"
     )
 
 

@@ -166,7 +166,9 @@ def test_a_row_that_cannot_be_asked_says_why(read: Read, changed: dict[str, Any]
 def test_a_field_that_is_missing_is_named(tmp_path: Path, field: str) -> None:
     (found,) = rows_of(tmp_path, [{name: value for name, value in CLEAN.items() if name != field}])
     where = f"samples.json, row 0, {field}"
-    assert str(fault(found)) == f"{where}: missing-or-mistyped-field: expected a string, found nothing"
+    assert (
+        str(fault(found)) == f"{where}: missing-or-mistyped-field: expected a string, found nothing; write a text there"
+    )
 
 
 @pytest.mark.parametrize(("raw", "found"), [([], "list"), ("row", "str"), (None, "NoneType"), (5, "int")])
