@@ -111,7 +111,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
                 is_known = f"; reports use {name} without this option" if name in KNOWN else nearest(name, further)
                 todo = f"further columns are: {there}{is_known}"
                 raise SourceError(
-                    Fault("unknown-column", "columns of the table", repr(name), path.name, "", "options.facets", todo)
+                    Fault("unknown-column", "a column of the table", repr(name), path.name, "", "options.facets", todo)
                 )
         notes = []
         if unused := [name for name in further if name not in facets]:

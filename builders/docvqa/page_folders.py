@@ -26,7 +26,7 @@ from mmlongbench.task import (
 _IMAGES = (".jpg", ".jpeg", ".png")
 _KINDS = {".jpg": "JPG", ".jpeg": "JPG"}
 """How messages call files with an ending; other files are called by their ending in capitals."""
-_NAMED = re.compile(r"(?P<name>.*[^ _-])[ _-]+(?:(?:page|p)[ _-]*)?(?P<number>[0-9]{1,6})", re.IGNORECASE)
+_NAMED = re.compile(r"(?P<name>.*?[^ _-])[ _-]+(?:(?:page|p)[ _-]*)?(?P<number>[0-9]{1,6})", re.IGNORECASE)
 """Matches the name, without its ending, of a page whose document has no folder of its own."""
 _NUMBERED = re.compile(r"(?:.*[^0-9])?(?P<number>[0-9]{1,6})")
 """Matches the name, without its ending, of a page in the folder of its document."""
@@ -119,7 +119,8 @@ def _pages(id: str, files: Sequence[Path], folder: Path) -> PageImages | Fault:
 def count_kinds(files: Iterable[Path]) -> str:
     """Return how many files there are of each kind, most frequent first, such as `36 JPGs, 1 TXT`."""
     kinds = Counter(_KINDS.get(ending := file.suffix.lower(), ending[1:9].upper() or "other file") for file in files)
-    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.most_common(_SHOWN))
+    ordered = sorted(kinds.items(), key=lambda each: (-each[1], each[0]))[:_SHOWN]
+    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in ordered)
 
 
 def _nothing(folder: Path, files: Sequence[Path]) -> Fault:

@@ -45,8 +45,8 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def _whole_word(name: str, width: int) -> str:
-    """Return at least `width` characters of a name, and the rest of the word that they end in."""
-    while width < len(name) and name[width - 1].isalnum() and name[width].isalnum():
+    """Return at least `width` characters of a name, up to the end of a word."""
+    while width < len(name) and not (name[width - 1].isalnum() and not name[width].isalnum()):
         width += 1
     return name[:width]
 

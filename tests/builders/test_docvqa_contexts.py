@@ -44,12 +44,13 @@ def packed(
     """The example of a question about `alpha`; `more` are options, and a window."""
     row = DocumentQuestion(
         id="q",
-        doc="alpha",
+        doc=more.pop("doc", "alpha"),
         question="Which?",
         pages=pages,
         answer=("yes",) if pages else ("Not answerable",),
         answer_format="String" if pages else "None",
         window=more.pop("window", None),
+        label_width=more.pop("row_width", 15),
     )
     found = opened(texts or TEXTS)
     builder = DocVQA("mmlongdoc", DocVQAOptions(**more))
@@ -163,3 +164,38 @@ def test_oracle_and_the_whole_document_say_which_pages_the_question_is_about() -
     assert said(span="window") == ("3-8", "window")
     assert said() == ("0-11", "document")
     assert "span" not in DocVQA("mmlongdoc", DocVQAOptions()).record(packed(4 * K))
+
+
+YEARS = {f"annual-report-acme-{year}": TEXTS["alpha"] for year in range(2015, 2020)}
+YEARS = {name: tuple(f"{name}: {page}" for page in range(len(pages))) for name, pages in YEARS.items()}
+OWN = "annual-report-acme-2017"
+
+
+def test_documents_with_one_beginning_pad_each_other_if_labels_tell_them_apart() -> None:
+    short = packed(16 * K, YEARS, doc=OWN)
+    assert {unit.group for unit in short.units} == {OWN}
+    assert short.left_out == {"page of a document with another one's label": 48}
+    for more in ({"label_width": "distinct"}, {"row_width": "distinct"}):
+        example = packed(16 * K, YEARS, doc=OWN, **more)  # its prompt is rebuilt from its record
+        assert len({unit.group for unit in example.units}) > 2
+        assert not example.left_out
+        text = example.prompt.text
+        assert f"Based on Document {OWN}, answer" in text
+        assert all(f"Document {unit.group}: " in text for unit in example.units)
+    assert packed(16 * K, YEARS, doc=OWN, row_width="distinct", label_width=15).left_out
+
+
+def test_a_record_has_labels_only_if_one_of_them_is_longer() -> None:
+    builder = DocVQA("reports", DocVQAOptions())
+    longer = builder.record(packed(16 * K, YEARS, doc=OWN, row_width="distinct"))
+    assert longer["document_labels"] == [path.split("/")[1] for path in longer["page_list"]]
+    short = builder.record(packed(16 * K, row_width="distinct"))
+    assert "document_labels" not in short
+    loaded = {**short, "document_labels": None}  # as a loader fills a column that other records have
+    assert builder.prompt(loaded) == builder.prompt(short)
+
+
+@pytest.mark.parametrize("options", [{"pages_as": "text"}, {"pages_as": "text", "text_fill": "budget"}])
+def test_pages_of_text_have_the_longer_labels_too(options: dict[str, Any]) -> None:
+    example = packed(16 * K, YEARS, doc=OWN, row_width="distinct", **options)
+    assert f"Document {OWN} (page 4): \n{OWN}: 4\n\n" in example.prompt.text

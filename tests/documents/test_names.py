@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.documents.names import LABEL_WIDTH, folder_names, label, safe_name
+from mmlongbench.documents.names import LABEL_WIDTH, distinct_labels, folder_names, label, safe_name
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/documents"
 AWKWARD = ["", ".", "..", "...", ".tmp-1", "-rf", " a", "a ", "a.", "a/b", "a\\b", 'a"b', "<image>", "home page"]
@@ -115,3 +115,47 @@ def test_the_real_documents_keep_their_names_and_have_labels_of_their_own() -> N
 def test_a_label_is_what_the_public_template_prints(name: str) -> None:
     assert label(name) == f"{name:.15}"
     assert len(label(name)) <= LABEL_WIDTH == 15
+
+
+similar = st.sets(
+    st.builds(
+        "{}{}{}".format,
+        st.sampled_from(["annual-report-acme-", "annual-report", "x" * 140, "Été 2019 – "]),
+        st.integers(0, 120),
+        st.sampled_from(["", "-final", " b", "x"]),
+    )
+    | st.text(max_size=30),
+    max_size=12,
+)
+
+
+@given(similar)
+def test_distinct_labels_are_beginnings_of_names_and_never_equal(names: set[str]) -> None:
+    labels = distinct_labels(names)
+    assert labels.keys() == names
+    assert len(set(labels.values())) == len(names)
+    for name, shown in labels.items():
+        assert name.startswith(shown)
+        assert len(shown) >= min(len(name), LABEL_WIDTH)
+
+
+@given(similar)
+def test_a_label_is_longer_only_if_another_name_begins_with_the_same_characters(names: set[str]) -> None:
+    for name, shown in distinct_labels(names).items():
+        is_alone = all(label(other) != label(name) for other in names - {name})
+        assert not is_alone or shown == label(name)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"annual-report-acme-2019": "annual-report-acme-2019", "annual-report-acme-2020": "annual-report-acme-2020"},
+        {"annual-report-2019": "annual-report-2019", "annual-report-2019-final-b": "annual-report-2019-final"},
+        {"annual-report-of acme inc": "annual-report-of acme", "annual-report-of bolt inc": "annual-report-of bolt"},
+        {"x" * 149 + "a": "x" * 149 + "a", "x" * 149 + "b": "x" * 149 + "b"},
+        {"harbour-dredging-2019": "harbour-dredgin", "report": "report"},
+        {},
+    ],
+)
+def test_labels_that_are_known_by_heart(expected: dict[str, str]) -> None:
+    assert distinct_labels(expected) == expected
