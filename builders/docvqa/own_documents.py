@@ -37,8 +37,8 @@ _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<
 """Matches two page numbers as people often write them: `3-5`, `3 to 5`, `3 and 5`."""
 _MAX_NAMED = 20
 """A message lists every page of a range of at most so many pages; of a longer range, only the first and the last."""
-_MAX_ACCEPTED = 100
-"""The maximum number of other accepted answers of a question."""
+_MAX_LISTED = 100
+"""The maximum number of texts in a cell with several."""
 _PLACES = ("Text", "Table", "Chart", "Figure", "Layout")
 """Where answers are found, as the public datasets write it; reports know `Text`."""
 _LISTED = 10
@@ -160,16 +160,15 @@ def _declared(value: object) -> str:
 
 def _texts(value: object, field: str) -> tuple[str, ...] | Fault:
     """Return the texts of a list, of a list written as text, or of a text with semicolons between them."""
-    if value is None or isinstance(value, str):
-        text = value or ""
-        values: object = literal_list(text) if text.lstrip().startswith("[") else text.split(";")
-    else:
-        values = value if isinstance(value, list) else [value]
-    is_listed = isinstance(values, list) and len(values) <= _MAX_ACCEPTED
-    if not is_listed or not all(isinstance(each, str | int | float) for each in values):
-        expected = f'texts with semicolons between them, or a list such as ["a", "b"] of at most {_MAX_ACCEPTED} texts'
-        todo = "write them so"
-        return Fault("missing-or-mistyped-field", expected, repr(value)[:80], field=field, todo=todo)
+    values = value if isinstance(value, list) else [value]
+    if isinstance(value, str):
+        values = literal_list(value) or [] if value.lstrip().startswith("[") else value.split(";")
+    elif value is None:
+        values = []
+    is_read = bool(values) or not isinstance(value, str) or not value.strip()
+    if not is_read or len(values) > _MAX_LISTED or not all(isinstance(each, str | int | float) for each in values):
+        expected = f'texts with semicolons between them, or a list such as ["a", "b"] of at most {_MAX_LISTED} texts'
+        return Fault("missing-or-mistyped-field", expected, repr(value)[:80], field=field, todo="write them so")
     texts = tuple(text for each in values if (text := str(each).strip()))
     return not_unicode("".join(texts), field) or texts
 

@@ -175,7 +175,8 @@ def test_documents_with_one_beginning_pad_each_other_if_labels_tell_them_apart()
     short = packed(16 * K, YEARS, doc=OWN)
     assert {unit.group for unit in short.units} == {OWN}
     assert short.left_out == {"page of a document with another one's label": 48}
-    for more in ({"label_width": "distinct"}, {"row_width": "distinct"}):
+    ways: tuple[dict[str, Any], ...] = ({"label_width": "distinct"}, {"row_width": "distinct"})
+    for more in ways:
         example = packed(16 * K, YEARS, doc=OWN, **more)  # its prompt is rebuilt from its record
         assert len({unit.group for unit in example.units}) > 2
         assert not example.left_out

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,43 @@ def test_a_picture_whose_name_is_not_utf8_is_a_fault(tmp_path: Path) -> None:
     [*_, fault] = read_rows(reader_type("image_folders")(), folders)
     assert isinstance(fault, RowFault)
     assert fault.fault == Fault("invalid-unicode", "a name in UTF-8", "a/caf\\udce9.png", "a/caf\\udce9.png", "name")
+
+
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "laugh" * 10}">' for n in range(12))
+
+
+@pytest.mark.parametrize("part", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "[Content_Types].xml"])
+def test_a_spreadsheet_of_entities_that_grow_without_end_is_refused(part: str, tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra xlsx is not installed")
+    book = openpyxl.Workbook()
+    book.active.append(["doc", "question", "answer", "pages"])
+    book.active.append(["a", "Who?", "I", 1])
+    book.save(tmp_path / "plain.xlsx")
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as old, zipfile.ZipFile(tmp_path / "q.xlsx", "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            if name == part:
+                body = text.partition("?>")[2] if text.startswith("<?xml") else text
+                end = body.rindex("</")
+                text = f"<!DOCTYPE x [{LAUGHS}]>{body[:end]}<a>&l11;</a>{body[end:]}"
+            new.writestr(name, text)
+    with pytest.raises(SourceError, match=r"^q\.xlsx: unreadable-source: expected an Excel file"):
+        faults("own_documents", questions=tmp_path / "q.xlsx", documents=tmp_path)
+
+
+def test_a_cell_of_a_million_characters_and_a_table_of_one_line_are_named(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("doc,question,answer,pages\na," + "x" * LONG + ",I,1\n", "ascii")
+    with pytest.raises(SourceError, match=r"^q\.csv: unreadable-source: .*field larger than field limit"):
+        faults("own_documents", questions=tmp_path / "q.csv", documents=tmp_path)
+    (tmp_path / "q.csv").write_text('"' * LONG, "ascii")
+    with pytest.raises(SourceError, match=r"^q\.csv"):
+        faults("own_documents", questions=tmp_path / "q.csv", documents=tmp_path)
+
+
+def test_a_name_of_a_document_as_long_as_a_book_is_a_short_reject(tmp_path: Path) -> None:
+    from mmlongbench.errors import Rejected
+    from mmlongbench.task.sources import Documents
+
+    with pytest.raises(Rejected) as refused:
+        Documents({})["x" * LONG]
+    assert len(str(refused.value)) < 2_000

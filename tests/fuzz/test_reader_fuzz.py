@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mutated import TEXTS, changed_file, fuzzing, refusal_or_none
+from PIL import Image
 
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.limits import Limits
@@ -19,10 +20,13 @@ from mmlongbench.errors import Fault, Rejected
 from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, RowFault
+from mmlongbench.task.spec import Options
 
 pytestmark = pytest.mark.slow
 
-READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
+OTHER_FORM = "own_documents in another form"
+"""Own documents with a spreadsheet of questions, and with documents of page images."""
+READERS = [*(plugin.name for plugin in installed("reader") if not plugin.problem), OTHER_FORM]
 LIMITS = Limits(bytes=10_000_000, pages=50, side=4_000, pixels=4_000_000)
 
 
@@ -32,8 +36,28 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = request.param
     folder = tmp_path_factory.mktemp("fuzz") / "0"
     folder.mkdir()
-    drawn = sample_function(name)(folder)
+    drawn = drawn_in_another_form(folder) if name == OTHER_FORM else sample_function(name)(folder)
     return Sample(folder, {key: path.relative_to(folder) for key, path in drawn.items() if key != "corpus"})
+
+
+def drawn_in_another_form(folder: Path) -> dict[str, Path]:
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra xlsx is not installed")
+    sources, book = sample_function("own_documents")(folder), openpyxl.Workbook()
+    book.active.append(["Doc", "Question", "Answer", "Pages", "accepted", "sources", "region"])
+    for at, name in enumerate(("tide", "scan", "tide")):
+        book.active.append([name, "How many?", 12.0 + at, 1, "twelve; 12", "Text; Table", "north"])
+        path = sources["documents"] / ("tide/1.jpg", "scan_1.png", "tide/2.jpg")[at]
+        path.parent.mkdir(exist_ok=True)
+        Image.effect_noise((64, 80), 30).save(path)
+    for path in sorted(sources["documents"].glob("*.pdf"))[1:]:
+        path.unlink()
+    sources["questions"].unlink()
+    book.save(folder / "questions.xlsx")
+    return {**sources, "questions": folder / "questions.xlsx"}
+
+
+def reader_of(request: pytest.FixtureRequest) -> Reader[Row]:
+    return reader_type(request.node.callspec.id.removesuffix(" in another form"))()
 
 
 class Sample:
@@ -59,7 +83,7 @@ class Sample:
 
 @pytest.mark.parametrize("sample", READERS, indirect=True, ids=READERS)
 def test_any_bytes_become_rows_faults_or_a_named_error(sample: Sample, request: pytest.FixtureRequest) -> None:
-    reader = reader_type(request.node.callspec.id)()
+    reader = reader_of(request)
 
     @fuzzing(examples=10)
     @given(st.data())
@@ -70,7 +94,7 @@ def test_any_bytes_become_rows_faults_or_a_named_error(sample: Sample, request: 
         whole = changed.read_bytes()
         changed.write_bytes(changed_file(data.draw, changed))
         try:
-            for step in (rows, documents, pages, classes, pools):
+            for step in (rows, documents, pages, classes, pools, notes):
                 with refusal_or_none():
                     step(reader, sample.sources, changed)
         finally:
@@ -83,7 +107,7 @@ def test_any_bytes_become_rows_faults_or_a_named_error(sample: Sample, request: 
 def test_a_sample_that_is_not_changed_has_rows_and_is_refused_nowhere(
     sample: Sample, request: pytest.FixtureRequest
 ) -> None:
-    reader = reader_type(request.node.callspec.id)()
+    reader = reader_of(request)
     sample.move()
     assert any(isinstance(found, Row) for found in read_rows(reader, sample.sources))
     for step in (rows, documents, pages, classes, pools):
@@ -92,7 +116,7 @@ def test_a_sample_that_is_not_changed_has_rows_and_is_refused_nowhere(
 
 @pytest.mark.parametrize("sample", READERS, indirect=True, ids=READERS)
 def test_a_lone_surrogate_in_any_text_never_gets_into_a_row(sample: Sample, request: pytest.FixtureRequest) -> None:
-    reader = reader_type(request.node.callspec.id)()
+    reader = reader_of(request)
     for kind in sample.files:
         if kind[0].suffix in (".json", ".jsonl"):
             for changed in with_surrogates((sample.folder / kind[0]).read_bytes()):
@@ -176,6 +200,11 @@ def classes(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> Non
     if found := reader.image_classes(sources):
         for kind in found.classes.values():
             f"{kind.name}{kind.domain}".encode()
+
+
+def notes(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
+    """Notes are short and can be written."""
+    assert all(len(note.encode()) < 2_000 for note in reader.notes(sources, Options()))
 
 
 def pools(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:

@@ -45,7 +45,8 @@ def test_the_best_of_the_accepted_answers_counts_and_a_long_one_is_in_no_mean(
     said: str, score: float, release: Path, tmp_path: Path
 ) -> None:
     found = mm.score(release, predictions(tmp_path, "something else", said), out=tmp_path / "scores")
-    assert [(cell.examples, cell.score) for cell in found.cells] == [(1, pytest.approx(score))]
+    (cell,) = found.cells
+    assert (cell.examples, cell.score) == (1, pytest.approx(score))
     assert f"doc_qa: 1 examples left out: {WHY}" in found.notes
     assert [(line.id, line.status) for line in read_scores(tmp_path / "scores")] == [
         ("own_0", "outside"),
@@ -60,9 +61,8 @@ def test_the_best_of_the_accepted_answers_counts_and_a_long_one_is_in_no_mean(
 
 def test_only_a_group_of_this_name_is_left_out() -> None:
     metric = DocumentAnswer(Settings())
-    long = {"gold": "one two three four five six", "prediction": "", "answer_format": "String"}
-    asked: Any = mt.ScoringInput(FILE, "d", "q", **long)
-    assert metric.out_of_scope(asked) == ""
+    long: dict[str, Any] = {"gold": "one two three four five six", "prediction": "", "answer_format": "String"}
+    assert metric.out_of_scope(mt.ScoringInput(FILE, "d", "q", **long)) == ""
     assert metric.out_of_scope(mt.ScoringInput(FILE, "d", "q", **long, facets={"answer length": ["short"]})) == ""
     assert metric.out_of_scope(mt.ScoringInput(FILE, "d", "q", **long, facets={"answer length": ["long"]})) == WHY
 
@@ -72,8 +72,12 @@ class Counting(Metric):
 
     name = "counting"
 
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.golds: list[object] = []
+
     def score(self, asked: ScoringInput) -> Score:
-        self.golds = [*getattr(self, "golds", []), asked.gold]
+        self.golds.append(asked.gold)
         if asked.gold == "broken":
             return Score(None, failure="broken")
         return Score(float(asked.gold == asked.prediction))
