@@ -146,7 +146,7 @@ def test_strict_stops_at_the_first_reject_and_names_it(source: Path, finished: P
     assert stopped.code == 1
     assert stopped.err == (
         "error: --strict: mmlongdoc, mmlongdoc_5: samples.json, row 5, doc: missing-document: "
-        "expected a document 'oak' among the sources, found none\n"
+        "expected a document 'oak' among the sources, found none; add it to the sources, or correct its name\n"
     )
     assert not (tmp_path / "out" / "build.lock.json").exists()
     assert build(source, tmp_path / "out").code == 0  # without it, the same build goes on

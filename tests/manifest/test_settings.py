@@ -34,7 +34,7 @@ def test_a_setting_reaches_any_depth_and_leaves_the_rest(source: Path) -> None:
     assert (dataset.counter.image.patch, dataset.counter.image.unshuffle) == (16, 2)
     assert (dataset.sample.by, dataset.sample.n) == ("doc", None)
     assert (dataset.pages.dpi, dataset.pages.quality) == (72, 90)
-    assert dataset.options == {"page_label": "printed"}
+    assert dataset.options["page_label"] == "printed"
     assert only(source, "lengths=[8K, 1M]").lengths == (8192, 1048576)
     assert only(source, "licence=a=b").licence == "a=b"
 

@@ -52,9 +52,14 @@ def test_pages_are_counted_from_1_and_a_number_out_of_range_rejects_the_question
 def test_a_missing_document_rejects_the_question_that_asks_for_it() -> None:
     with pytest.raises(Rejected) as caught:
         DOCUMENTS["../../etc/passwd"]
-    assert caught.value.fault == Fault(
-        "missing-document", "a document '../../etc/passwd' among the sources", "none", field="doc"
-    )
+    expected, todo = "a document '../../etc/passwd' among the sources", "add it to the sources, or correct its name"
+    assert caught.value.fault == Fault("missing-document", expected, "none", field="doc", todo=todo)
+
+
+def test_a_missing_document_is_answered_with_the_nearest_name() -> None:
+    known = Documents({name: Document(name, name, "1", ()) for name in ("harbour-dredging-2019", "tide-tables")})
+    with pytest.raises(Rejected, match="found none; did you mean 'harbour-dredging-2019'"):
+        known["harbour-2019"]
 
 
 def test_a_refused_document_rejects_with_what_is_wrong_with_it() -> None:
