@@ -108,7 +108,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
         for name in facets:
             if name not in further:
                 there = ", ".join(further[:_LISTED]) or "none"
-                is_known = f"; reports use {name} without this option" if name in KNOWN else nearest(name, further)
+                is_known = f"; the reader uses {name} itself" if name in KNOWN else nearest(name, further)
                 todo = f"further columns are: {there}{is_known}"
                 raise SourceError(
                     Fault("unknown-column", "a column of the table", repr(name), path.name, "", "options.facets", todo)

@@ -103,7 +103,7 @@ def test_a_refusal_says_what_was_expected_and_found() -> None:
         "found 'int'; write one of them, or leave it empty if the table is your own"
     )
     assert str(normalise("[]", "List")) == (
-        "answer: list-answer: expected a list of at least one string or number, none empty, found []"
+        "answer: list-answer: expected a list of at least one string or number, none empty, found []; correct the list"
     )
 
 

@@ -303,7 +303,7 @@ def test_unused_columns_are_named_once_and_facets_are_in_records_and_groups(
 
 def test_a_facet_without_its_column_is_refused_before_anything_is_built(drawn: dict[str, Path], tmp_path: Path) -> None:
     with_columns(drawn["questions"], "region", "north")
-    for name, said in (("regoin", "did you mean 'region'"), ("doc_type", "reports use doc_type without this option")):
+    for name, said in (("regoin", "did you mean 'region'"), ("doc_type", "the reader uses doc_type itself")):
         with pytest.raises(mt.SourceError, match=said):
             mm.build(manifest(tmp_path / "m.yaml", drawn, facets=[name]), tmp_path / "out")
     assert not (tmp_path / "out").exists()
