@@ -17,8 +17,8 @@ from builders.common.fields import not_unicode
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.page_folders import count_kinds, find_documents
 from builders.docvqa.rows import FORMATS, MAX_FACET, DocumentQuestion, clean, format_of, literal_list, strings_of
-from builders.docvqa.tables import KNOWN, columns_of, table_rows
 from mmlongbench.task import (
+    Columns,
     Fault,
     Options,
     Pages,
@@ -28,10 +28,15 @@ from mmlongbench.task import (
     RowFault,
     SourceError,
     SourcePaths,
+    columns_of,
     escape_markers,
     nearest,
     raw_row,
+    table_rows,
 )
+
+COLUMNS = Columns(("doc", "question", "answer", "pages"), ("id", "answer_format", "accepted", "sources", "doc_type"))
+"""The columns of the table of questions; options may name further ones as facets."""
 
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
 """Matches two page numbers as people often write them: `3-5`, `3 to 5`, `3 and 5`."""
@@ -64,7 +69,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
-        for number, (place, raw) in enumerate(table_rows(path)):
+        for number, (place, raw) in enumerate(table_rows(path, COLUMNS)):
             given = None if isinstance(raw, Fault) else raw.get("id")
             id = str(given) if isinstance(given, str | int) and str(given).strip() else f"own_{number}"
             yield raw_row(id, raw, path.name, place)
@@ -103,12 +108,12 @@ class OwnDocuments(Reader[DocumentQuestion]):
 
         """
         path = sources["questions"]
-        further = [name for name in columns_of(table_rows(path)) if name not in KNOWN]
+        further = [name for name in columns_of(table_rows(path, COLUMNS)) if name not in COLUMNS.known]
         facets = options.facets if isinstance(options, DocVQAOptions) else ()
         for name in facets:
             if name not in further:
                 there = ", ".join(further[:_LISTED]) or "none"
-                is_known = f"; the reader uses {name} itself" if name in KNOWN else nearest(name, further)
+                is_known = f"; the reader uses {name} itself" if name in COLUMNS.known else nearest(name, further)
                 todo = f"further columns are: {there}{is_known}"
                 raise SourceError(
                     Fault("unknown-column", "a column of the table", repr(name), path.name, "", "options.facets", todo)
@@ -142,7 +147,7 @@ def _completed(row: DocumentQuestion, fields: Mapping[str, object], declared: st
     places = _texts(fields.get("sources"), "sources")
     if isinstance(places, Fault):
         return places
-    columns = {name: _cell(value) for name, value in fields.items() if name not in KNOWN}
+    columns = {name: _cell(value) for name, value in fields.items() if name not in COLUMNS.known}
     more: dict[str, object] = {
         "accepted": tuple(map(escape_markers, accepted)),
         "sources": tuple(_place(text) for text in places),

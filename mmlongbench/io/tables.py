@@ -1,90 +1,99 @@
-"""Reads tables of rows: JSON Lines, a JSON array, CSV, TSV and Parquet. A row that cannot be read gives a fault, not an
-exception.
+"""Reads tables of rows: CSV with commas, semicolons or tabs, spreadsheets, JSON Lines, a JSON array, and Parquet. A row
+that cannot be read gives a fault, not an exception.
+
+CSV files and spreadsheets have a header. Some columns are known by name; blanks and capital letters in these names do
+not matter. All other columns keep their names.
 """
 
+import codecs
 import csv
+import difflib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.json_lines import json_lines, json_object, load_json
 from mmlongbench.io.safe_read import source_file
+from mmlongbench.io.sheets import ERRORS, sheet_rows
 
-MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of a CSV or TSV file in bytes; it is read whole."""
-ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-"""The endings of files that are read, optionally with `.gz` after `.jsonl` or `.json`."""
+PlacedRow: TypeAlias = tuple[str, dict[str, object] | Fault]
+"""A place in the table, such as `line 3`, and the fields of the row there, or what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a table that a reader uses."""
+
+    needed: tuple[str, ...] = ()
+    """The columns that a header must have."""
+    optional: tuple[str, ...] = ()
+    """The columns that it may have."""
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Return all of them."""
+        return (*self.needed, *self.optional)
+
+
+ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".parquet")
+"""The usual endings of tables."""
+_SHEETS = (".xlsx", ".xlsm")
+_CSV = (".csv", ".tsv", ".tab")
+_LINES = (".jsonl", ".ndjson")
 _BATCH = 256
 """How many rows of a Parquet file are in memory at a time."""
-_SEPARATORS = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
-"""The separators that the header of a file may have, by its ending."""
+_MAX_BYTES = 256 * 1024 * 1024
+"""The maximum size of a CSV table, which is read whole."""
+_HEAD = 65_536
+"""The maximum number of characters of a header."""
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-TableRow: TypeAlias = tuple[str, dict[str, object] | Fault]
-"""The place of a row in its file, such as `line 3`, and its fields by name, or what is wrong with it."""
 
-
-def table_rows(path: Path) -> Iterator[TableRow]:
+def table_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
     """Yield each row of a table, in its order.
 
     Raises:
-        SourceError: the file cannot be read, or has an unknown ending.
+        SourceError: the table cannot be read, has an unknown ending, or lacks a column.
 
     """
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending in (".jsonl", ".ndjson"):
-        yield from ((f"line {number}", fields) for number, _, fields in json_lines(path))
+    ending = path.suffix.lower()
+    if ending in _SHEETS:
+        yield from _of_sheet(path, columns)
+    elif ending in _CSV:
+        yield from _of_csv(path, columns)
     elif ending == ".json":
-        yield from _array(path)
-    elif ending in _SEPARATORS:
-        yield from _separated(path, _SEPARATORS[ending])
+        yield from _of_json(path)
     elif ending == ".parquet":
-        yield from _parquet(path)
+        yield from _of_parquet(path)
+    elif ending in _LINES:
+        yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
     else:
-        found = "a folder" if path.is_dir() else f"the ending {ending!r}"
-        raise SourceError(Fault("unreadable-source", f"a table ({', '.join(ENDINGS)})", found, path.name))
+        found = "a folder" if path.is_dir() else f"the ending {ending!r}" if ending else "no ending"
+        todo = "save it as .xlsx or as CSV UTF-8" if ending == ".xls" else "give the file one of these endings"
+        expected = f"a table ({', '.join(ENDINGS)})"
+        raise SourceError(Fault("unreadable-source", expected, found, path.name, todo=todo))
 
 
-def _array(path: Path) -> Iterator[TableRow]:
+def columns_of(rows: Iterator[PlacedRow]) -> tuple[str, ...]:
+    """Return the names of all columns that the rows have, in the order in which they first occur."""
+    return tuple(dict.fromkeys(name for _, raw in rows if not isinstance(raw, Fault) for name in raw))
+
+
+def _of_json(path: Path) -> Iterator[PlacedRow]:
     found = load_json(path, "a JSON array of rows")
     if not isinstance(found, list):
-        raise SourceError(Fault("invalid-source", "a JSON array of rows", type(found).__name__, path.name))
-    yield from ((f"row {number}", json_object(json.dumps(raw).encode())) for number, raw in enumerate(found))
+        todo = "write [{…}, {…}], or one object a line in a file that ends in .jsonl"
+        fault = Fault("invalid-source", "a JSON array of rows", type(found).__name__, path.name, todo=todo)
+        raise SourceError(fault)
+    for number, raw in enumerate(found):
+        yield f"row {number}", json_object(json.dumps(raw).encode())
 
 
-def _separated(path: Path, separators: tuple[str, ...]) -> Iterator[TableRow]:
-    """Yield the rows of a CSV or TSV file; the separator is the one that its header has most often."""
-    with source_file(path, "a CSV file") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise SourceError(Fault("unreadable-source", f"a table of at most {MAX_BYTES} bytes", "more", path.name))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found, todo = f"the byte 0x{data[error.start]:02x}", "save it as CSV UTF-8"
-        raise SourceError(Fault("unreadable-source", "UTF-8", found, path.name, f"line {line}", todo=todo)) from error
-    head = text.partition("\n")[0]
-    separator = max(separators, key=head.count)
-    try:
-        table = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
-        header = list(table.fieldnames or ())
-        rows = [(table.line_num, row) for row in table]
-    except csv.Error as error:
-        raise SourceError(Fault("unreadable-source", "a CSV file", str(error)[:120], path.name)) from error
-    if twice := next((name for name in header if header.count(name) > 1), None):
-        raise SourceError(Fault("wrong-columns", "each column once", f"{twice!r} twice", path.name, "line 1"))
-    for line, row in rows:
-        if None in row or None in row.values():
-            todo = "put a cell that contains the separator into double quotes"
-            yield f"line {line}", Fault("wrong-columns", f"{len(header)} cells", "more or fewer", todo=todo)
-        else:
-            yield f"line {line}", dict(row)
-
-
-def _parquet(path: Path) -> Iterator[TableRow]:
+def _of_parquet(path: Path) -> Iterator[PlacedRow]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -97,4 +106,116 @@ def _parquet(path: Path) -> Iterator[TableRow]:
                     number += 1
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         found = (str(error).splitlines() or [type(error).__name__])[0]
-        raise SourceError(Fault("broken-parquet", "a Parquet file that can be read", found, path.name)) from error
+        todo = "write the file again"
+        fault = Fault("broken-parquet", "a Parquet file that can be read", found, path.name, todo=todo)
+        raise SourceError(fault) from error
+
+
+def _of_sheet(path: Path, columns: Columns) -> Iterator[PlacedRow]:
+    rows = sheet_rows(path)
+    header = _header(rows[0] if rows else [], path, "row 1", columns)
+    for number, cells in enumerate(rows[1:], 2):
+        if any(cells):
+            yield f"row {number}", _without_errors(_fields(header, cells), columns)
+
+
+def _without_errors(row: dict[str, object] | Fault, columns: Columns) -> dict[str, object] | Fault:
+    """Return a row of a sheet; a fault if the value of a known column is the error of a formula."""
+    for name, cell in () if isinstance(row, Fault) else row.items():
+        if name in columns.known and cell in ERRORS:
+            return Fault(
+                "invalid-text", "a value", f"the error {cell}", field=name, todo="write the value into the cell"
+            )
+    return row
+
+
+def _of_csv(path: Path, columns: Columns) -> Iterator[PlacedRow]:
+    try:
+        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"no file of at most {_MAX_BYTES} bytes")
+        text = _decoded(path.read_bytes(), path)
+        table = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text, columns), strict=True)
+        header = _header(next(table, []), path, "line 1", columns)
+        rows = [(table.line_num, cells) for cells in table if cells]
+    except (OSError, ValueError, csv.Error) as error:
+        todo = "save it as CSV UTF-8"
+        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", str(error)[:120], path.name, todo=todo)) from error
+    for line, cells in rows:
+        yield f"line {line}", _fields(header, cells)
+
+
+def _fields(header: Sequence[str], cells: Sequence[str]) -> dict[str, object] | Fault:
+    """Return the cells of a row by the names of their columns; a column without a name is left out."""
+    if len(cells) != len(header):
+        todo = "put cells that hold the separator into quotes"
+        return Fault("wrong-columns", f"{len(header)} cells", f"{len(cells)}", todo=todo)
+    row: dict[str, object] = {name: cell for name, cell in zip(header, cells, strict=True) if name}
+    if found := next((name for name, cell in row.items() if "\0" in str(cell)), None):
+        return Fault("invalid-text", "a cell of text", "a NUL character", field=found, todo="remove the character")
+    return row
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    """Return the text of a table in UTF-8, or in UTF-16 with a byte order mark.
+
+    Raises:
+        SourceError: the table has another encoding; the error names the encoding if it is recognised.
+
+    """
+    todo = "save it as CSV UTF-8"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16")
+    if b"\0" in data[:4096].partition(b"\n")[0]:
+        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", "UTF-16", path.name, todo=todo))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"the byte 0x{data[error.start]:02x}, as Latin-1 or Windows-1252 have it"
+        fault = Fault("unreadable-source", "CSV in UTF-8", found, path.name, f"line {line}", todo=todo)
+        raise SourceError(fault) from error
+
+
+def _separator(text: str, columns: Columns) -> str:
+    """Return the separator with which the header has most of the known columns; a comma if none has any."""
+    return max(_SEPARATORS, key=lambda separator: len({*_plain(_first_row(text, separator))} & {*columns.known}))
+
+
+def _first_row(text: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(text[:_HEAD], newline=""), delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> list[str]:
+    """Return the names of the columns, with known ones in small letters and without blanks.
+
+    Raises:
+        SourceError: a needed column is missing, or a column occurs twice.
+
+    """
+    known = {name.lower(): name for name in columns.known}
+    header = [known.get(plain, name.strip()) for name, plain in zip(names, _plain(names), strict=True)]
+    if twice := next((name for name in header if name and header.count(name) > 1), None):
+        todo = "rename or remove one of them"
+        raise SourceError(Fault("wrong-columns", "each column once", f"{twice!r} twice", path.name, place, todo=todo))
+    lacking = [name for name in columns.needed if name not in header]
+    if not lacking:
+        return header
+    expected, shown = f"a header with {', '.join(columns.needed)}", ", ".join(header)[:120] or "nothing"
+    todo = _renaming(lacking, header, columns) or f"name the columns in the first row; there are: {shown}"
+    raise SourceError(Fault("wrong-columns", expected, f"no {', '.join(lacking)}", path.name, place, todo=todo))
+
+
+def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -> str:
+    """Return how to rename the columns that resemble those that are missing; empty if none does."""
+    others = {name.lower()[:40]: name for name in header if name and name not in columns.known}
+    near: Mapping[str, list[str]] = {name: difflib.get_close_matches(name, others, 1, 0.5) for name in lacking}
+    named = [f"{others[found[0]]!r} to {name!r}" for name, found in near.items() if found]
+    return f"rename {', '.join(named)}" if named else ""
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    """Return names of columns without blanks, quotes and capital letters."""
+    return [name.strip().strip('"').strip().lower() for name in names]

@@ -27,6 +27,7 @@ from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, Scorin
 from mmlongbench.field_texts import with_field_texts
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
+from mmlongbench.io.tables import Columns, columns_of, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
@@ -60,6 +61,7 @@ __all__ = [
     "Bundle",
     "Chain",
     "Closing",
+    "Columns",
     "Depth",
     "Details",
     "Document",
@@ -137,6 +139,7 @@ __all__ = [
     "alternate_sides",
     "assemble",
     "by_divisor",
+    "columns_of",
     "contains",
     "escape_markers",
     "file_inside",
@@ -158,6 +161,7 @@ __all__ = [
     "rank_texts",
     "raw_row",
     "sentences",
+    "table_rows",
     "two_of_one_name",
     "visible_files",
 ]

@@ -6,7 +6,7 @@ Rows come from a table, by the fields of the row model. Further sources are a fo
 import hashlib
 import json
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
@@ -15,9 +15,9 @@ from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pixels import PictureFile
-from mmlongbench.errors import Fault
+from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name, visible_files
-from mmlongbench.io.tables import table_rows
+from mmlongbench.io.tables import Columns, columns_of, table_rows
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import escape_markers
 from mmlongbench.task.builder import Builder
@@ -25,12 +25,14 @@ from mmlongbench.task.formats import FilePattern
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import Sources
-from mmlongbench.task.spec import Placements, TaskSpec
+from mmlongbench.task.spec import Options, Placements, TaskSpec
 
 RowT = TypeVar("RowT", bound=Row)
 _ENGINE_FIELDS = frozenset(("id", "repairs", "file", "place"))
 """The fields that every row has; those of a table are the others, and `id` if the table has it."""
 _ID_DIGITS = 16
+_MAX_NAMED = 300
+"""The maximum characters of the names of columns in a note."""
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
@@ -42,17 +44,19 @@ class SourceForm(ABC):
 
     @staticmethod
     @abstractmethod
-    def is_in(path: Path) -> str:
-        """Return what was expected if `path` does not have this form; empty if it has."""
+    def expected(path: Path) -> str:
+        """Return what was expected instead of `path`; empty if the path leads to a source of this form."""
 
 
 class Table(SourceForm):
-    """The rows of the task: JSON Lines, a JSON array, CSV, TSV or Parquet, with the fields of the row model."""
+    """The rows of the task: CSV, TSV, a spreadsheet, JSON Lines, a JSON array or Parquet, with the fields of the row
+    model.
+    """
 
-    form: ClassVar[str] = "a table of rows (.jsonl, .json, .csv, .tsv or .parquet) with the fields of the row"
+    form: ClassVar[str] = "a table of rows (.csv, .tsv, .xlsx, .jsonl, .json or .parquet) with the fields of the row"
 
     @staticmethod
-    def is_in(path: Path) -> str:
+    def expected(path: Path) -> str:
         """Return what was expected if `path` is not a file."""
         return "" if path.is_file() else "a file: a table of rows"
 
@@ -63,7 +67,7 @@ class Pdfs(SourceForm):
     form: ClassVar[str] = "a folder of PDFs; the id of a document is its file name without `.pdf`"
 
     @staticmethod
-    def is_in(path: Path) -> str:
+    def expected(path: Path) -> str:
         """Return what was expected if `path` is not a folder."""
         return "" if path.is_dir() else "a folder of PDFs"
 
@@ -74,7 +78,7 @@ class Folder(SourceForm):
     form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
 
     @staticmethod
-    def is_in(path: Path) -> str:
+    def expected(path: Path) -> str:
         """Return what was expected if `path` is not a folder."""
         return "" if path.is_dir() else "a folder of pictures"
 
@@ -143,6 +147,7 @@ class Task(Builder[RowT]):
             "sources": tuple(cls.sources),
             "image_folder": _folder_name(cls.__name__),
             "names": forms,
+            "source_forms": {name: form.form for name, form in cls.sources.items()},
         }
         made: Any = ABCMeta(f"{cls.__name__}Reader", (*more, _TableReader), members)
         kind: type[Reader[Row]] = made
@@ -179,13 +184,26 @@ class _TableReader(Reader[Row]):
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each row of the table, with its `id` or a hash of its fields."""
+        for form, name in self.names.items():
+            if expected := form.expected(sources[name]):
+                found, todo = (
+                    "a folder" if sources[name].is_dir() else "a file",
+                    f"correct source.{name} of the manifest",
+                )
+                raise SourceError(Fault("wrong-source", expected, found, sources[name].name, todo=todo))
         path = sources[self.names[Table]]
-        for place, fields in table_rows(path):
+        for place, fields in table_rows(path, _columns(self.row_type)):
             yield raw_row(_id_of(fields, self.row_type, place), fields, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
         """Return the row that the fields make, or what is wrong with the first wrong field."""
         return _row(raw.id, raw.fields, self.row_type)
+
+    def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
+        """Return which columns of the table are not used."""
+        path, known = sources[self.names[Table]], _columns(self.row_type)
+        unused = [name for name in columns_of(table_rows(path, known)) if name not in known.known]
+        return [f"{path.name}: columns not used: {', '.join(unused)[:_MAX_NAMED]}"] if unused else []
 
 
 class _WithDocuments(_TableReader):
@@ -225,6 +243,13 @@ def _folder_name(name: str) -> str:
     'dated-pages'
     """
     return "".join(f"-{char.lower()}" if char.isupper() else char for char in name).strip("-_")
+
+
+def _columns(row_type: type[Row]) -> Columns:
+    """Return the columns of the fields of a row model; a field with a default may be left out."""
+    own = {name: found for name, found in row_type.model_fields.items() if name not in _ENGINE_FIELDS}
+    needed = tuple(name for name, found in own.items() if found.is_required())
+    return Columns(needed, ("id", *(name for name in own if name not in needed)))
 
 
 def _id_of(fields: dict[str, object] | Fault, row_type: type[Row], place: str) -> str:

@@ -15,10 +15,10 @@ from rows import cleaned_row
 import mmlongbench as mm
 import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions, OwnDocuments
-from builders.docvqa import sheets as sheet_module
 from builders.docvqa.rows import DocumentQuestion
 from builders.samples.docvqa.others import draw_own_documents
 from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.io import sheets as sheet_module
 
 OWN: dict[str, Any] = {"doc": "a.pdf", "question": "Who?", "answer": "Tern Rock", "pages": "3"}
 HEADER = "doc,question,answer,pages"

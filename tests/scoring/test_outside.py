@@ -11,8 +11,9 @@ import mmlongbench as mm
 import mmlongbench.task as mt
 from builders.samples.docvqa.others import draw_own_documents
 from mmlongbench.metrics.benchmark import DocumentAnswer
+from mmlongbench.scoring.metric_calls import score_of
 from mmlongbench.scoring.scores import read_scores
-from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings, best_score
+from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
 
 pytestmark = pytest.mark.slow
 WHY = "the answer has more than five words, for which token F1 says little; `--metrics judge` scores it"
@@ -90,5 +91,5 @@ class Counting(Metric):
 )
 def test_a_metric_is_called_until_one_answer_has_the_full_score(said: str, golds: list[str], score: float) -> None:
     metric = Counting(Settings())
-    found = best_score(metric, ScoringInput(FILE, "d", "q", "a", said, accepted=("broken", "b", "c")))
+    found = score_of(metric, ScoringInput(FILE, "d", "q", "a", said, accepted=("broken", "b", "c")))
     assert (metric.golds, found.score) == (golds, score)

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.task import Fault, SourceError
+from mmlongbench.errors import Fault, SourceError
 
 MAX_ROWS = 200_000
 """The maximum number of rows of a sheet."""
