@@ -69,9 +69,12 @@ class ReleasedCell:
             return ()
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self._out / self.files.items) as file:
-            batches = file.iter_batches(_ROWS, columns=["id"])
-            return tuple(dict.fromkeys(str(id) for batch in batches for id in batch.column(0).to_pylist()))
+        try:
+            with pq.ParquetFile(self._out / self.files.items) as file:
+                batches = file.iter_batches(_ROWS, columns=["id"])
+                return tuple(dict.fromkeys(str(id) for batch in batches for id in batch.column("id").to_pylist()))
+        except (ValueError, LookupError, OSError) as error:  # errors of pyarrow are subclasses of these
+            raise self._unusable(self.files.items, error) from error
 
     @cached_property
     def asked(self) -> frozenset[str]:
@@ -99,8 +102,12 @@ class ReleasedCell:
                     raise ValueError(f"the record {record.get('id')!r} has the items of another example")
                 # whether its units ran out is in the counts of the cell
                 yield PackedRecord(record, items, ran_dry=False, missing=0)
-        except (ValueError, ReleaseError) as error:
-            raise BuildError(f"{self._out / self.files.public}: cannot be extended: {error}") from error
+        except (ValueError, LookupError, OSError, ReleaseError) as error:
+            raise self._unusable(self.files.public, error) from error
+
+    def _unusable(self, name: str, error: Exception) -> BuildError:
+        said = " ".join(str(error).split())[:200]
+        return BuildError(f"{self._out / name}: the release cannot be extended: {said}; build into another folder")
 
     def _items(self) -> Iterator[list[Item]]:
         """Yield the items of each example, in the order of the file."""

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, lock, row, write_rows
 
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.atomic import sha256_of, write_whole
 
 pytestmark = pytest.mark.slow
 
@@ -284,3 +286,20 @@ def test_a_lock_of_other_types_is_not_extended(own: Path, finished: Path, tmp_pa
         refused = build(own, out, "--lengths", "1K,2K,4K")
         assert (refused.code, refused.err.count("\n")) == (2, 1)
         assert "holds a finished release that differs" in refused.err
+
+
+@pytest.mark.parametrize("text", [b"", b"not Parquet", b"other"])
+def test_items_that_a_forged_lock_names_are_refused(text: bytes, own: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    name = "items/documentQA/mmlongdoc_K1.parquet"
+    if text == b"other":
+        pq.write_table(pa.table({"other": [1]}), out / name)
+    else:
+        (out / name).write_bytes(text)
+    found = lock(out)
+    found["files"][name] = {"bytes": (out / name).stat().st_size, "sha256": sha256_of(out / name)}
+    (out / "build.lock.json").write_text(json.dumps(found))
+    write_rows(own, (*ROWS, MORE))
+    refused = build(own, out)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert f"{out / name}: the release cannot be extended: " in refused.err
