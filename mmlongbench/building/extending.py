@@ -87,9 +87,7 @@ def plan_extension(
 
 def _not_only_more(before: Described, now: Described) -> Iterator[str]:
     """Yield what is not an addition: other versions, and datasets that are gone."""
-    if before.versions != now.versions and any(
-        before.versions.get(name) != now.versions[name] for name in now.versions
-    ):
+    if any(before.versions.get(name) != version for name, version in now.versions.items()):
         yield "other versions may change its examples"
     names = {data["name"] for data in now.public}
     gone = (data.get("name") for data in before.public if data.get("name") not in names)

@@ -64,7 +64,7 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
         dataset.reader.documents(watched)  # opening a dataset lists no documents; they were listed for the plan
     try:
         lengths = released.lengths(plan.spec.name)
-        asked = [session.taken(plan.spec.name, length) for length in dict.fromkeys((lengths[0], lengths[-1]))]
+        asked = [session.taken(plan.spec.name, length) for length in dict.fromkeys((*lengths[:1], *lengths[-1:]))]
         different = next((id for cell in asked if cell for id in _different(dataset, cell, session)), None)
     finally:
         dataset.close()

@@ -79,7 +79,9 @@ def test_exit_codes_are_what_the_help_says(source: Path, finished: Path, tmp_pat
     assert command("build", "no such manifest", "--out", tmp_path / "x").code == 2
     assert command("audit", tmp_path).code == 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlongbench.building.build.plan_datasets", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            "mmlongbench.building.planning.plan_datasets", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         stopped = build(source, tmp_path / "stopped")
     assert (stopped.code, stopped.err.strip()) == (
         130,
