@@ -48,7 +48,7 @@ def _refuse_lost(plan: DatasetPlan, session: Session) -> None:
         if (cell := session.taken(name, length)) is None or session.takes_whole(name, length):
             continue
         for ids in (cell.ids, tuple(cell.rejected)):
-            if lost := next((id for id in ids if id not in places), None):
+            if (lost := next((id for id in ids if id not in places), None)) is not None:
                 raise _refused(plan, f"question {lost!r} would be in it no more")
             if sorted(ids, key=places.__getitem__) != list(ids):
                 raise _refused(plan, "its questions would have another order")

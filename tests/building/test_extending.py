@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, lock, row, write_rows
+from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, lock, rejects, row, write_rows
 
 from mmlongbench.io.atomic import sha256_of, write_whole
 
@@ -195,14 +195,14 @@ def test_documents_that_may_pad_the_others_are_refused(own: Path, finished: Path
 def test_rows_inserted_in_the_middle_are_taken_where_rows_have_ids(own: Path, tmp_path: Path) -> None:
     """A table of own documents has a column of ids."""
     table, manifest = own / "questions.csv", own / "own.yaml"
-    head, *rows = "id,doc,question,answer,pages\na,ash,What?,hard,1\nb,birch,Which?,white,2\n".splitlines()
+    head, *rows = ("id,doc,question,answer,pages", "a,ash,What?,hard,1", "b,dogwood,How many?,5,1;2;3;4;5")
     dataset = {
         "name": "own",
         "builder": "docvqa",
         "reader": "own_documents",
         "source": {"questions": "questions.csv", "documents": "documents"},
-        "lengths": ["1K"],
-        "admission_length": "1K",
+        "lengths": ["1K", "2K"],
+        "admission_length": "2K",
         "reserve": 64,
     }
     manifest.write_text(yaml.safe_dump({"datasets": [dataset]}))
@@ -213,6 +213,8 @@ def test_rows_inserted_in_the_middle_are_taken_where_rows_have_ids(own: Path, tm
     ran = at(out, manifest)
     assert ran.code == 0, ran.err
     same(out, manifest)
+    (reject,) = rejects(out)
+    assert (reject["id"], reject["length"]) == ("b", 1024)  # it stands in another line of the table now
     table.write_text("\n".join((head, rows[1], "c,cedar,Who?,nobody,1", rows[0])))
     assert "its questions would have another order" in at(out, manifest).err
 

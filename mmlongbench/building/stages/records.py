@@ -93,14 +93,12 @@ def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
 
 
 def _with_taken(dataset: Dataset, rows: Sequence[Row], length: int, taken: ReleasedCell) -> Iterator[RecordLine]:
-    """Pack those questions that the extended release does not have at a length; yield a `TakenRecords` or the old
-    reject for each of the others.
+    """Pack those questions that have no examples at a length in the extended release; yield a `TakenRecords` for each
+    of the others. A question that did not fit is tried again, because its row may have another place in the source.
     """
     for row in rows:
         if row.id in taken.asked:
             yield TakenRecords(row.id)
-        elif row.id in taken.rejected:
-            yield taken.rejected[row.id]
         else:
             yield from pack_lines(dataset, (row,), length)
 
