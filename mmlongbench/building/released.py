@@ -149,15 +149,16 @@ class Released:
 
     def source_hashes(self, name: str) -> Mapping[str, object]:
         """Return the SHA-256 of the sources of a dataset, by the names of the sources."""
-        found = self._dataset(name).get("source_sha256")
+        found = self.dataset(name).get("source_sha256")
         return found if isinstance(found, Mapping) else {}
 
     def lengths(self, name: str) -> Sequence[int]:
         """Return the lengths at which the release has a dataset, the shortest first."""
-        lengths = self._dataset(name).get("lengths")
+        lengths = self.dataset(name).get("lengths")
         return sorted(each for each in lengths if isinstance(each, int)) if isinstance(lengths, list) else ()
 
-    def _dataset(self, name: str) -> Mapping[str, object]:
+    def dataset(self, name: str) -> Mapping[str, object]:
+        """Return a dataset as it was resolved; empty if the release has no such dataset."""
         return next((data for data in self.lock.manifest if data.get("name") == name), {})
 
     def cell(self, name: str, length: int, spec: TaskSpec, placements: int) -> ReleasedCell | None:

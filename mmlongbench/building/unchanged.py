@@ -13,6 +13,7 @@ from typing import Any, overload
 
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset, open_dataset
+from mmlongbench.building.differences import Described, changed_sources, joined, of_plans
 from mmlongbench.building.lines import PackedRecord
 from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.session import Session
@@ -70,12 +71,16 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
         dataset.close()
     before = released.source_hashes(plan.spec.name)
     changed = [name for name, sha256 in plan.source_hashes.items() if sha256 != before.get(name)]
+    found = changed_sources(
+        released.dataset(plan.spec.name), plan.public(), plan.spec.name, Described([]), of_plans([plan], {})
+    )
+    said = joined(list(found))
     if rows.are_used:
-        raise _refused(plan, f"its examples are drawn from all rows of {', '.join(changed)}, which changed")
+        raise _refused(plan, f"{said}, and its examples are drawn from all rows of {', '.join(changed)}")
     if used := [name for name in changed if name in watched.used]:
-        raise _refused(plan, f"its contexts are made from source.{used[0]}, which changed")
+        raise _refused(plan, f"{said}, and its contexts are made from source.{used[0]}")
     if different is not None:
-        raise _refused(plan, f"question {different!r} changed")
+        raise _refused(plan, f"question {different!r} changed ({said})")
 
 
 def _different(dataset: Dataset, cell: ReleasedCell, session: Session) -> Iterator[str]:

@@ -168,9 +168,9 @@ def test_rows_are_added_where_nothing_else_reads_the_table(own: Path, tmp_path: 
     [
         ((MORE, *ROWS), "question 'mmlongdoc_10' would be in it no more"),
         ((*ROWS[:4], MORE, *ROWS[4:]), "question 'mmlongdoc_10' would be in it no more"),
-        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed"),
+        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed (samples.json changed)"),
         (ROWS[:3], "question 'mmlongdoc_3' would be in it no more"),
-        (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed"),
+        (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed (samples.json changed)"),
     ],
 )
 def test_rows_that_change_the_others_are_refused(
@@ -189,7 +189,8 @@ def test_documents_that_may_pad_the_others_are_refused(own: Path, finished: Path
     draw_pdf(own / "documents" / "elm.pdf", 2)
     refused = build(own, out)
     assert refused.code == 2
-    assert "its contexts are made from source.documents, which changed; nothing was changed" in refused.err
+    said = "documents: 4 → 5 files, and its contexts are made from source.documents; nothing was changed"
+    assert f"dataset 'mmlongdoc': the finished release cannot be extended: {said}" in refused.err
 
 
 def test_rows_inserted_in_the_middle_are_taken_where_rows_have_ids(own: Path, tmp_path: Path) -> None:

@@ -144,9 +144,9 @@ def test_a_source_of_which_nothing_can_be_kept_still_ends_with_a_lock(source: Pa
 def test_strict_stops_at_the_first_reject_and_names_it(source: Path, finished: Path, tmp_path: Path) -> None:
     stopped = build(source, tmp_path / "out", "--strict")
     assert stopped.code == 1
-    assert stopped.err == (
+    assert stopped.err.startswith(
         "error: --strict: mmlongdoc, mmlongdoc_5: samples.json, row 5, doc: missing-document: "
-        "expected a document 'oak' among the sources, found none; add it to the sources, or correct its name\n"
+        "expected a document 'oak' among the sources, found none"
     )
     assert not (tmp_path / "out" / "build.lock.json").exists()
     assert build(source, tmp_path / "out").code == 0  # without it, the same build goes on
