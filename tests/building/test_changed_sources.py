@@ -122,7 +122,7 @@ def test_sources_and_releases_may_be_called_by_way_of_a_link_and_back(own: Path,
     called = tmp_path / "link" / ".." / "source"
     words = ["--set", f"source.samples={called / 'samples.json'}", "--set", f"source.documents={called / 'documents'}"]
     out = tmp_path / "link" / ".." / "out"
-    done = build_and(lambda: None, "records", called / "tiny.yaml", out, *words)
+    done = build_and(lambda: None, "records", called / "tiny.yaml", out, "-q", *words)
     assert (done.code, done.err) == (0, "")
     ended = build_and(lambda: add_row(called), "finish", called / "tiny.yaml", tmp_path / "other", *words)
     assert ended.code == 2

@@ -129,7 +129,8 @@ def test_a_picture_whose_name_is_not_utf8_is_a_fault(tmp_path: Path) -> None:
     assert faults("image_folders", **folders) == ["", "invalid-unicode", "invalid-unicode"]
     [*_, fault] = read_rows(reader_type("image_folders")(), folders)
     assert isinstance(fault, RowFault)
-    assert fault.fault == Fault("invalid-unicode", "a name in UTF-8", "a/caf\\udce9.png", "a/caf\\udce9.png", "name")
+    shown = "a/caf\\udce9.png"
+    assert fault.fault == Fault("invalid-unicode", "a name in UTF-8", shown, shown, "name", todo="rename the file")
 
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "laugh" * 10}">' for n in range(12))
