@@ -85,7 +85,9 @@ def _of_folder(folder: Path, dpi: int) -> _Opened:
         sizes += images
     if not texts and not sizes:
         found = f"{others} other files" if others else "none"
-        raise SourceError(Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name))
+        raise SourceError(
+            Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name, todo=_TODO)
+        )
     counts = {"image": len(sizes), "text": len(texts), "other file": others}
     said = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for what, number in counts.items() if number)
     return f"{said}{', not counted' if others else ''}", texts, sizes
@@ -126,5 +128,6 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
 
 
 _UNKNOWN = "unknown-file"
+_TODO = "give a folder with such files, or one file"
 _PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic")

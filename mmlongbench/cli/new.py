@@ -175,6 +175,7 @@ class NewTask:
             *(["pip install -e ."] if self.is_package else []),
             f"mmlongbench build {self.name}.yaml --out release",
             f"mmlongbench audit release{self.task_option}",
+            f"mmlongbench check {self.name}.yaml",
             "pytest",
         ]
 

@@ -94,7 +94,7 @@ def test_every_question_is_kept_and_the_audit_finds_nothing(file_task: Path, tmp
 
 
 def test_the_written_test_passes(file_task: Path) -> None:
-    assert "4 passed" in pytest_in(file_task)
+    assert "5 passed" in pytest_in(file_task)
 
 
 def test_the_package_is_installed_listed_built_audited_and_tested(package: Path, site: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_package_is_installed_listed_built_audited_and_tested(package: Path,
     assert [each.code for each in ran] == [0, 0, 0], ran
     assert re.search(rf"{NAME} .*\(mmlongbench-dated-notes\)", ran[0].out)
     assert f"`mmlongbench audit {tmp_path}/out` counts it again" in ran[1].out
-    assert "4 passed" in pytest_in(package, site)
+    assert "5 passed" in pytest_in(package, site)
 
 
 def test_the_linter_and_mypy_find_nothing_in_what_is_written(file_task: Path, package: Path, tmp_path: Path) -> None:

@@ -137,14 +137,11 @@ def test_a_row_that_does_not_fit_its_model_is_named(raw: object, said: str, tmp_
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.txt", b"", "expected a table (.jsonl, .ndjson, .json, .csv, .tsv, .parquet), found the ending '.txt'"),
-        (
-            "a.csv",
-            b"name\n\xff\n",
-            "a.csv, line 2: unreadable-source: expected UTF-8, found the byte 0xff; save it as CSV",
-        ),
+        ("a.txt", b"", "expected a table (.csv, .tsv, .xlsx, .jsonl, .json, .parquet), found the ending '.txt'"),
+        ("a.csv", b"name\n\xff\n", "a.csv, line 2: unreadable-source: expected CSV in UTF-8, found the byte 0xff"),
         ("a.csv", b"name,name\n1,2\n", "a.csv, line 1: wrong-columns: expected each column once, found 'name' twice"),
-        ("a.csv", b'name\n"a', "expected a CSV file, found unexpected end of data"),
+        ("a.csv", b"nmae,year\n1,2\n", "expected a header with name, found no name; rename 'nmae' to 'name'"),
+        ("a.csv", b'name\n"a', "expected CSV in UTF-8, found unexpected end of data"),
         ("a.json", b"{}", "expected a JSON array of rows, found dict"),
         ("a.parquet", b"PAR1", "broken-parquet: expected a Parquet file that can be read"),
     ],
@@ -194,3 +191,26 @@ def test_the_declaration_comes_from_the_class() -> None:
     )
     assert Letters("x", mt.Options()).spec.files.template == "tasks/{name}_K{k}.jsonl"
     assert Deep.row_type is Letter
+
+
+def test_columns_that_no_field_has_are_named_once(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "a.jsonl", {"name": "A", "note": 1}, {"name": "B", "note": 2, "more": 3})
+    reader = Letters.reader_type()()
+    sources = {"letters": path, "scans": tmp_path, "photos": tmp_path}
+    assert reader.notes(sources, mt.Options()) == ["a.jsonl: columns not used: note, more"]
+
+
+def test_a_path_of_another_form_is_named(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "a.jsonl", *ROWS)
+    for sources, said in (
+        (
+            {"letters": path, "scans": tmp_path, "photos": path},
+            "expected a folder of pictures, found a file; correct sou",
+        ),
+        (
+            {"letters": tmp_path, "scans": tmp_path, "photos": tmp_path},
+            "expected a file: a table of rows, found a folder",
+        ),
+    ):
+        with pytest.raises(SourceError, match=said):
+            list(read_rows(Letters.reader_type()(), sources))
