@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build_plan import DatasetPlan, SavedPlan
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.saved_plan import SavedPlan
 from mmlongbench.building.source_files import SourceFile
 from mmlongbench.lengths import format_length
 

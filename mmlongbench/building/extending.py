@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets
+from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.made import refuse_changed, refuse_damage
 from mmlongbench.building.out_folder import has_expensive_results
+from mmlongbench.building.saved_plan import load_interrupted_plan
 from mmlongbench.errors import BuildError
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import Manifest

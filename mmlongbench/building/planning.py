@@ -3,10 +3,11 @@
 from contextlib import closing, suppress
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets, save_plans
+from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.out_folder import discard_made, discard_work, has_expensive_results
+from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans
 from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.model import Manifest

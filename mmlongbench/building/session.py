@@ -6,11 +6,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, questions_shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan, load_plans
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.lines import QUESTIONS, Asked, RowCounts
 from mmlongbench.building.rankings import open_search
 from mmlongbench.building.released import Released, ReleasedCell
+from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.needed import NeededImages, needed_images
 from mmlongbench.building.stored_rows import rows_at

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, save_page_seconds
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.out_folder import resolved
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
+from mmlongbench.building.saved_plan import load_interrupted_plan, save_page_seconds
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import refuse_losses
 from mmlongbench.building.stages.table import STAGES, Stage, stage_named

@@ -3,7 +3,6 @@ key.
 """
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +20,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
+from mmlongbench.manifest.json_values import json_values
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
 from mmlongbench.manifest.task_files import root_task_files
 from mmlongbench.manifest.validation import explain, shown
@@ -97,33 +97,6 @@ Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
 Location = Annotated[Path, Field(strict=False)]
 """A path; in YAML it is a string."""
-
-
-def _json_values(options: object) -> object:
-    """Return options unchanged; raise an error if JSON cannot hold them, because they go into the lock."""
-    if isinstance(options, dict):
-        _refuse_other_values(options, [])
-    return options
-
-
-def _refuse_other_values(value: object, place: list[str]) -> None:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if not isinstance(key, str):
-                raise ValueError(f"the key {shown(key)}: expected a text{_at(place)}; put it in quotes")
-            _refuse_other_values(each, [*place, key])
-    elif isinstance(value, list | tuple):
-        for each in value:
-            _refuse_other_values(each, place)
-    elif isinstance(value, float) and not isfinite(value):
-        raise ValueError(f"expected a number that JSON can hold{_at(place)}, found {value}")
-    elif not isinstance(value, str | int | float | None):
-        said = f"{shown(value)}{_at(place)} is a {type(value).__name__}, which JSON cannot hold"
-        raise ValueError(f"{said}; write a text in quotes")
-
-
-def _at(place: list[str]) -> str:
-    return f" at {shown('.'.join(place))}" if place else ""
 
 
 class _FromMapping:
@@ -295,7 +268,7 @@ class DatasetSpec(_Model):
     make the same choices."""
     licence: str = ""
     """The licence of the source, as its authors state it; it goes into the lock."""
-    options: Annotated[dict[str, Any], BeforeValidator(_json_values)] = {}
+    options: Annotated[dict[str, Any], BeforeValidator(json_values)] = {}
     """The options of the builder."""
 
     @model_validator(mode="before")

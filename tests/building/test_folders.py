@@ -26,7 +26,7 @@ from tiny import (
 )
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.build_plan import load_plans, save_page_seconds
+from mmlongbench.building.saved_plan import load_plans, save_page_seconds
 from mmlongbench.io.atomic import file_lock
 
 pytestmark = pytest.mark.slow
