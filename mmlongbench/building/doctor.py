@@ -52,7 +52,7 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
         builders = [bind_builder(plan.spec) for plan in plans]
         able = [(plan, own) for plan, own in zip(plans, builders, strict=True) if isinstance(own, ExaminingBuilder)]
         if not able:
-            names = ", ".join(sorted({plan.spec.builder for plan in plans}))
+            names = ", ".join(sorted({plan.spec.shown_builder for plan in plans}))
             raise ManifestError(f"doctor: no builder of this manifest can examine its source ({names})")
         for plan, builder in able:
             yield _examine(plan, builder, progress)

@@ -13,6 +13,7 @@ from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.registry import GROUPS, is_installed, sample_function
 from mmlongbench.manifest.settings import HUB
+from mmlongbench.manifest.task_files import task_file
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
@@ -41,8 +42,9 @@ def find_sources(
         if name not in (*reader.sources, *optional):
             names = (*reader.sources, *(f"{each} (optional)" for each in optional))
             hint = nearest(name, (*reader.sources, *optional))
-            said = f"reader {spec.reader!r} has no source {name!r}; its sources are {', '.join(names) or 'none'}"
-            raise ManifestError(f"dataset {spec.name!r}: {said}{hint}; `mmlongbench list {spec.reader}` describes them")
+            said = f"reader {spec.shown_reader!r} has no source {name!r}; its sources are {', '.join(names)}"
+            more = "" if task_file(spec.reader) else f"; `mmlongbench list {spec.reader}` describes them"
+            raise ManifestError(f"dataset {spec.name!r}: {said}{hint}{more}")
     found: dict[str, Path] = {}
     for name in (*reader.sources, *(name for name in optional if name in spec.source)):
         path = spec.source.get(name)
@@ -82,8 +84,8 @@ def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Pa
     if not is_installed("sample", spec.reader):
         given = ", ".join(f"{name}: PATH" for name in reader.sources)
         raise ManifestError(
-            f"dataset {spec.name!r}: source: {SAMPLE}: no sample is installed for reader {spec.reader!r}; name its "
-            f"sources, source: {{{given}}}, or install a function that draws one as the entry point {spec.reader!r} "
+            f"dataset {spec.name!r}: source: {SAMPLE}: no sample is installed for reader {spec.shown_reader!r}; name "
+            f"its sources, source: {{{given}}}, or install a function that draws one as the entry point {spec.reader!r} "
             f"of the group {GROUPS['sample']!r}"
         )
     draw = sample_function(spec.reader)

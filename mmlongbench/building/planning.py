@@ -37,8 +37,8 @@ def check_manifest(manifest: Manifest) -> None:
 def notes_on(manifest: Manifest) -> list[str]:
     """Return what a user must know about a manifest that can be built, one sentence each."""
     return [
-        f"dataset {spec.name!r}: metric {name!r} of builder {spec.builder!r} is not installed; the release can be "
-        "built, but not scored by this metric"
+        f"dataset {spec.name!r}: metric {name!r} of builder {spec.shown_builder!r} is not installed; the release can "
+        "be built, but not scored by this metric"
         for spec in manifest.datasets
         for name in missing_metrics(bind_builder(spec))
     ]

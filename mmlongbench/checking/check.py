@@ -176,7 +176,9 @@ def _build(tried: _Tried, open_sessions: ExitStack) -> None:
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
-    """Yield a failure if no question was kept, and for every length that no question fits."""
+    """Yield a failure if no question was kept, and for every length that no question fits; and a note on the lengths
+    that the sources cannot fill.
+    """
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
     if not counts.kept:
@@ -188,6 +190,10 @@ def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcom
         if not any(isinstance(line, WrittenCell) and line.files for line in lines_of_cell):
             first = next((line for line in lines_of_cell if isinstance(line, Reject)), None)
             yield _rejected(f"no question fits {format_length(length)}", first)
+        cell = next((line.counts for line in lines_of_cell if isinstance(line, WrittenCell)), None)
+        if cell and cell.ran_dry:
+            said = f"{cell.ran_dry} of {cell.examples} examples at {format_length(length)}"
+            yield Note(f"{said} are shorter than the length, because units run out")
 
 
 def _rejected(what: str, first: Reject | None) -> Failure:

@@ -77,7 +77,8 @@ def _show(checked: "Checked", *, is_quiet: bool) -> None:
             say(line)
     if not is_quiet:
         say("")
-        say(_summary(checked))
+        for line in wrap(_summary(checked), _WIDTH, break_on_hyphens=False):
+            say(line)
 
 
 def _about(dataset: "CheckedDataset") -> str:
@@ -138,4 +139,5 @@ def _summary(checked: "Checked") -> str:
     counts = {status: sum(f.status == status for f in checked.findings) for status in ("fails", "not run", "skipped")}
     if counts["fails"]:
         return f"{counts['fails']} of {len(checked.findings)} rules fail, {counts['not run']} could not be run"
-    return f"all holds; {counts['skipped']} of {len(checked.findings)} rules do not apply"
+    asked = ", ".join(f"{dataset.name} ({dataset.questions} questions)" for dataset in checked.datasets)
+    return f"all holds for {asked}; {counts['skipped']} of {len(checked.findings)} rules do not apply"

@@ -22,7 +22,7 @@ from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.json_values import json_values
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
-from mmlongbench.manifest.task_files import root_task_files
+from mmlongbench.manifest.task_files import portable_name, root_task_files
 from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
@@ -278,6 +278,16 @@ class DatasetSpec(_Model):
         if isinstance(values, dict) and "reader" not in values and "builder" in values:
             return {**values, "reader": values["builder"]}
         return values
+
+    @property
+    def shown_builder(self) -> str:
+        """The builder's name in messages, without the folder of a task file."""
+        return portable_name(self.builder)
+
+    @property
+    def shown_reader(self) -> str:
+        """The reader's name in messages, without the folder of a task file."""
+        return portable_name(self.reader)
 
     @property
     def drawn_name(self) -> str:

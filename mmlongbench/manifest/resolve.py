@@ -81,7 +81,9 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
     if task.full_prompt and spec.corpus:
         said = "full_prompt measures all units when questions are chosen, before hard negatives are searched for"
         todo = "remove `corpus`"
-        raise ManifestError(f"dataset {spec.name!r}: builder {spec.builder!r} takes no corpus: TaskSpec.{said}; {todo}")
+        raise ManifestError(
+            f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes no corpus: TaskSpec.{said}; {todo}"
+        )
     try:
         metric_type(task.metric)
     except PluginError as error:
@@ -111,8 +113,8 @@ def _check_rows(spec: DatasetSpec, builder: Builder[Row]) -> None:
     given, taken = reader_type(spec.reader).row_type, builder.row_type
     if not issubclass(given, taken):
         raise ManifestError(
-            f"dataset {spec.name!r}: builder {spec.builder!r} takes rows of {taken.__name__}, reader {spec.reader!r} "
-            f"gives rows of {given.__name__}; choose a reader and a builder that fit"
+            f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes rows of {taken.__name__}, reader "
+            f"{spec.shown_reader!r} gives rows of {given.__name__}; choose a reader and a builder that fit"
         )
 
 
@@ -136,7 +138,7 @@ def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, 
         return own.all() if own else (None,)
     if own is None:
         raise ManifestError(
-            f"dataset {spec.name!r}: builder {spec.builder!r} puts nothing at a depth; leave out placements"
+            f"dataset {spec.name!r}: builder {spec.shown_builder!r} puts nothing at a depth; leave out placements"
         )
     if isinstance(spec.placements, int) != (own.kind is not Depth):
         expected = "a list of depths" if own.kind is Depth else "a number of permutations"

@@ -127,9 +127,11 @@ class Task(Builder[RowT]):
             longest_side=self.longest_side,
         )
 
-    def rows(self, sources: Sources) -> Iterator[RowT]:
-        """Yield all readable rows of the table, in its order, before any is sampled."""
-        yield from sources.rows  # type: ignore[misc]  # the reader of this task gives rows of no other type
+    def rows(self, sources: Sources) -> Sequence[RowT]:
+        """Return all readable rows of the table, in its order, before any is sampled. They stay on disk
+        (`Sources.rows`).
+        """
+        return sources.rows  # type: ignore[return-value]  # the reader of this task gives rows of no other type
 
     def others(self, row: RowT, sources: Sources) -> list[RowT]:
         """Return all readable rows of the table but `row`, in its order."""

@@ -50,7 +50,8 @@ def order_fault(draft: Draft) -> str:
 
 def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
     """Refuse units of unknown roles, and a picture that is shown twice in a context. If there are placements, also
-    refuse needles that have a place, other units that have no place, and a context without needles.
+    refuse needles that have a place, other units that have no place, and a context without needles. If there are none,
+    refuse every unit without a place.
 
     Raises:
         PluginCallError: the error names the unit.
@@ -71,6 +72,11 @@ def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
             if (unit.role in NEEDLES) != (unit.place is None):
                 raise _broken(dataset, "draft()", _misplaced(unit.id, unit.role), row)
             needles += (unit.place is None) + len(unit.needles)
+        elif unit.place is None:
+            fault = (
+                f"unit {unit.id!r} has no place, and the task has no placements; give it a place, or the task needles"
+            )
+            raise _broken(dataset, "draft()", fault, row)
     if example.placement is not None and not needles:
         fault = "the task has placements, and no required unit is a needle; give one the role needle and `place=None`"
         raise _broken(dataset, "draft()", fault, row)

@@ -14,7 +14,7 @@ from mmlongbench.building.stages.checks import check_draft
 from mmlongbench.building.stored_rows import row_of
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
-from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
+from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.packing.pack import DoesNotFitError, examples
@@ -47,7 +47,10 @@ def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]
     places = {row.id: number for number, row in enumerate(rows.values())}
     read = len(rows) + len(rejects)
     with calling("builder", dataset.spec.builder, "selects()"):
-        if is_asked := dataset.builder.selects(dataset.sources):
+        is_asked = dataset.builder.selects(dataset.sources)
+        if is_asked is not None and not callable(is_asked):
+            raise DraftError(f"returned a {type(is_asked).__name__}, expected a function of a row, or None")
+        if is_asked:
             rows = {number: row for number, row in rows.items() if is_asked(row)}
     place = {row.id: number for number, row in rows.items()}
     chosen: set[str] = set()
