@@ -85,8 +85,8 @@ def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Pa
         given = ", ".join(f"{name}: PATH" for name in reader.sources)
         raise ManifestError(
             f"dataset {spec.name!r}: source: {SAMPLE}: no sample is installed for reader {spec.shown_reader!r}; name "
-            f"its sources, source: {{{given}}}, or install a function that draws one as the entry point {spec.reader!r} "
-            f"of the group {GROUPS['sample']!r}"
+            f"its sources, source: {{{given}}}, or install a function that draws one as the entry point "
+            f"{spec.shown_reader!r} of the group {GROUPS['sample']!r}"
         )
     draw = sample_function(spec.reader)
     folder.mkdir(parents=True, exist_ok=True)

@@ -176,8 +176,8 @@ def _build(tried: _Tried, open_sessions: ExitStack) -> None:
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
-    """Yield a failure if no question was kept, and for every length that no question fits; and a note on the lengths
-    that the sources cannot fill.
+    """Yield a failure if no question was kept, and for every length that no question fits; and a note on rejected rows
+    and on lengths that the sources cannot fill.
     """
     lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
@@ -185,6 +185,10 @@ def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcom
         first = next((line for line in lines if isinstance(line, Reject)), None)
         said = ", ".join(f"{count} × {reason}" for reason, count in {**counts.rejected, **counts.skipped}.items())
         yield _rejected(f"none of {counts.read} rows is kept ({said or 'nothing was read'})", first)
+    notes = []
+    if counts.kept and counts.rejected:
+        said = ", ".join(f"{count} × {reason}" for reason, count in counts.rejected.items())
+        notes.append(f"rows were rejected: {said}")
     for length in session.plan(name).spec.lengths if counts.kept and is_built else ():
         lines_of_cell = list(session.build_dir.read(cell_shard(name, length), CELLS))
         if not any(isinstance(line, WrittenCell) and line.files for line in lines_of_cell):
@@ -193,7 +197,9 @@ def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcom
         cell = next((line.counts for line in lines_of_cell if isinstance(line, WrittenCell)), None)
         if cell and cell.ran_dry:
             said = f"{cell.ran_dry} of {cell.examples} examples at {format_length(length)}"
-            yield Note(f"{said} are shorter than the length, because units run out")
+            notes.append(f"units run out in {said}")
+    if notes:
+        yield Note("; ".join(notes))
 
 
 def _rejected(what: str, first: Reject | None) -> Failure:

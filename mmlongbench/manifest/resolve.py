@@ -15,7 +15,7 @@ from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
 from mmlongbench.task.rows import Row
-from mmlongbench.task.spec import TaskSpec
+from mmlongbench.task.spec import Placements, TaskSpec
 
 MAX_PLACEMENTS = 1000
 """The maximum number of depths or permutations; it catches typing errors."""
@@ -100,7 +100,7 @@ def _spec_fault(task: object) -> str:
         if not isinstance(found, FileFormat):
             shown = found.__name__ if isinstance(found, type) else type(found).__name__
             return f"{name}: {shown} is not an object of a subclass of {FileFormat.__module__}.FileFormat"
-    return ""
+    return task.placements.fault if isinstance(task.placements, Placements) else ""
 
 
 def missing_metrics(builder: Builder[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from mmlongbench.lengths import TokenBudget, format_length
 from mmlongbench.packing.closing import closest_sum
 from mmlongbench.packing.place import Placement, Standing, place_units
 from mmlongbench.packing.pricing import NOTHING, Pricer, total
-from mmlongbench.prompt import Part, Prompt
+from mmlongbench.prompt import Image, Part, Prompt
 from tokenization import TokenCount
 
 JOINTS = 2
@@ -197,7 +197,8 @@ def _take(
     is_open = True
     for unit in draft.take_order.units(length):
         if unit.id in seen:
-            raise DraftError(f"{draft.id}: two units of the id {unit.id!r}")
+            pictures = "; two files of the folder may be the same picture" if isinstance(unit.body, Image) else ""
+            raise DraftError(f"{draft.id}: two units of the id {unit.id!r}{pictures}")
         seen.add(unit.id)
         if unit.excluded:
             left_out[unit.excluded] += is_open

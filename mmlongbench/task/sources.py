@@ -5,7 +5,7 @@ manifest provides it. Where a builder uses a part that does not exist, the error
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -119,6 +119,10 @@ class Documents:
         """The ids of all documents that can be used, sorted."""
         return self._ids
 
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the ids of all documents that can be used."""
+        return iter(self._ids)
+
     def __getitem__(self, id: str) -> Document:
         """Return a document by its id, or by the name of its PDF: `ash.pdf` is the document `ash`.
 
@@ -192,6 +196,10 @@ class Images:
     def names(self) -> tuple[str, ...]:
         """The names of all pictures of the pool, sorted; empty if the reader has no pool (`Reader.shows`)."""
         return self._names
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of all pictures of the pool."""
+        return iter(self._names)
 
     def __getitem__(self, name: str) -> Picture:
         """Return a picture by its name.

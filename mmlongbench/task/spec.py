@@ -17,6 +17,22 @@ class Placements:
     values: tuple[float, ...]
     """The depths, or the numbers of the permutations."""
 
+    @property
+    def fault(self) -> str:
+        """Why the placements cannot be used; empty if they can."""
+        if self.kind is not Depth and self.kind is not Permutation:
+            return (
+                f"placements: kind is {self.kind!r}, expected mt.Depth or mt.Permutation; another placement is a place"
+            )
+        values = list(self.values)
+        if not values or len({*values}) < len(values):
+            return f"placements: values are {values!r}, expected at least one, and each once"
+        if self.kind is Depth and not all(isinstance(each, int | float) and 0 <= each <= 1 for each in values):
+            return f"placements: values are {values!r}, expected depths from 0 to 1"
+        if self.kind is Permutation and not all(isinstance(each, int) and each >= 0 for each in values):
+            return f"placements: values are {values!r}, expected whole numbers from 0, such as (0, 1, 2)"
+        return ""
+
     def all(self) -> tuple[Placement, ...]:
         """Return the placements in the order of the file."""
         return tuple(Depth(v) if self.kind is Depth else Permutation(int(v)) for v in self.values)

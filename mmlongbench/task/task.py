@@ -279,7 +279,9 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
                 found = (
                     "nothing" if name in fields else f"no such column; there are {', '.join(map(str, fields))}"[:200]
                 )
-                return Fault("missing-field", "a value", found, field=name, todo=f"give each row a {name}")
+                return Fault(
+                    "missing-field", "a value", found, field=name, todo=f"fill in {name}, or give the field a default"
+                )
             continue
         values[name] = _escaped(_parsed(value, declared))
     try:

@@ -30,7 +30,7 @@ def test_a_manifest_that_keeps_all_rules_exits_with_0_and_prints_a_table(source:
     assert head.split() == ["rule", "result"]
     assert max(len(line.rstrip()) for line in ran.out.splitlines()) <= 80
     assert "another process builds the same bytes        holds" in [line.rstrip() for line in table]
-    assert last == ["all holds; 2 of 20 rules do not apply"]
+    assert last == ["all holds for mmlongdoc (2 questions); 2 of 20 rules do not apply"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]  # nothing is kept
 
 

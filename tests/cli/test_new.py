@@ -127,10 +127,15 @@ def test_it_says_what_to_run_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     said = command("new", "task", "notes").out
     commands = ["cd notes", "mmlongbench build notes.yaml --out release", "mmlongbench audit release --task notes.py"]
-    assert said.splitlines()[1:] == ["run:", *(f"  {line}" for line in [*commands, "pytest"])]
+    assert said.splitlines()[1:] == [
+        "run:",
+        *(f"  {line}" for line in [*commands, "mmlongbench check notes.yaml", "pytest"]),
+    ]
     said = command("new", "task", "other", "--package", "--out", "a b/c").out
     commands = ["cd 'a b/c'", "pip install -e .", "mmlongbench build other.yaml --out release"]
-    assert said.splitlines()[2:] == [f"  {line}" for line in [*commands, "mmlongbench audit release", "pytest"]]
+    assert said.splitlines()[2:] == [
+        f"  {line}" for line in [*commands, "mmlongbench audit release", "mmlongbench check other.yaml", "pytest"]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,12 @@ def test_a_column_id_is_the_id(tmp_path: Path) -> None:
     [
         (
             {"year": 1},
-            "name: missing-field: expected a value, found no such column; there are year; give each row a name",
+            "name: missing-field: expected a value, found no such column; there are year; fill in name, or ",
         ),
-        ({"name": " "}, "name: missing-field: expected a value, found nothing; give each row a name"),
+        (
+            {"name": " "},
+            "name: missing-field: expected a value, found nothing; fill in name, or give the field a default",
+        ),
         ({"name": "A", "year": "old"}, "year: wrong-field: expected a valid integer, unable to parse string as an int"),
         ({"name": 5}, "name: wrong-field: expected a valid string, found 5; correct the row"),
         ({"name": "A", "tags": 5}, "tags: wrong-field: expected a valid tuple, found 5; correct the row"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.draft import Draft, Role, TakeOrder
+from mmlongbench.draft import Draft, Question, Role, TakeOrder, Unit
 from mmlongbench.manifest.calling import PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image, Part, Prompt
@@ -27,13 +27,13 @@ _AROUND = 24
 
 
 def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
-    """Refuse a draft unless it has a take order and exactly one question, with the id of the row.
+    """Refuse a draft unless its parts have the right types, and it has exactly one question, with the id of the row.
 
     Raises:
-        PluginCallError: there is not one question with the row's id, or the take order is of a wrong type.
+        PluginCallError: there is not one question with the row's id, or a part is of a wrong type.
 
     """
-    if fault := order_fault(draft):
+    if fault := draft_fault(draft):
         raise _broken(dataset, "draft()", fault, row)
     ids = [question.id for question in draft.questions]
     if ids != [row.id]:
@@ -41,11 +41,22 @@ def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
         raise _broken(dataset, "draft()", fault, row)
 
 
-def order_fault(draft: Draft) -> str:
-    """Return why the units of a draft cannot be taken; empty if they can."""
-    if isinstance(draft.take_order, TakeOrder):
-        return ""
-    return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mt.InOrder(units)"
+def draft_fault(draft: object) -> str:
+    """Return which part of a draft has a wrong type; empty if none has."""
+    if not isinstance(draft, Draft):
+        return f"returned a {type(draft).__name__}, expected a Draft"
+    if not isinstance(draft.take_order, TakeOrder):
+        return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mt.InOrder(units)"
+    parts: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
+        ("instruction", draft.instruction, (str, Image), "texts and images"),
+        ("questions", draft.questions, (Question,), "mt.Question"),
+        ("required", draft.required, (Unit,), "mt.Unit"),
+    )
+    for name, found, kinds, expected in parts:
+        if not isinstance(found, tuple | list) or not all(isinstance(each, kinds) for each in found):
+            said = f"a tuple of {expected}, such as (x,) with its comma"
+            return f"{name} is a {type(found).__name__}, expected {said}"
+    return ""
 
 
 def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:

@@ -19,7 +19,7 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.released import ReleasedCell
-from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, order_fault
+from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, draft_fault
 from mmlongbench.building.stages.widening import wider
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
@@ -186,7 +186,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
         return ()
     with calling("builder", dataset.spec.builder, "contexts()"):
         found: list[Draft] = list(builder.contexts(rows, dataset.sources))
-        fault = next(filter(None, map(order_fault, found)), "")
+        fault = next(filter(None, map(draft_fault, found)), "")
         asked = {question.id for draft in found for question in draft.questions}
     if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)
