@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
-import click
 from pydantic import BaseModel, JsonValue
 
 from mmlongbench.cli.console import say
@@ -104,7 +103,7 @@ def _(found: ManifestText) -> None:
 
 
 def _dataset(found: DatasetText) -> None:
-    click.echo()
+    say("")
     say(f"dataset {found.name}")
     metric = f"; metric {found.metric}" if found.metric else ""
     _wrapped(f"builder {found.builder}; reader {found.reader}{metric}", 2)
@@ -130,7 +129,7 @@ def _head(found: PluginText, kind: str) -> None:
 
 
 def _fields(title: str, fields: Sequence[FieldText], otherwise: str = "") -> None:
-    click.echo()
+    say("")
     say(f"{title}{'' if fields or not otherwise else f': {otherwise}'}")
     for field in fields:
         default = "required" if field.is_required else f"by default {_value(field.default)}"
@@ -147,7 +146,7 @@ def _record_fields(fields: Sequence[RecordFieldText]) -> None:
 
 def _texts(title: str, fields: Sequence[RecordFieldText]) -> None:
     if fields:
-        click.echo()
+        say("")
         say(title)
     for field in fields:
         _wrapped(field.name, 2)
@@ -155,7 +154,7 @@ def _texts(title: str, fields: Sequence[RecordFieldText]) -> None:
 
 
 def _sources(sources: Sequence[SourceText], more: str = "") -> None:
-    click.echo()
+    say("")
     say("sources")
     for source in sources:
         _wrapped(f"{source.name}{' (optional)' if source.is_optional else ''}", 2)
@@ -166,7 +165,7 @@ def _sources(sources: Sequence[SourceText], more: str = "") -> None:
 
 
 def _section(title: str, lines: Iterable[str]) -> None:
-    click.echo()
+    say("")
     say(title)
     for line in lines:
         _wrapped(line, 2)

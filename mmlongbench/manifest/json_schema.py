@@ -61,7 +61,7 @@ def manifest_schema() -> JsonSchema:
     texts = {kind.__name__: field_texts_anywhere(kind) for kind in _PARTS}
     parts = {name: _with_texts(part, texts.get(name, {})) for name, part in made["$defs"].items()}
     dataset = parts[DatasetSpec.__name__]
-    required = dataset.pop("required")
+    required = [key for key in dataset.pop("required") if key != "reader"]  # a `mt.Task` reads its own sources
     _widen(dataset["properties"])
     options = dict(_options())
     dataset["allOf"] = [*map(_if_builder, options), *_sources()]

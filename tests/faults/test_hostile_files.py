@@ -132,7 +132,7 @@ def long_line(tmp_path: Path) -> Path:
 def test_a_line_without_end_is_passed_over_in_pieces(long_line: Path) -> None:
     first, fault, last = json_lines(long_line)
     assert (first.value, last.value, last.number) == ({"a": 1}, {"a": 3}, 3)
-    assert fault.value == Fault("line-too-long", "at most 1000 bytes", "more")
+    assert fault.value == Fault("line-too-long", "at most 1000 bytes", "more", todo="shorten the row, or take it out")
     assert long_line.read_bytes()[last.offset :] == b'{"a": 3}\n'
 
 

@@ -364,7 +364,8 @@ def test_streams_that_are_closed_are_done_without(closed: str, source: Path, fin
     words = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(tmp_path / "out")]
     words += ["--workers", str(workers)]
     ran = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    warned = [] if "2>&-" in closed else ["warning: mmlongdoc: kept 6 of 11 questions"]
+    assert (ran.returncode, ran.stderr.splitlines()[:1]) == (0, warned)
     assert lock(tmp_path / "out") == lock(finished)
 
 

@@ -75,6 +75,7 @@ def test_what_the_engine_accepts_is_valid(keys: dict[str, object], tmp_path: Pat
     manifest = {"datasets": [dataset(**keys)]}
     path = tmp_path / "manifest.yaml"
     path.write_text(yaml.safe_dump(manifest), "utf-8")
+    (tmp_path / "mine.py").write_text("")
     load_manifest(path)
     assert faults(manifest) == []
 

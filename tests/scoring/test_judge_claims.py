@@ -101,7 +101,7 @@ def release_of(golds: dict[str, str], tmp_path: Path, monkeypatch: pytest.Monkey
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_bytes(b"".join(JSON_LINES.bundle(records)))
         files.append(PublicFile(name, data / name, dataset, length * 1024, JSON_LINES, ImageSizes(tmp_path)))
-    monkeypatch.setattr("mmlongbench.release.loading.load_release", lambda _: LoadedRelease(tuple(files), None))
+    monkeypatch.setattr("mmlongbench.release.loading.load_release", lambda _, tasks: LoadedRelease(tuple(files), None))
     return tmp_path / "release"
 
 
@@ -177,7 +177,7 @@ def test_summaries_without_claims_are_named_and_the_exit_code_is_1(release: Path
 
 
 def test_a_release_without_summaries_is_an_error(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.release.loading.load_release", lambda _: LoadedRelease((), None))
+    monkeypatch.setattr("mmlongbench.release.loading.load_release", lambda _, tasks: LoadedRelease((), None))
     with serving(in_turn(Said())) as server:
         refused = run(release, server)
     assert isinstance(refused.exception, ReleaseError)
