@@ -2,6 +2,7 @@
 
 import click
 
+from mmlongbench.io.printable import printable
 from mmlongbench.io.shadowing import shadowed
 
 try:
@@ -9,7 +10,7 @@ try:
 except ImportError as error:
     if not (line := shadowed()):
         raise
-    click.echo(f"error: {line}", err=True)
+    click.echo(f"error: {printable(line)}", err=True)
     raise SystemExit(2) from error
 
 __all__ = ["main"]

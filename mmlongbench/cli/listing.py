@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from pydantic import BaseModel
 
+from mmlongbench.cli.console import say
 from mmlongbench.errors import PluginError, nearest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
         return
     for number, each in enumerate(found):
         if number:
-            click.echo()
+            say("")
         show_description(each)
 
 

@@ -164,7 +164,7 @@ def test_a_bomb_of_gzip_is_not_unpacked(tmp_path: Path) -> None:
     size = path.stat().st_size
     with pytest.raises(SourceError) as caught:
         load_json(path, "annotations")
-    said = f"size-of-a-file: expected at most {size * 100} bytes, found more in {size} packed ones"
+    said = f"size-of-a-file: expected at most {size * 100} bytes, found more in {size} packed ones; give a smaller file"
     assert str(caught.value) == f"train.json.gz: {said}"
     reader = reader_type("inaturalist")()
     with pytest.raises(SourceError, match="size-of-a-file"):
@@ -177,7 +177,8 @@ def test_a_bomb_of_gzip_as_lines_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "x.gz").write_bytes(gzip.compress(good + b"\n" + b" " * 3_000_000 + b"\n" + good.replace(b"1", b"2")))
     first, fault, last = find_source(str(tmp_path / "x.gz"), "jsonl").articles()
     assert (getattr(first, "doc_id", ""), getattr(last, "doc_id", "")) == ("1", "2")
-    assert str(fault) == "x.gz, line 2: line-too-long: expected at most 1,000 bytes a line, found more"
+    said = "expected at most 1,000 bytes a line, found more; cut the article into several lines"
+    assert str(fault) == f"x.gz, line 2: line-too-long: {said}"
 
 
 @pytest.mark.parametrize(
