@@ -117,6 +117,16 @@ class BuildDir:
         return BuildDir(self.root / EXTENSION)
 
     @property
+    def before(self) -> Path:
+        """The folder with the lock of a release that is being replaced by its extension."""
+        return self.root / "before"
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the files of an extension are being moved to their places."""
+        return (self.before / LOCK).is_file()
+
+    @property
     def extended(self) -> Path | None:
         """The finished release that this build extends; None if it extends none."""
         is_one = self.out.name == EXTENSION and self.out.parent.name == WORKING

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.base import Executor
@@ -23,12 +23,11 @@ from mmlongbench.errors import BuildError
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.release.inventory import is_release_path, leads_out
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 from mmlongbench.task.builder import SharedContextBuilder
 
-_BEFORE = "extended.lock.json"
-"""The name in the working folder of the lock that is being replaced; while it is there, files are being moved."""
 _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
 """The keys of a resolved dataset that an extension may change, within bounds."""
 
@@ -150,7 +149,8 @@ def _is_larger(old: object, new: object) -> bool:
 
 def move_into_place(build_dir: BuildDir) -> None:
     """Replace a finished release by its extension, whose lock is written."""
-    (build_dir.out / LOCK).replace(build_dir.root / _BEFORE)
+    (build_dir.before / LOCK).parent.mkdir(exist_ok=True)
+    (build_dir.out / LOCK).replace(build_dir.before / LOCK)
     finish_move(build_dir)
 
 
@@ -158,28 +158,45 @@ def finish_move(build_dir: BuildDir) -> None:
     """Move the files of an extension to their places, if this was begun. The lock is moved last.
 
     Raises:
-        BuildError: a file of the extended release is missing.
+        BuildError: a file of the extended release is missing, or a lock names a file outside the release.
+        ReleaseError: a lock cannot be read.
 
     """
-    before, inner = build_dir.root / _BEFORE, build_dir.extension.out
-    if not before.is_file():
+    inner = build_dir.extension.out
+    if not build_dir.is_moving:
         return
     if (inner / LOCK).is_file():
-        files = read_lock(inner).files
+        files, gone = (_files_in(read_lock(folder), build_dir.out, inner) for folder in (inner, build_dir.before))
         for name in files:
             if (inner / name).is_file():
                 (build_dir.out / name).parent.mkdir(parents=True, exist_ok=True)
                 (inner / name).replace(build_dir.out / name)
-        _remove(_locked_files(before), files, build_dir.out)
+        _remove(gone, files, build_dir.out)
         refuse_damage(files, build_dir.out)
         (inner / LOCK).replace(build_dir.out / LOCK)
-    shutil.rmtree(inner)
-    before.unlink()
+    if not (build_dir.out / LOCK).is_file():
+        raise BuildError(
+            f"--out {build_dir.out}: the lock of the extended release is gone; move {build_dir.before / LOCK} back to "
+            f"{build_dir.out}, and remove {build_dir.root}"
+        )
+    shutil.rmtree(inner, ignore_errors=True)
+    shutil.rmtree(build_dir.before)
 
 
-def _locked_files(path: Path) -> Mapping[str, LockedFile]:
-    """Return the files of the lock that was set aside."""
-    return Lock.model_validate_json(path.read_bytes()).files
+def _files_in(lock: Lock, *folders: Path) -> Mapping[str, LockedFile]:
+    """Return the files of a lock, whose names are those of files of a release.
+
+    Raises:
+        BuildError: a name leads out of the release, or a file is a link that does.
+
+    """
+    for name in lock.files:
+        if not is_release_path(name) or any(leads_out(folder, name) for folder in folders):
+            raise BuildError(
+                f"--out {folders[0]}: the folder was changed: a lock in {WORKING} names {name!r:.120}, which leads out "
+                f"of the release; remove {folders[0] / WORKING}"
+            )
+    return lock.files
 
 
 def _remove(before: Mapping[str, LockedFile], now: Mapping[str, LockedFile], out: Path) -> None:

@@ -50,10 +50,38 @@ def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
             raise BuildError(
                 f"--out {out}: is not empty and holds no build of mmlongbench; give an empty or a new folder"
             )
+        refuse_links(BuildDir(out))
         BuildDir(out).root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
     return BuildDir(out), new
+
+
+def refuse_links(build_dir: BuildDir) -> None:
+    """Refuse a working folder that is a link, or has links directly in it: what is discarded there would be elsewhere.
+
+    Raises:
+        BuildError: the error names the link.
+
+    """
+    root = build_dir.root
+    for path in (root, *(root.iterdir() if root.is_dir() and not root.is_symlink() else ())):
+        if path.is_symlink():
+            raise BuildError(f"--out {build_dir.out}: {path} is a link; remove it, and run the command again")
+
+
+def refuse_moving(build_dir: BuildDir) -> None:
+    """Refuse a folder in which an extension is being moved to its place; what `build` does first is to complete that.
+
+    Raises:
+        BuildError: the folder is in this state.
+
+    """
+    if build_dir.is_moving:
+        raise BuildError(
+            f"--out {build_dir.out}: its release was being extended when the build was stopped; run the same `build` "
+            "command without --stage to complete it"
+        )
 
 
 def resolved(out: Path) -> Path:
@@ -96,6 +124,7 @@ def _has_results(build_dir: BuildDir, below: str) -> bool:
 
 def discard_made(out: Path) -> None:
     """Remove the files of the release that an unfinished build has made, so that another one can be built there."""
+    refuse_moving(BuildDir(out))
     for made in (DATA, IMAGES, ITEMS):
         shutil.rmtree(out / made, ignore_errors=True)
     (out / REJECTS).unlink(missing_ok=True)
@@ -105,6 +134,7 @@ def discard_work(build_dir: BuildDir) -> None:
     """Remove everything in the working folder except the locks, which this process holds: results, plan, drawn samples,
     corpora and caches.
     """
+    refuse_moving(build_dir)
     for path in build_dir.root.iterdir():
         if path.name == _CLAIMS:
             continue

@@ -17,7 +17,7 @@ from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.out_folder import resolved
+from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
@@ -238,5 +238,7 @@ def _locked(build_dir: BuildDir, *, is_alone: bool) -> Iterator[None]:
     """Hold the lock of a folder: alone or, if `is_alone` is false, together with processes that run other shards."""
     if not is_alone and not build_dir.root.is_dir():
         raise BuildError(f"--out {build_dir.out}: nothing is prepared there; run --stage prepare first")
+    refuse_links(build_dir)
+    refuse_moving(build_dir)
     with file_lock(build_dir.root / "claims" / "build", f"the release {build_dir.out}", is_shared=not is_alone):
         yield

@@ -88,6 +88,13 @@ def problem_of(release: Path, name: str, sha256: str | None, size: int | None = 
         return "the file cannot be read"
 
 
+def is_release_path(name: str) -> bool:
+    """Return whether a name in a lock can be that of a file of a release, below its folder."""
+    pure = PurePosixPath(name)
+    is_inside = ".." not in pure.parts and not pure.is_absolute() and "\\" not in name and "\0" not in name
+    return is_inside and (name == REJECTS or (len(pure.parts) > 1 and pure.parts[0] in (DATA, IMAGES, ITEMS)))
+
+
 def leads_out(release: Path, name: str) -> bool:
     """Return whether a file is a link that leads out of its top folder; the top folders may be links themselves."""
     top, *rest = PurePosixPath(name).parts
