@@ -1,9 +1,10 @@
 """Makes sure that an extension leaves the existing examples of a release as they are.
 
 The questions of the release must still be chosen, in the same order. If a source has changed, as when rows were added
-to a table, each of these questions is drafted and packed again, at the shortest and at the longest length of the
-release, and compared with its records and items. A builder that reads anything besides its row from a changed source is
-refused, because a larger pool may change any context.
+to a table, each of these questions is drafted and packed again, at every length of the release, and compared with its
+records and items. The counts of these examples are compared with those in the lock of the release, because the extended
+release takes them from there. A builder that reads anything besides its row from a changed source is refused, because a
+larger pool may change any context.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,10 @@ from mmlongbench.building.differences import Described, changed_sources, joined,
 from mmlongbench.building.lines import PackedRecord
 from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.session import Session
+from mmlongbench.building.stages.cells import Tally
 from mmlongbench.building.stages.records import pack_lines
 from mmlongbench.errors import BuildError
+from mmlongbench.lengths import format_length
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
 
@@ -50,9 +53,9 @@ def _refuse_lost(plan: DatasetPlan, session: Session) -> None:
             continue
         for ids in (cell.ids, tuple(cell.rejected)):
             if (lost := next((id for id in ids if id not in places), None)) is not None:
-                raise _refused(plan, f"question {lost!r} would be in it no more")
+                raise _refused(plan, f"question {lost!r} would no longer be in the release")
             if sorted(ids, key=places.__getitem__) != list(ids):
-                raise _refused(plan, "its questions would have another order")
+                raise _refused(plan, "the order of its questions would change")
 
 
 def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> None:
@@ -64,9 +67,8 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
     if dataset.sources.has_documents:
         dataset.reader.documents(watched)  # opening a dataset lists no documents; they were listed for the plan
     try:
-        lengths = released.lengths(plan.spec.name)
-        asked = [session.taken(plan.spec.name, length) for length in dict.fromkeys((*lengths[:1], *lengths[-1:]))]
-        different = next((id for cell in asked if cell for id in _different(dataset, cell, session)), None)
+        cells = [session.taken(plan.spec.name, length) for length in released.lengths(plan.spec.name)]
+        different = next((found for cell in cells if cell for found in _different(dataset, cell, session)), None)
     finally:
         dataset.close()
     before = released.source_hashes(plan.spec.name)
@@ -76,24 +78,32 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
     )
     said = joined(list(found))
     if rows.are_used:
-        raise _refused(plan, f"{said}, and its examples are drawn from all rows of {', '.join(changed)}")
+        names = ", ".join(f"source.{name}" for name in changed)
+        raise _refused(plan, f"{said}; every example of this dataset depends on all rows of {names}")
     if used := [name for name in changed if name in watched.used]:
-        raise _refused(plan, f"{said}, and its contexts are made from source.{used[0]}")
+        raise _refused(plan, f"{said}; every context may show something from source.{used[0]}")
     if different is not None:
-        raise _refused(plan, f"question {different!r} changed ({said})")
+        raise _refused(plan, f"{different} ({said})")
 
 
 def _different(dataset: Dataset, cell: ReleasedCell, session: Session) -> Iterator[str]:
-    """Yield the ids of the questions whose examples differ at a length."""
+    """Yield which examples, and which of their counts, differ at a length."""
     rows = {row.id: row for row in session.questions(dataset.spec.name)}
+    tally = Tally(dataset.builder.spec.balance)
     for id, examples in cell.examples():
-        if _packed(dataset, rows[id], cell.length) != [_comparable(each) for each in examples]:
-            yield id
-    yield from (id for id in cell.rejected if _packed(dataset, rows[id], cell.length))
+        if _packed(dataset, rows[id], cell.length, tally) != [_comparable(each) for each in examples]:
+            yield f"question {id!r} changed"
+    for id in cell.rejected:
+        if _packed(dataset, rows[id], cell.length, tally):
+            yield f"question {id!r} changed"
+    before, now = cell.counts.model_dump(), tally.cell().model_dump()
+    for key in (key for key in now if now[key] != before.get(key)):
+        yield f"the count {key} of the examples at {format_length(cell.length)} changed"
 
 
-def _packed(dataset: Dataset, row: Row, length: int) -> list[bytes]:
-    made = pack_lines(dataset, (row,), length)
+def _packed(dataset: Dataset, row: Row, length: int, tally: Tally) -> list[bytes]:
+    """Return the examples of a question, and count them."""
+    made = tally.counted(pack_lines(dataset, (row,), length))
     return [_comparable(line) for line in made if isinstance(line, PackedRecord)]
 
 

@@ -18,6 +18,41 @@ from mmlongbench.io.atomic import sha256_of, write_whole
 
 pytestmark = pytest.mark.slow
 
+FILLED = r'''
+"""Questions about one sentence among the texts of their own row."""
+import mmlongbench.task as mt
+
+
+class FilledRow(mt.Row):
+    """A question, and the texts around its sentence."""
+
+    question: str
+    answer: str
+    fill: tuple[str, ...]
+
+
+class Filled(mt.Task[FilledRow]):
+    """Ask about the sentence."""
+
+    metric = "sub_em"
+
+    def draft(self, row, sources, draws):
+        """Take the texts of the row in order."""
+        texts = tuple(mt.Unit(f"f{n}", "padding", text, (n + 1,)) for n, text in enumerate(row.fill))
+        asked = mt.Question(row.id, (row.question,), {"question": row.question, "answer": row.answer})
+        needle = mt.Unit("gold", "gold", f"It is {row.answer}.", (0,))
+        return mt.Draft(row.id, ("Read. ",), (asked,), (needle,), mt.InOrder(texts))
+
+    def record(self, example):
+        """Return the texts, the question and the answer."""
+        return {"id": example.id, **example.question.data, "texts": [unit.body for unit in example.units]}
+
+    def prompt(self, record):
+        """Put the question after the texts."""
+        units = [mt.Unit(f"{n}", "padding", text, ()) for n, text in enumerate(record["texts"])]
+        return mt.assemble(("Read. ",), units, "\n\n", (record["question"],))
+'''
+"""A task file whose examples depend on their own rows alone."""
 MORE = row("ash.pdf", "How old is it?", "80", "[2]", answer_format="Int")
 
 
@@ -166,10 +201,10 @@ def test_rows_are_added_where_nothing_else_reads_the_table(own: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ((MORE, *ROWS), "question 'mmlongdoc_10' would be in it no more"),
-        ((*ROWS[:4], MORE, *ROWS[4:]), "question 'mmlongdoc_10' would be in it no more"),
+        ((MORE, *ROWS), "question 'mmlongdoc_10' would no longer be in the release"),
+        ((*ROWS[:4], MORE, *ROWS[4:]), "question 'mmlongdoc_10' would no longer be in the release"),
         ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed (samples.json changed)"),
-        (ROWS[:3], "question 'mmlongdoc_3' would be in it no more"),
+        (ROWS[:3], "question 'mmlongdoc_3' would no longer be in the release"),
         (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed (samples.json changed)"),
     ],
 )
@@ -184,12 +219,50 @@ def test_rows_that_change_the_others_are_refused(
     assert hashes(out) == hashes(finished)  # nothing is left in the working folder either
 
 
+def test_a_changed_row_whose_examples_stay_and_whose_counts_change_is_refused(tmp_path: Path) -> None:
+    """A text that fits nowhere is added to a row: the row did run out of texts before, and does not any more."""
+    (tmp_path / "filled.py").write_text(FILLED)
+    rows = [
+        {"id": f"r{number}", "question": "What?", "answer": "red", "fill": ["the harbour is near " * 20] * 3}
+        for number in range(3)
+    ]
+    dataset = {
+        "name": "filled",
+        "builder": "filled.py:Filled",
+        "source": {"rows": "rows.jsonl"},
+        "lengths": ["1K", "2K", "4K"],
+        "admission_length": "1K",
+        "licence": "none",
+    }
+    manifest, out = tmp_path / "filled.yaml", tmp_path / "out"
+    manifest.write_text(yaml.safe_dump({"datasets": [dataset]}))
+
+    def write(changed: list[dict[str, Any]]) -> None:
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in changed))
+
+    write(rows)
+    ran = at(out, manifest)
+    assert ran.code == 0, ran.err
+    before = hashes(out)
+    longer = {**rows[0], "fill": [*rows[0]["fill"], "the harbour is far " * 2000]}
+    more = {**rows[0], "id": "r3"}
+    write([longer, *rows[1:], more])
+    refused = at(out, manifest)
+    assert refused.code == 2
+    said = "the count ran_dry of the examples at 1K changed (rows.jsonl changed); nothing was changed"
+    assert f"dataset 'filled': the finished release cannot be extended: {said}" in refused.err
+    assert hashes(out) == before
+    write([*rows, more])
+    assert at(out, manifest).code == 0
+    same(out, manifest)
+
+
 def test_documents_that_may_pad_the_others_are_refused(own: Path, finished: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(finished, tmp_path / "out"))
     draw_pdf(own / "documents" / "elm.pdf", 2)
     refused = build(own, out)
     assert refused.code == 2
-    said = "documents: 4 → 5 files, and its contexts are made from source.documents; nothing was changed"
+    said = "documents: 4 → 5 files; every context may show something from source.documents; nothing was changed"
     assert f"dataset 'mmlongdoc': the finished release cannot be extended: {said}" in refused.err
 
 
@@ -217,7 +290,7 @@ def test_rows_inserted_in_the_middle_are_taken_where_rows_have_ids(own: Path, tm
     (reject,) = rejects(out)
     assert (reject["id"], reject["length"]) == ("b", 1024)  # it stands in another line of the table now
     table.write_text("\n".join((head, rows[1], "c,cedar,Who?,nobody,1", rows[0])))
-    assert "its questions would have another order" in at(out, manifest).err
+    assert "the order of its questions would change" in at(out, manifest).err
 
 
 def test_a_damaged_release_is_not_extended(own: Path, finished: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
         yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
         yield from taken.rejects
         return
-    tally = _Tally(dataset.builder.spec.balance)
+    tally = Tally(dataset.builder.spec.balance)
     if taken:
         tally.add_taken(taken.counts)
     lines = tally.counted(_lines(session, shard.dataset, length))
@@ -175,7 +175,7 @@ def _items_to(path: Path) -> Iterator[_Items]:
 
 
 @dataclass(slots=True)
-class _Tally:
+class Tally:
     """The counts of a dataset at a length, which are added up while the lines are read."""
 
     balance: str
@@ -187,7 +187,7 @@ class _Tally:
 
     def add_taken(self, found: CellCounts) -> None:
         """Add the counts of examples that are taken from an extended release, as far as their records and rejects do
-        not show them.
+        not show them. If a source has changed, `refuse_changed_examples` has made sure that they are still these.
         """
         self.counts["ran_dry"] += found.ran_dry
         self.missing = max(self.missing, found.missing_units)
