@@ -104,15 +104,17 @@ def _finished(
     """
     out = build_dir.out
     with extension(build_dir) as inner:
-        if is_restart:
-            shutil.rmtree(inner.out)
         lock = read_lock(out)
         plans, added = plan_extension(manifest, lock, inner, executor)
         if not added:
+            if is_restart:
+                shutil.rmtree(inner.out)
             refuse_damage(lock.files, out)
             refuse_losses_of(lock, out, demands.min_kept)
             return Built(out, lock, True, _notes_of(plans), shortfalls_of(lock, out))
-        notes = (*saved_or_refused(plans, inner, executor), added, *_notes_of(plans))
+        if is_restart:
+            (inner.out / LOCK).unlink(missing_ok=True)
+        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added, *_notes_of(plans))
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
     return Built(out, lock, False, notes, shortfalls_of(lock, out))

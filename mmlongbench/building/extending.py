@@ -34,8 +34,8 @@ _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
 
 @contextmanager
 def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
-    """Give the folder in which a finished release is extended. Afterwards, remove it unless it has a plan; after a
-    refusal, remove it unless it has expensive results.
+    """Give the folder in which a finished release is extended. Afterwards, remove it unless it has a plan or expensive
+    results; after a refusal, remove it unless it has expensive results.
     """
     inner = build_dir.extension
     inner.root.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
                 shutil.rmtree(inner.out, ignore_errors=True)
         raise
     finally:
-        if not inner.plan.is_file():
+        if not inner.plan.is_file() and not has_expensive_results(inner, {}):
             shutil.rmtree(build_dir.root, ignore_errors=True)
 
 

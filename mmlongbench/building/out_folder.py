@@ -128,17 +128,3 @@ def discard_made(out: Path) -> None:
     for made in (DATA, IMAGES, ITEMS):
         shutil.rmtree(out / made, ignore_errors=True)
     (out / REJECTS).unlink(missing_ok=True)
-
-
-def discard_work(build_dir: BuildDir) -> None:
-    """Remove everything in the working folder except the locks, which this process holds: results, plan, drawn samples,
-    corpora and caches.
-    """
-    refuse_moving(build_dir)
-    for path in build_dir.root.iterdir():
-        if path.name == _CLAIMS:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

@@ -1,12 +1,13 @@
-"""Checks a manifest, finds its sources, and saves the plan where no other build is in the way."""
+"""Checks a manifest, finds its sources, and saves the plan, unless the folder holds a different build."""
 
+import shutil
 from contextlib import closing, suppress
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
 from mmlongbench.building.executors.base import Executor
-from mmlongbench.building.out_folder import discard_made, discard_work, has_expensive_results
+from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans
 from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.errors import BuildError
@@ -50,32 +51,51 @@ def plan_build(
     """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
 
     If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
-    (`has_expensive_results`), the build starts again; a note says what changed.
+    (`has_expensive_results`), the build starts again; a note says what changed. `is_restart` discards the results of an
+    unfinished build, whatever they are, but only after the new build is planned; so a manifest that cannot be built
+    discards nothing. Samples, corpora and caches that the new build uses stay.
 
     Raises:
         BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
 
     """
     check_manifest(manifest)
-    if is_restart:
-        discard_work(build_dir)
-        discard_made(build_dir.out)
-        executor.discard_elsewhere(build_dir)
-    load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    plans = plan_datasets(manifest, build_dir, executor.progress)
-    return plans, saved_or_refused(plans, build_dir, executor)
+    if not is_restart:
+        load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
+    try:
+        plans = plan_datasets(manifest, build_dir, executor.progress)
+    except BuildError as error:
+        from mmlongbench.corpus.place import OtherCorpusError
+
+        if not (is_restart and isinstance(error, OtherCorpusError)):
+            raise
+        shutil.rmtree(build_dir.root / "corpus", ignore_errors=True)  # made from other articles
+        plans = plan_datasets(manifest, build_dir, executor.progress)
+    return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
 
 
-def saved_or_refused(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor) -> tuple[str, ...]:
+def saved_or_refused(
+    plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, *, is_restart: bool = False
+) -> tuple[str, ...]:
     """Save the plans. If the folder has results of other plans, discard cheap ones, and return a note about that;
-    refuse a folder with expensive ones, so that two builds are never mixed.
+    refuse a folder with expensive ones, so that two builds are never mixed. `is_restart` discards all results.
 
     Raises:
-        BuildError: the folder holds an unfinished build that differs; the error says what differs.
+        BuildError: the folder holds an unfinished build that differs, or one whose plan is lost; the error says what
+            differs.
 
     """
+    if is_restart:
+        _start_again(plans, build_dir, executor)
+        return ()
     before = load_interrupted_plan(build_dir)
     if before is None:
+        if has_expensive_results(build_dir, {plan.spec.name: plan for plan in plans}):
+            state = "is damaged" if build_dir.plan.is_file() else "is gone"
+            raise BuildError(
+                f"--out {build_dir.out}: holds an unfinished build whose plan {state} ({build_dir.plan}), so that its "
+                "results cannot be continued; put the plan back, use another folder, or --restart to discard them"
+            )
         build_dir.discard_all()
         if build_dir.plan.is_file():  # the plan is damaged; its build may have made files
             discard_made(build_dir.out)
@@ -93,8 +113,13 @@ def saved_or_refused(plans: list[DatasetPlan], build_dir: BuildDir, executor: Ex
             f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(found)}); use another "
             "folder, or --restart to discard the unfinished build"
         )
+    _start_again(plans, build_dir, executor)
+    return (f"the unfinished build in this folder was started again, because it differed ({joined(found)})",)
+
+
+def _start_again(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor) -> None:
+    """Discard the results of an unfinished build, here and elsewhere, and save the new plans."""
     build_dir.discard_all()
     discard_made(build_dir.out)
     executor.discard_elsewhere(build_dir)
     save_plans(plans, build_dir)
-    return (f"the unfinished build in this folder was started again, because it differed ({joined(found)})",)

@@ -16,11 +16,15 @@ _WORK = ".build"
 _IDENTITY = ("mode", "words", "limit", "source")
 
 
+class OtherCorpusError(BuildError):
+    """A folder holds another corpus than the wanted one."""
+
+
 def existing(out: Path, wanted: Mapping[str, object]) -> CorpusInfo | None:
     """Return the description of the corpus in a folder if it is the wanted corpus; None if there is no corpus.
 
     Raises:
-        BuildError: the folder holds another corpus.
+        OtherCorpusError: the folder holds another corpus.
 
     """
     if not (out / INFO).is_file():
@@ -31,7 +35,7 @@ def existing(out: Path, wanted: Mapping[str, object]) -> CorpusInfo | None:
         asked = wanted[name]
         if not _is_same(found, asked):
             message = f"holds a corpus whose {name} is {_words(found)}, not {_words(asked)}"
-            raise BuildError(f"--out {out}: {message}; give another folder, or remove this one")
+            raise OtherCorpusError(f"--out {out}: {message}; give another folder, or remove this one")
     return info
 
 

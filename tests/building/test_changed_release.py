@@ -185,7 +185,9 @@ def test_a_torn_plan_counts_as_none(text: str, out: Path, source: Path, of_seed_
         path.parent.mkdir(exist_ok=True)
         path.write_text("of another manifest")
     assert "run --stage prepare first" in command("finish", out).err
-    ended = build(source, out, "--set", "seed=7")  # it is not known to which manifest the results belong
+    # it is not known to which manifest the results belong
+    assert "holds an unfinished build whose plan is damaged" in build(source, out, "--set", "seed=7").err
+    ended = build(source, out, "--set", "seed=7", "--restart")
     assert ended.code == 0, ended.err
     assert lock(out)["manifest"][0]["seed"] == 7
     assert hashes(out) == hashes(of_seed_7)
@@ -194,7 +196,8 @@ def test_a_torn_plan_counts_as_none(text: str, out: Path, source: Path, of_seed_
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"root": "x", "a":' * 5000])
 def test_a_plan_that_is_nested_too_deeply_counts_as_none(text: str, out: Path, source: Path, finished: Path) -> None:
     (out / ".build" / "plan.json").write_text(text)
-    assert build(source, out).code == 0
+    assert "holds an unfinished build whose plan is damaged" in build(source, out).err
+    assert build(source, out, "--restart").code == 0
     assert hashes(out) == hashes(finished)
 
 
@@ -260,7 +263,8 @@ def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(out: Path, sourc
     saved = json.loads((out / ".build" / "plan.json").read_text())
     saved["datasets"][0]["plan"]["spec"]["unknown"] = 1
     (out / ".build" / "plan.json").write_text(json.dumps(saved))
-    assert build(source, out).code == 0
+    assert "holds an unfinished build whose plan is damaged" in build(source, out).err
+    assert build(source, out, "--restart").code == 0
     assert hashes(out) == hashes(finished)
 
 

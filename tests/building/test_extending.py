@@ -335,6 +335,25 @@ def test_restart_discards_an_unfinished_extension(
     same(out, own / "tiny.yaml", "--lengths", "1K,2K,8K")
 
 
+def test_an_unfinished_extension_is_discarded_only_by_a_restart_that_can_be_planned(
+    own: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    longer, inner = ("--lengths", "1K,2K,4K"), out / ".build" / "extension"
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert build(own, out, *longer).code == 130
+    before = hashes(inner)
+    assert build(own, out, *longer, "--restart", "--set", "source.documents=nowhere").code == 2
+    assert hashes(inner).items() >= before.items()
+    (inner / ".build" / "plan.json").unlink()
+    assert "holds an unfinished build whose plan is gone" in build(own, out, *longer).err
+    assert "was complete already" in build(own, out).out
+    assert (inner / ".build" / "records").is_dir()
+    assert build(own, out, *longer, "--restart").code == 0
+    same(out, own / "tiny.yaml", *longer)
+
+
 def test_a_release_at_a_url_is_not_extended(own: Path, finished: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(finished, tmp_path / "out"))
     refused = command("build", own / "tiny.yaml", "--out", f"file://{out}", "--lengths", "1K,2K,4K")

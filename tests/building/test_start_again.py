@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tiny import ROWS, build, command, draw_pdf, hashes, leftovers, write_rows
+from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, write_rows
 
 import mmlongbench as mm
 from mmlongbench.building.build_dir import BuildDir
@@ -93,6 +93,71 @@ def test_records_are_expensive_and_restart_discards_them(own: Path, tmp_path: Pa
     assert build(own, tmp_path / "other", "--set", "seed=7").code == 0
     assert hashes(out) == hashes(tmp_path / "other")
     assert not leftovers(out)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("source.documents=nowhere", "no such file or folder"),
+        ("reader=nowhere", "nowhere"),
+        ("source.samples=documents/ash.pdf", ""),  # a file of another kind
+    ],
+)
+@pytest.mark.parametrize("stage", [(), ("--stage", "prepare")])
+def test_a_restart_that_cannot_be_planned_discards_nothing(
+    setting: str, said: str, stage: tuple[str, ...], own: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert [build(own, out, "--stage", name).code for name in ("prepare", "records", "images")] == [0, 0, 0]
+    before = hashes(out)
+    refused = build(own, out, *stage, "--restart", "--set", setting)
+    assert (refused.code, said in refused.err) == (2, True)
+    assert hashes(out).items() >= before.items()
+
+
+def test_a_restart_with_other_articles_builds_the_corpus_anew(tmp_path: Path) -> None:
+    """The corpus in the working folder is one of the articles before."""
+    articles, out = tmp_path / "articles.jsonl", tmp_path / "out"
+    words = ("infoseek", "--set", "source=sample", "--set", f"corpus={articles}", "--set", "retrieval.reranker=null")
+
+    def prepare(*more: str) -> Ran:
+        return command("build", *words, "--lengths", "8K", "--limit", 1, "--out", out, "--stage", "prepare", *more)
+
+    def write(text: str) -> None:
+        lines = [{"id": f"{number}", "title": f"T{number}", "text": text} for number in range(9)]
+        articles.write_text("".join(json.dumps(each) + "\n" for each in lines))
+
+    write("The harbour is near. ")
+    assert (ran := prepare()).code == 0, ran.err
+    write("The harbour is far. ")
+    assert "holds a corpus whose source is" in prepare().err
+    assert (ran := prepare("--restart")).code == 0, ran.err
+
+
+@pytest.mark.parametrize("text", ["{", None])
+def test_a_lost_plan_discards_cheap_results_alone(text: str | None, own: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    plan = BuildDir(out).plan
+
+    def lose() -> None:
+        plan.unlink() if text is None else plan.write_text(text)
+
+    assert build(own, out, "--stage", "prepare").code == 0
+    lose()
+    assert build(own, out, "--stage", "prepare").code == 0
+    assert build(own, out, "--stage", "records").code == 0
+    lose()
+    before = hashes(out)
+    refused = build(own, out, "--stage", "prepare")
+    state = "gone" if text is None else "damaged"
+    assert (refused.code, refused.err) == (
+        2,
+        f"error: --out {out}: holds an unfinished build whose plan is {state} ({plan}), so that its results cannot be "
+        "continued; put the plan back, use another folder, or --restart to discard them\n",
+    )
+    assert hashes(out).items() >= before.items()
+    assert build(own, out, "--stage", "prepare", "--restart").code == 0
+    assert not (out / ".build" / "records").exists()
 
 
 def test_documents_read_by_ocr_are_expensive(own: Path, tmp_path: Path) -> None:
