@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,26 @@ def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -
     plans = [_plan_dataset(spec, build_dir, drawn, progress) for spec in manifest.datasets]
     _refuse_shared_images(plans)
     return plans
+
+
+def replanned(saved: DatasetPlan, spec: DatasetSpec, build_dir: BuildDir) -> DatasetPlan:
+    """Return the plan that a dataset of a manifest has if its sources are those of a saved plan. No file is read except
+    task files, so that any share of a build can compare its manifest with the saved plan.
+    """
+    spec = _with_kept_code(spec, build_dir)
+    tokenizer, before = Path(spec.counter.tokenizer), Path(saved.spec.counter.tokenizer)
+    is_moved = tokenizer.is_absolute() and before.is_absolute() and tokenizer.name == before.name
+    given = "given"  # says only that there is one
+    return replace(
+        saved,
+        spec=spec,
+        tokenizer=saved.tokenizer
+        if tokenizer == before or is_moved
+        else {"name": _portable(f"{tokenizer}"), "sha256": ""},
+        corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
+        errata=(saved.errata or given) if spec.errata else None,
+        code=code_of(spec, bind_builder(spec).spec.metric),
+    )
 
 
 def _refuse_shared_images(plans: list[DatasetPlan]) -> None:

@@ -8,20 +8,21 @@ mmlongbench finish R
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_plan import DatasetPlan, replanned
+from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
-from mmlongbench.building.saved_plan import load_interrupted_plan, save_page_seconds
+from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import refuse_losses
 from mmlongbench.building.stages.table import STAGES, Stage, stage_named
@@ -30,7 +31,7 @@ from mmlongbench.io.atomic import file_lock
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK
-from mmlongbench.release.lock import Lock
+from mmlongbench.release.lock import Lock, versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ def run_stage(
     """Run one share of one stage.
 
     Raises:
-        BuildError: an earlier stage is not done, another build uses the folder, a share of `prepare` is asked for, or
-            `preparing` is given for another stage.
+        BuildError: an earlier stage is not done, another build uses the folder, the manifest is not the one that the
+            folder was prepared with, a share of `prepare` is asked for, or `preparing` is given for another stage.
         TooFewKept: see `Preparing.min_kept`.
 
     """
@@ -118,9 +119,7 @@ def run_stage(
     if preparing != AS_USUAL:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
     with _locked(build_dir, is_alone=False):
-        _refuse_other_code(
-            _saved(build_dir), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir
-        )
+        _refuse_other_manifest(manifest, build_dir)
         save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
         with Session(build_dir.out) as session:
             asked = _asked(stage)
@@ -145,7 +144,7 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
     """
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):
-        plans = _saved(build_dir)
+        plans = list(_saved(build_dir).plans.values())
         _refuse_other_code(plans, [TaskFile(path, "") for path in tasks.paths], build_dir)
         with Session(build_dir.out) as session:
             for plan in plans:
@@ -201,19 +200,40 @@ def _require(stage: str, shards: Sequence[Shard], build_dir: BuildDir) -> None:
         )
 
 
-def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
-    """Return the plans that `prepare` has saved."""
+def _saved(build_dir: BuildDir) -> SavedPlan:
+    """Return the plan that `prepare` has saved."""
     found = load_interrupted_plan(build_dir)
     if found is None:
         raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")
-    return list(found.plans.values())
+    return found
+
+
+def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
+    """Refuse a manifest that differs from the one that the folder was prepared with, also in its code or in the
+    versions of packages. The files of the sources are not read here: each shard checks those that it reads.
+
+    Raises:
+        BuildError: the error says what differs.
+
+    """
+    saved = _saved(build_dir)
+    plans = saved.plans
+    _refuse_other_code(plans.values(), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir)
+    known = (spec for spec in manifest.datasets if spec.name in plans)
+    now = {spec.name: replanned(plans[spec.name], spec, build_dir).public() for spec in known}
+    public = [now.get(spec.name, {"name": spec.name}) for spec in manifest.datasets]
+    if found := differences(Described(saved.public, saved.versions), Described(public, versions())):
+        raise BuildError(
+            f"--out {build_dir.out}: was prepared with a manifest that differs ({joined(found)}); give the manifest "
+            "and settings that --stage prepare was given, or run --stage prepare with these in a new folder"
+        )
 
 
 def _files_of(spec: DatasetSpec) -> list[TaskFile]:
     return task_files_of(spec.builder, spec.reader)
 
 
-def _refuse_other_code(plans: Sequence[DatasetPlan], given: Sequence[TaskFile], build_dir: BuildDir) -> None:
+def _refuse_other_code(plans: Iterable[DatasetPlan], given: Sequence[TaskFile], build_dir: BuildDir) -> None:
     """Refuse to run task files that a folder holds, unless the user gives the same files.
 
     Raises:

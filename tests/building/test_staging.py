@@ -1,5 +1,6 @@
 """Builds in parts: any share, in any order, at once; the same bytes as a build in one go."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,40 @@ def test_another_manifest_is_refused(source: Path, tmp_path: Path) -> None:
     assert [stage(source, out, name)[0] for name in ("prepare", "records")] == [0, 0]
     ran = command("build", source / "tiny.yaml", "--out", out, "--stage", "prepare", "--set", "seed=7")
     assert (ran.code, "differs (seed: 42 → 7)" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("seed=7", "seed: 42 → 7"),
+        ("lengths=[1K]", "lengths: 1K, 2K → 1K"),
+        ("options.max_answer_words=6", "options.max_answer_words: 5 → 6"),
+        ("name=other", "name: mmlongdoc → other"),
+        ("source=sample", "source: now a drawn sample"),
+        ("counter.tokenizer=own/tokenizer.json", "counter.tokenizer: llama2 → tokenizer.json"),
+        ("errata=errata.yaml", "errata is new"),
+    ],
+)
+@pytest.mark.parametrize("name", ["records", "images"])
+def test_a_share_of_another_manifest_is_refused_in_words(
+    name: str, setting: str, said: str, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "release"
+    assert stage(source, out, "prepare")[0] == 0
+    before = {path: found for path, found in hashes(out).items() if path.endswith(".jsonl")}
+    ran = command("build", source / "tiny.yaml", "--out", out, "--stage", name, "--set", setting)
+    assert (ran.code, f"--out {out}: was prepared with a manifest that differs ({said}" in ran.err) == (2, True)
+    assert "give the manifest and settings that --stage prepare was given" in ran.err
+    assert {path: found for path, found in hashes(out).items() if path.endswith(".jsonl")} == before
+
+
+def test_a_share_may_have_other_time_limits_and_sources_at_another_place(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out, moved = tmp_path / "release", Path(shutil.copytree(source, tmp_path / "moved"))
+    assert stage(source, out, "prepare")[0] == 0
+    for name in ("records", "images"):
+        settings = ("--stage", name, "--set", "limits.seconds_a_page=7")
+        assert command("build", moved / "tiny.yaml", "--out", out, *settings).code == 0
+    assert command("finish", out).code == 0
+    assert hashes(out) == hashes(finished)
