@@ -108,6 +108,8 @@ def _changes_of_datasets(before: Described, now: Described, plans: Sequence[Data
 def _changes(old: Public, new: Public, plan: DatasetPlan, before: Described, now: Described) -> Iterator[str]:
     """Yield why one dataset cannot be extended."""
     alone = (Described([{"name": "x", **_fixed(old)}]), Described([{"name": "x", **_fixed(new)}]))
+    if files := _changed_task_files(old, new):
+        yield f"restore {' and '.join(files)} to extend it"
     if differences(*alone):
         yield "only lengths, datasets and questions can be added to it"
     is_shared = isinstance(bind_builder(plan.spec), SharedContextBuilder)
@@ -127,6 +129,15 @@ def _changes(old: Public, new: Public, plan: DatasetPlan, before: Described, now
         yield f"{sources[0]}: {together}"
     elif sources and plan.corpus:
         yield f"{sources[0]}: the passages of existing examples may come from it"
+
+
+def _changed_task_files(old: Public, new: Public) -> list[str]:
+    """Return the names of the task files of a dataset whose code is not that of the release."""
+    before, now = old.get("code"), new.get("code")
+    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
+        return []
+    changed = [code["name"] for kind, code in now.items() if not code["distribution"] and code != before.get(kind)]
+    return list(dict.fromkeys(name.partition(":")[0] for name in changed))
 
 
 def _has_same_sources(old: object, new: object) -> bool:

@@ -109,6 +109,20 @@ def test_a_changed_file_is_used_if_the_user_says_so(built: Path, tmp_path: Path)
     assert ran.code == 1
 
 
+def test_a_release_is_not_extended_with_a_changed_file_and_the_error_says_which_to_restore(
+    built: Path, tmp_path: Path
+) -> None:
+    source, out = write(tmp_path / "lines"), Path(shutil.copytree(built, tmp_path / "out"))
+    before = hashes(out)
+    (source / "lines.py").write_text(TASK + "\n# a remark\n")
+    ran = command("build", source / "lines.yaml", "--out", out, "-q")
+    assert (ran.code, "(task code changed: lines.py); dataset 'lines': restore lines.py to extend it; " in ran.err) == (
+        2,
+        True,
+    )
+    assert hashes(out) == before
+
+
 def test_verify_without_the_file_checks_all_but_the_counts(built: Path) -> None:
     ran = command("verify", built)
     assert ran.code == 0
