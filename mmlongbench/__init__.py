@@ -162,8 +162,8 @@ def build(
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
         limit: the maximum number of questions of each dataset; a dataset with more is sampled.
         strict: stop at the first reject.
-        min_kept: the smallest share of its questions that each dataset must keep, from 0 to 1. Only kept and rejected
-            rows count, not rows that are skipped or not sampled.
+        min_kept: the smallest share of its questions that each dataset must keep at each length, from 0 to 1. Only kept
+            and rejected rows count, not rows that are skipped or not sampled.
         restart: discard an unfinished build in the folder first. A finished release is never discarded.
         workers: the number of processes; it does not change the bytes. With several, a script needs
             `if __name__ == "__main__":`.

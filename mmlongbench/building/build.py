@@ -3,7 +3,7 @@ continued.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.extending import extension, finish_move, move_into_place, plan_extension
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import Reject
+from mmlongbench.building.lines import RECORDS, Reject
 from mmlongbench.building.made import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
@@ -53,7 +53,7 @@ class Demands:
     is_strict: bool = False
     """Whether it stops at the first reject."""
     min_kept: float = 0.0
-    """The smallest share of its questions that each dataset must keep, from 0 to 1."""
+    """The smallest share of its questions that each dataset must keep at each length, from 0 to 1."""
 
 
 NO_DEMANDS = Demands()
@@ -132,6 +132,20 @@ def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, de
                 refuse_changed_examples(plans, session)
                 names = [plan.spec.name for plan in plans]
                 refuse_losses(names, session.build_dir, demands.min_kept, is_here=executor.has_all_files)
+            if stage.name == "records" and demands.min_kept:
+                names, lost = [plan.spec.name for plan in plans], _rejected_at_lengths(plans, shards, session)
+                refuse_losses(
+                    names, session.build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=lost
+                )
+
+
+def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard], session: Session) -> Iterator[Reject]:
+    """Yield the questions that do not fit at a length, also those of lengths that an extended release has whole."""
+    for shard in records:
+        yield from (line for line in session.build_dir.read(shard, RECORDS) if isinstance(line, Reject))
+    for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
+        if session.takes_whole(name, length) and (taken := session.taken(name, length)):
+            yield from taken.rejects
 
 
 def _refuse_rejects(stage: Stage, shards: list[Shard], build_dir: BuildDir) -> None:

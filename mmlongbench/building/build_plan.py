@@ -110,13 +110,12 @@ def replanned(saved: DatasetPlan, spec: DatasetSpec, build_dir: BuildDir) -> Dat
     spec = _with_kept_code(spec, build_dir)
     tokenizer, before = Path(spec.counter.tokenizer), Path(saved.spec.counter.tokenizer)
     is_moved = tokenizer.is_absolute() and before.is_absolute() and tokenizer.name == before.name
+    is_same = tokenizer == before or is_moved
     given = "given"  # says only that there is one
     return replace(
         saved,
         spec=spec,
-        tokenizer=saved.tokenizer
-        if tokenizer == before or is_moved
-        else {"name": _portable(f"{tokenizer}"), "sha256": ""},
+        tokenizer=saved.tokenizer if is_same else {"name": _portable(f"{tokenizer}"), "sha256": ""},
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or given) if spec.errata else None,
         code=code_of(spec, bind_builder(spec).spec.metric),

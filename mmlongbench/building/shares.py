@@ -78,7 +78,8 @@ class Preparing:
     is_restart: bool = False
     """Whether to discard an unfinished build first."""
     min_kept: float = 0.0
-    """The smallest share of its questions that each dataset must keep (`Demands.min_kept`)."""
+    """The smallest share of its questions that each dataset must keep (`Demands.min_kept`). Questions that do not fit
+    at a length are not counted yet."""
 
 
 AS_USUAL = Preparing()

@@ -1,12 +1,13 @@
 """Says which datasets lost many of their questions, why, and which questions these are.
 
 Only rows that could have become questions count: rows that the benchmark itself leaves out, that the builder does not
-select, or that the sample does not have are not lost.
+select, or that the sample does not have are not lost. A question that does not fit at a length is lost at this length;
+a dataset keeps as many questions as it has at the length with the fewest.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, questions_shard
@@ -14,6 +15,7 @@ from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
 from mmlongbench.building.rejects import read_rejects
 from mmlongbench.errors import TooFewKept
 from mmlongbench.io.atomic import write_whole
+from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import Lock, QuestionCounts
 from mmlongbench.task.formats import to_json
@@ -31,13 +33,14 @@ class Shortfall:
     dataset: str
     """The name of the dataset."""
     kept: int
-    """How many questions were kept."""
+    """How many questions were kept at the length with the fewest."""
     of: int
     """How many rows could have become questions: the kept and the rejected ones."""
     rejected: dict[str, int]
-    """How many rows were rejected, by reason; the most frequent reason first."""
+    """How many rows were rejected, by reason, and how many questions at the length with the fewest, by reason and
+    length, such as `does-not-fit at 8K`; the most frequent reason first."""
     first: tuple[str, ...]
-    """The first rejected rows: the id, then what is wrong and what to do."""
+    """The first of these rows and questions: the id, then what is wrong and what to do."""
 
     @property
     def reasons(self) -> str:
@@ -47,16 +50,34 @@ class Shortfall:
 
 def shortfalls_of(lock: Lock, out: Path, share: float = NOTICED) -> tuple[Shortfall, ...]:
     """Return the datasets of a finished release that kept less than a share of their questions."""
-    few = {name: data.questions for name, data in lock.readable.items() if _share(data.questions) < share}
-    lost = [reject for reject in read_rejects(out / REJECTS) if reject.length is None] if few else []
+    found = {
+        name: _Counted(data.questions, {length: cell.rejected for length, cell in data.cells.items()})
+        for name, data in lock.readable.items()
+    }
+    few = {name: counted for name, counted in found.items() if counted.share < share}
+    lost = list(read_rejects(out / REJECTS)) if few else []
     return tuple(
-        _shortfall(name, counts, (each for each in lost if each.dataset == name)) for name, counts in few.items()
+        _shortfall(name, counted, [each for each in lost if each.dataset == name]) for name, counted in few.items()
     )
 
 
-def refuse_losses(names: Sequence[str], build_dir: BuildDir, min_kept: float, *, is_here: bool) -> None:
-    """Refuse to go on if a dataset whose questions are chosen kept less than `min_kept` of them. If so, the rejected
-    rows of all datasets are written to `rejects.jsonl`; `is_here` says whether the user can read this folder.
+def refuse_losses(
+    names: Sequence[str],
+    build_dir: BuildDir,
+    min_kept: float,
+    *,
+    is_here: bool,
+    at_lengths: Iterable[Reject] = (),
+) -> None:
+    """Refuse to go on if a dataset whose questions are chosen kept less than `min_kept` of them. If so, the rejects of
+    all datasets are written to `rejects.jsonl`; `is_here` says whether the user can read this folder.
+
+    Args:
+        names: the datasets.
+        build_dir: the folder of the build.
+        min_kept: the share of questions that each dataset must keep.
+        is_here: whether the user can read the folder.
+        at_lengths: the questions that do not fit at a length, once the records are packed.
 
     Raises:
         TooFewKept: the error names each such dataset, the reasons, and the first rejected questions.
@@ -64,8 +85,14 @@ def refuse_losses(names: Sequence[str], build_dir: BuildDir, min_kept: float, *,
     """
     lines = {name: list(build_dir.read(questions_shard(name), QUESTIONS)) for name in names}
     rejects = {name: [line for line in found if isinstance(line, Reject)] for name, found in lines.items()}
+    for reject in at_lengths:
+        rejects[reject.dataset].append(reject)
     counts = {name: line.counts for name, found in lines.items() for line in found if isinstance(line, RowCounts)}
-    few = [_shortfall(name, found, rejects[name]) for name, found in counts.items() if _share(found) < min_kept]
+    counted = {
+        name: _Counted(found, Counter(format_length(each.length) for each in rejects[name] if each.length is not None))
+        for name, found in counts.items()
+    }
+    few = [_shortfall(name, found, rejects[name]) for name, found in counted.items() if found.share < min_kept]
     if few:
         path = build_dir.out / REJECTS
         write_whole(path, (to_json(each.fields()) for found in rejects.values() for each in found))
@@ -83,21 +110,50 @@ def refuse_losses_of(lock: Lock, out: Path, min_kept: float) -> None:
         raise _too_few(few, min_kept, out / REJECTS)
 
 
-def _share(counts: QuestionCounts) -> float:
-    of = counts.kept + sum(counts.rejected.values())
-    return counts.kept / of if of else 1.0
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """How many questions of a dataset were chosen, and how many of these were rejected at each length."""
+
+    questions: QuestionCounts
+    at_lengths: Mapping[str, int]
+
+    @property
+    def fewest(self) -> str:
+        """The length with the fewest questions; empty if the dataset has no length."""
+        return max(self.at_lengths, key=lambda length: self.at_lengths[length], default="")
+
+    @property
+    def kept(self) -> int:
+        """How many questions the dataset has at the length with the fewest."""
+        return self.questions.kept - max(self.at_lengths.values(), default=0)
+
+    @property
+    def of(self) -> int:
+        """How many rows could have become questions."""
+        return self.questions.kept + sum(self.questions.rejected.values())
+
+    @property
+    def share(self) -> float:
+        """The share of the questions that was kept."""
+        return self.kept / self.of if self.of else 1.0
 
 
-def _shortfall(name: str, counts: QuestionCounts, rejects: Iterable[Reject]) -> Shortfall:
-    often = dict(sorted(counts.rejected.items(), key=lambda each: (-each[1], each[0])))
-    lost = (f"{reject.id}: {reject.fault}" for reject in rejects if not reject.fault.is_expected)
-    return Shortfall(name, counts.kept, counts.kept + sum(often.values()), often, tuple(islice(lost, _FIRST)))
+def _shortfall(name: str, counted: _Counted, rejects: Sequence[Reject]) -> Shortfall:
+    """Describe a dataset that lost questions; `rejects` are its rejected rows, and its questions that do not fit."""
+    length = counted.fewest
+    rows = [each for each in rejects if each.length is None and not each.fault.is_expected]
+    here = [each for each in rejects if each.length is not None and format_length(each.length) == length]
+    reasons = Counter(f"{each.fault.reason} at {length}" for each in here) + Counter(counted.questions.rejected)
+    often = dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
+    lost = tuple(f"{each.id}: {each.fault}" for each in (*rows, *here)[:_FIRST])
+    return Shortfall(name, counted.kept, counted.of, often, lost)
 
 
 def _too_few(found: Sequence[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
     said = [f"dataset {each.dataset!r} kept {each.kept:,} of {each.of:,} questions ({each.reasons})" for each in found]
+    first = next((f"; first {each.first[0]}" for each in found if each.first), "")
     all_of_them = f"; {path} lists all with what to do" if path else ""
     return TooFewKept(
-        f"--min-kept {min_kept:g}: {'; '.join(said)}; first {found[0].first[0]}{all_of_them}; correct these, or give a "
+        f"--min-kept {min_kept:g}: {'; '.join(said)}{first}{all_of_them}; correct these, or give a "
         "smaller share to go on"
     )

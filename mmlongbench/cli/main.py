@@ -108,8 +108,8 @@ def cli(debug: bool) -> None:
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="SHARE",
-    help="Stop if a dataset keeps a smaller share of its questions, such as 0.9; exit 1, and the release is not "
-    "finished.",
+    help="Stop if a dataset keeps a smaller share of its questions at a length, such as 0.9; exit 1, and the release "
+    "is not finished.",
 )
 @click.option(
     "--restart", is_flag=True, help="Discard an unfinished build in OUT and start again; a finished release stays."

@@ -9,6 +9,8 @@ from tiny import ROWS, build, command, hashes, lock, row, write_rows
 
 import mmlongbench as mm
 from mmlongbench.building.rejects import read_rejects
+from mmlongbench.building.shortfalls import refuse_losses_of, shortfalls_of
+from mmlongbench.release.lock import read_lock
 
 LOST = row("oak.pdf", "Where is it?", "nowhere", "[1]")
 SAID = """\
@@ -114,3 +116,57 @@ def test_the_door_says_what_was_lost(few: Path, tmp_path: Path) -> None:
         mm.build(few / "tiny.yaml", tmp_path / "out", min_kept=0.5)
     (lost,) = mm.build(few / "tiny.yaml", tmp_path / "out").shortfalls
     assert (lost.dataset, lost.kept, lost.of, lost.rejected) == ("mmlongdoc", 1, 9, {"missing-document": 8})
+
+
+LONGER = ("--set", "admission_length=2K")
+"""One of the seven questions fits 2K, and not 1K."""
+
+
+def test_questions_that_do_not_fit_at_a_length_are_lost_there(source: Path, tmp_path: Path) -> None:
+    own, out = Path(shutil.copytree(source, tmp_path / "source")), tmp_path / "out"
+    write_rows(own, (*ROWS[:4], ROWS[9]))
+    ran = build(own, out, *LONGER)
+    assert ran.code == 0
+    assert ran.err.startswith(
+        "warning: mmlongdoc: kept 4 of 5 questions\n  rejected 1: does-not-fit at 1K\n  mmlongdoc_4: "
+    )
+    refused = build(own, out, *LONGER, "--min-kept", 0.9)
+    assert (refused.code, "kept 4 of 5 questions (1 × does-not-fit at 1K); first mmlongdoc_4: " in refused.err) == (
+        1,
+        True,
+    )
+    assert build(own, out, *LONGER, "--min-kept", 0.8).code == 0
+
+
+def test_min_kept_stops_after_the_records_before_images_are_made(source: Path, tmp_path: Path) -> None:
+    own, out = Path(shutil.copytree(source, tmp_path / "source")), tmp_path / "out"
+    write_rows(own, (*ROWS[:4], ROWS[9]))
+    stopped = build(own, out, *LONGER, "--min-kept", 0.9)
+    assert (stopped.code, "kept 4 of 5 questions (1 × does-not-fit at 1K); first mmlongdoc_4: " in stopped.err) == (
+        1,
+        True,
+    )
+    assert [line["id"] for line in rejected(out)] == ["mmlongdoc_4"]
+    assert not (out / "mmlb_image").exists()
+    assert build(own, out, *LONGER).code == 0
+    assert build(own, tmp_path / "other", *LONGER).code == 0
+    assert hashes(out) == hashes(tmp_path / "other")
+
+
+def test_min_kept_counts_the_lengths_that_an_extension_takes_whole(source: Path, tmp_path: Path) -> None:
+    own, out = Path(shutil.copytree(source, tmp_path / "source")), tmp_path / "out"
+    write_rows(own, (*ROWS[:4], ROWS[9]))
+    assert build(own, out, *LONGER).code == 0
+    stopped = build(own, out, *LONGER, "--lengths", "1K,2K,4K", "--min-kept", 0.9)
+    assert (stopped.code, "(1 × does-not-fit at 1K)" in stopped.err) == (1, True)
+    assert build(own, out, *LONGER, "--lengths", "1K,2K,4K", "--min-kept", 0.8).code == 0
+
+
+def test_a_release_whose_rejects_are_not_listed_is_refused_without_them(few: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert build(few, out).code == 0
+    (out / "rejects.jsonl").write_text("")
+    (lost,) = shortfalls_of(read_lock(out), out)
+    assert (lost.kept, lost.of, lost.first) == (1, 9, ())
+    with pytest.raises(mm.TooFewKept, match=r"kept 1 of 9 questions \(8 × missing-document\); .* lists all"):
+        refuse_losses_of(read_lock(out), out, 0.5)
