@@ -66,7 +66,7 @@ def test_several_files_are_counted_and_two_are_named(own: Path, tmp_path: Path) 
     write_rows(own, ROWS[1:])
     said = "samples.json changed; documents: 3 files are new, ash.pdf is gone; seed: 42 → 1"
     assert build(own, out, "--stage", "prepare", "--set", "seed=1").err == STARTED.format(said)
-    assert build(own, out, "--stage", "records").code == 0
+    assert build(own, out, "--stage", "records", "--set", "seed=1").code == 0
     write_rows(own, ROWS)
     (own / "documents" / "elm.pdf").unlink()
     (own / "documents" / "fir.pdf").unlink()
