@@ -261,8 +261,8 @@ def check(
     limit: int = 5,
     progress: bool | None = False,
 ) -> "Checked":
-    """Hold the tasks of a manifest to the rules that every task keeps, such as that drafts are pure and that prompts
-    come back from records.
+    """Hold the tasks of a manifest to the rules that every task keeps, such as that a draft is the same each time it
+    is made, and that prompts come back from records.
 
     A small release of each dataset is built in a temporary folder; then another process audits it and builds it again.
 

@@ -152,3 +152,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """
     close = difflib.get_close_matches(word, list(words), 1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def error_text(error: Exception) -> str:
+    """Return an error as a message; one that is not of this project with its type.
+
+    >>> error_text(MMLongBenchError("no lock")), error_text(KeyError("id"))
+    ('no lock', "KeyError: 'id'")
+    """
+    return str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """Looks at releases from another process: audits each, then builds it again, with another hash seed, another date and
 other workers. What a task keeps in memory, or takes from its surroundings, is not there.
 
-The other process runs `python -m mmlongbench.checking.again ASKED FOUND`, with the names of two JSON files.
+The other process runs `python -m mmlongbench.checking.again RELEASES RESULTS`, with the names of two JSON files.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import two_values
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import MMLongBenchError, error_text
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import PluginCallError, calling
@@ -43,8 +43,8 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Asked(_Model):
-    """A release to look at."""
+class ReleaseToRecheck(_Model):
+    """A release to audit and to build again."""
 
     manifest: Manifest
     """What it was built from."""
@@ -79,8 +79,8 @@ class Difference(_Model):
     """The methods of which one gave something else."""
 
 
-class Looked(_Model):
-    """What was found."""
+class RecheckResult(_Model):
+    """What the other process found in a release."""
 
     rows: str = ""
     """A digest of all rows of the source, in their order; empty if they could not be read."""
@@ -97,21 +97,21 @@ class Looked(_Model):
     """How the two releases differ. It is set in the process that compares them."""
 
 
-def look_again(asked: Sequence[Asked], folder: Path) -> list[Looked]:
+def recheck(releases: Sequence[ReleaseToRecheck], folder: Path) -> list[RecheckResult]:
     """Audit and build every release in another process; `folder` is for files that are passed to it.
 
     Raises:
         MMLongBenchError: the process died.
 
     """
-    question, answer = folder / "asked.json", folder / "found.json"
-    question.write_bytes(TypeAdapter(list[Asked]).dump_json(list(asked)))
-    command = [sys.executable, "-P", "-m", "mmlongbench.checking.again", str(question), str(answer)]
+    given, results = folder / "releases.json", folder / "results.json"
+    given.write_bytes(TypeAdapter(list[ReleaseToRecheck]).dump_json(list(releases)))
+    command = [sys.executable, "-P", "-m", "mmlongbench.checking.again", str(given), str(results)]
     done = subprocess.run(command, env=_surroundings(), check=False, capture_output=True, text=True)
-    if done.returncode or not answer.is_file():
+    if done.returncode or not results.is_file():
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise MMLongBenchError(f"the process that builds again ended with exit code {done.returncode}: {last}")
-    return TypeAdapter(list[Looked]).validate_json(answer.read_bytes())
+    return TypeAdapter(list[RecheckResult]).validate_json(results.read_bytes())
 
 
 def _surroundings() -> dict[str, str]:
@@ -169,29 +169,24 @@ def _line(one: Path, other: Path) -> Difference:
     return Difference()
 
 
-def _look(asked: Asked) -> Looked:
+def _recheck_one(release: ReleaseToRecheck) -> RecheckResult:
     """Rebuild the prompts of a release and audit it, before anything else of its task was called in this process; then
     build it again.
     """
-    found = Looked()
+    found = RecheckResult()
     try:
-        (spec,) = asked.manifest.datasets
+        (spec,) = release.manifest.datasets
         tasks = tasks_of(spec.builder, spec.reader)
-        found = _prompts(asked.release, tasks)
-        found = found.model_copy(update={"rows": rows_digest(spec.reader, asked.sources)})
-        found = found.model_copy(update={"audit": tuple(problems_of(asked.release, tasks))})
+        found = _prompts(release.release, tasks)
+        found = found.model_copy(update={"rows": rows_digest(spec.reader, release.sources)})
+        found = found.model_copy(update={"audit": tuple(problems_of(release.release, tasks))})
     except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)
-        found = found.model_copy(update={"audit_error": said_of(error)})
+        found = found.model_copy(update={"audit_error": error_text(error)})
     try:
-        build(asked.manifest, asked.out, LocalExecutor(asked.workers, Progress(is_shown=False)))
+        build(release.manifest, release.out, LocalExecutor(release.workers, Progress(is_shown=False)))
     except Exception as error:  # noqa: BLE001  (nor this one)
-        found = found.model_copy(update={"build_error": said_of(error)})
+        found = found.model_copy(update={"build_error": error_text(error)})
     return found
-
-
-def said_of(error: Exception) -> str:
-    """Return an error as a message; one that is not of this project with its type."""
-    return str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}"
 
 
 def rows_digest(reader: str, sources: SourcePaths) -> str:
@@ -202,7 +197,7 @@ def rows_digest(reader: str, sources: SourcePaths) -> str:
     return digest.hexdigest()
 
 
-def _prompts(release: Path, tasks: TaskFiles) -> Looked:
+def _prompts(release: Path, tasks: TaskFiles) -> RecheckResult:
     """Rebuild the prompt of every record, and return the first fault."""
     for file in load_release(release, tasks=tasks).files:
         for _, record in file.form.unbundle(file.path) if file.form and file.dataset else ():
@@ -213,11 +208,12 @@ def _prompts(release: Path, tasks: TaskFiles) -> Looked:
                 with calling("builder", dataset.spec.builder, "prompt()"):
                     dataset.builder.prompt(record)
             except PluginCallError as error:
-                return Looked(prompt_fault=error.fault, prompt_row=str(record.get("id", "")))
-    return Looked()
+                return RecheckResult(prompt_fault=error.fault, prompt_row=str(record.get("id", "")))
+    return RecheckResult()
 
 
 if __name__ == "__main__":
-    question, answer = map(Path, sys.argv[1:])
-    looked = [_look(each) for each in TypeAdapter(list[Asked]).validate_json(question.read_bytes())]
-    answer.write_bytes(TypeAdapter(list[Looked]).dump_json(looked))
+    given, results = map(Path, sys.argv[1:])
+    releases = TypeAdapter(list[ReleaseToRecheck]).validate_json(given.read_bytes())
+    rechecked = [_recheck_one(each) for each in releases]
+    results.write_bytes(TypeAdapter(list[RecheckResult]).dump_json(rechecked))

@@ -1,6 +1,4 @@
-"""Holds every dataset of a manifest to the rules: builds a small release of it in a temporary folder, looks at it, and
-lets another process look at it and build it again.
-"""
+"""Builds a small release, checks it, then audits and rebuilds it in a second process."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,12 +15,12 @@ from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, Writ
 from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.checking.again import WORKERS, Asked, Looked, difference, look_again, said_of
+from mmlongbench.checking.again import WORKERS, RecheckResult, ReleaseToRecheck, difference, recheck
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
 from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
-from mmlongbench.checking.world import Released, World, shortest
-from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError
+from mmlongbench.checking.world import SmallRelease, World, shortest
+from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError, error_text
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import PluginCallError
@@ -42,7 +40,7 @@ _QUIET = Progress(is_shown=False)
 
 
 @dataclass(slots=True)
-class _Tried:
+class _DatasetCheck:
     """One dataset while it is checked."""
 
     spec: DatasetSpec
@@ -81,17 +79,19 @@ def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKER
 
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as open_sessions:
-        tried = [_Tried(spec, Path(folder) / f"{number}") for number, spec in enumerate(manifest.datasets)]
-        with progress.telling("check", 2 * len(tried) + 1) as tell:
-            for each in tried:
+        datasets = [_DatasetCheck(spec, Path(folder) / f"{number}") for number, spec in enumerate(manifest.datasets)]
+        with progress.telling("check", 2 * len(datasets) + 1) as tell:
+            for each in datasets:
                 _build(each, open_sessions)
                 tell(each.spec.name)
-            _look_again(tried, Path(folder), workers)
+            _recheck(datasets, Path(folder), workers)
             tell("built again")
-            for each in tried:
+            for each in datasets:
                 _run_rules(each)
                 tell(each.spec.name)
-    return Checked(tuple(_summary(each) for each in tried), tuple(found for each in tried for found in each.findings))
+    return Checked(
+        tuple(_summary(each) for each in datasets), tuple(found for each in datasets for found in each.findings)
+    )
 
 
 def small(manifest: Manifest, lengths: bool) -> Manifest:
@@ -102,7 +102,7 @@ def small(manifest: Manifest, lengths: bool) -> Manifest:
     return Manifest(datasets=tuple(specs))
 
 
-def code_of(spec: DatasetSpec) -> tuple[str, ...]:
+def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
     """Return the plug-ins whose code a check of a dataset runs, as messages show them."""
     sample = (described("sample", spec.reader),) if spec.source == SAMPLE else ()
     metric: tuple[str, ...] = ()
@@ -135,43 +135,43 @@ def failure_of(error: Exception) -> Failure:
     """Return the failure that an error stands for."""
     if isinstance(error, PluginCallError):
         return Failure(error.fault, error.method, error.row)
-    return Failure(said_of(error))
+    return Failure(error_text(error))
 
 
-def _build(tried: _Tried, open_sessions: ExitStack) -> None:
+def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     """Build the small release of a dataset, as far as that is possible."""
-    executor, build_dir = LocalExecutor(1, _QUIET), BuildDir(tried.release)
+    executor, build_dir = LocalExecutor(1, _QUIET), BuildDir(dataset.release)
     build_dir.root.mkdir(parents=True)
-    manifest, name = Manifest(datasets=(tried.spec,)), tried.spec.name
+    manifest, name = Manifest(datasets=(dataset.spec,)), dataset.spec.name
     error: Exception | None = None
     plans: list[DatasetPlan] = []
     try:
         check_plugins(manifest)
         plans, _ = plan_build(manifest, build_dir, executor)
     except PluginCallError as found:
-        tried.add(BUILT, [failure_of(found)])
+        dataset.add(BUILT, [failure_of(found)])
         return
     session = open_sessions.enter_context(Session(build_dir.out))
     try:
         do_stages(plans, session, executor)
         finish(plans, session, executor)
-        tried.is_built = True
+        dataset.is_built = True
     except (SourceError, ManifestError):
         raise
     except ERRORS as found:
         error = found
-    tried.add(BUILT, [failure_of(error)] if error else ())
+    dataset.add(BUILT, [failure_of(error)] if error else ())
     if build_dir.is_done(questions_shard(name)):
-        tried.add(KEPT, _not_kept(session, name, is_built=tried.is_built))
-        tried.add(ROWS, rows_are_the_same_twice(tried.spec.reader, plans[0].sources))
-        tried.add(IDS, ids_are_unique(session, name))
+        dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
+        dataset.add(ROWS, rows_are_the_same_twice(dataset.spec.reader, plans[0].sources))
+        dataset.add(IDS, ids_are_unique(session, name))
         if rows := session.questions(name):
-            lengths = tuple(sorted(tried.spec.lengths))
-            tried.world = World(
+            lengths = tuple(sorted(dataset.spec.lengths))
+            dataset.world = World(
                 session.dataset(name),
                 rows,
                 lengths,
-                Released(tried.release, tasks_of(tried.spec.builder, tried.spec.reader)),
+                SmallRelease(dataset.release, tasks_of(dataset.spec.builder, dataset.spec.reader)),
             )
 
 
@@ -207,11 +207,11 @@ def _rejected(what: str, first: Reject | None) -> Failure:
     return Failure(f"{what}; the first: {first.fault}", row=first.id) if first else Failure(what)
 
 
-def _look_again(tried: Sequence[_Tried], folder: Path, workers: int) -> None:
+def _recheck(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
     """Let another process audit and build every release that was built, and keep what it found in the worlds."""
-    built = [each for each in tried if each.is_built and each.world]  # all that have questions
-    asked = [
-        Asked(
+    built = [each for each in datasets if each.is_built and each.world]  # all that have questions
+    releases = [
+        ReleaseToRecheck(
             manifest=Manifest(datasets=(each.spec,)),
             release=each.release,
             out=each.folder / "again",
@@ -221,43 +221,43 @@ def _look_again(tried: Sequence[_Tried], folder: Path, workers: int) -> None:
         for each in built
         if each.world
     ]
-    for each, found in zip(built, _looked(asked, folder), strict=True):
+    for each, found in zip(built, _rechecked(releases, folder), strict=True):
         if each.world:
-            each.world = replace(each.world, looked=_compared(each, found))
+            each.world = replace(each.world, rechecked=_compared(each, found))
 
 
-def _looked(asked: Sequence[Asked], folder: Path) -> list[Looked]:
+def _rechecked(releases: Sequence[ReleaseToRecheck], folder: Path) -> list[RecheckResult]:
     """Return what another process finds. If a task ends the process, each release gets a process of its own."""
-    if not asked:
+    if not releases:
         return []
     try:
-        return look_again(asked, folder)
+        return recheck(releases, folder)
     except MMLongBenchError as error:
-        if len(asked) == 1:
-            return [Looked(audit_error=str(error), build_error=str(error))]
-        return [found for each in asked for found in _looked([each], folder)]
+        if len(releases) == 1:
+            return [RecheckResult(audit_error=str(error), build_error=str(error))]
+        return [found for each in releases for found in _rechecked([each], folder)]
 
 
-def _compared(tried: _Tried, found: Looked) -> Looked:
+def _compared(dataset: _DatasetCheck, found: RecheckResult) -> RecheckResult:
     """Return what another process found, with the difference between the two releases."""
     if found.build_error:
         return found
-    return found.model_copy(update={"difference": difference(tried.release, tried.folder / "again")})
+    return found.model_copy(update={"difference": difference(dataset.release, dataset.folder / "again")})
 
 
-def _run_rules(tried: _Tried) -> None:
+def _run_rules(dataset: _DatasetCheck) -> None:
     """Run all rules about a built dataset."""
-    first = [BUILT, KEPT, ROWS, IDS][len(tried.findings) :]
-    tried.not_run(first, NO_RELEASE)
+    first = [BUILT, KEPT, ROWS, IDS][len(dataset.findings) :]
+    dataset.not_run(first, NO_RELEASE)
     for rule in RULES:
-        if not tried.world:
-            tried.not_run([rule.text], NO_QUESTIONS)
-        elif rule.needs_release and not tried.is_built:
-            tried.not_run([rule.text], NO_RELEASE)
+        if not dataset.world:
+            dataset.not_run([rule.text], NO_QUESTIONS)
+        elif rule.needs_release and not dataset.is_built:
+            dataset.not_run([rule.text], NO_RELEASE)
         else:
-            tried.add(rule.text, rule.find(tried.world))
+            dataset.add(rule.text, rule.find(dataset.world))
 
 
-def _summary(tried: _Tried) -> CheckedDataset:
-    rows = tried.world.rows if tried.world else ()
-    return CheckedDataset(tried.spec.name, code_of(tried.spec), len(rows), tuple(sorted(tried.spec.lengths)))
+def _summary(dataset: _DatasetCheck) -> CheckedDataset:
+    rows = dataset.world.rows if dataset.world else ()
+    return CheckedDataset(dataset.spec.name, plugins_of(dataset.spec), len(rows), tuple(sorted(dataset.spec.lengths)))

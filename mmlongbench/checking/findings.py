@@ -59,7 +59,7 @@ class Finding:
     """The result of one rule for one dataset."""
 
     rule: str
-    """What the rule says, such as `drafts are pure`."""
+    """What the rule says, such as `ids are unique`."""
     dataset: str
     """The name of the dataset."""
     status: Status

@@ -27,7 +27,7 @@ def rows_are_the_same_twice(reader: str, sources: SourcePaths) -> Iterator[Outco
     readings = (read_rows(kind(), sources, name=reader) for _ in range(2))
     for number, (one, other) in enumerate(zip_longest(*readings), 1):
         if one != other:
-            yield Failure(f"read again, row {number} of the source is another: {_row_difference(one, other)}", "row()")
+            yield Failure(f"row {number} differs when the source is read again: {_row_difference(one, other)}", "row()")
             return
 
 
@@ -74,7 +74,7 @@ def drafts_are_pure(world: World) -> Iterator[Outcome]:
         other = again.get(each.draft.id)
         fault = _difference(each, other) if other else f"context {each.draft.id!r} is not made again"
         if fault:
-            yield Failure(f"called again, it gives another draft: {fault}", method, row)
+            yield Failure(f"a second call returns a different draft: {fault}", method, row)
         elif fault := _units_difference(each.units, world.units(each.draft, world.lengths[0], each.row)):
             yield Failure(f"iterated again, its take order gives other units: {fault}", method, row)
         elif each.draft.take_order.groups(world.lengths[0]) is None:
@@ -143,7 +143,7 @@ def prompts_come_back(world: World) -> Iterator[Outcome]:
         if (again := world.record(example)) != record:
             key = next(key for key in record if again.get(key) != record[key])
             found = f"{key!r} is {two_values(record[key], again.get(key))}"
-            yield Failure(f"called again, it gives another record: {found}", "record()", row.id)
+            yield Failure(f"a second call returns a different record: {found}", "record()", row.id)
             continue
         kept.append((example, record, row))
         with calling("builder", name, "prompt()", row):

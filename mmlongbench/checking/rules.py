@@ -48,28 +48,28 @@ class Rule:
 
 def audit_finds_nothing(world: World) -> Iterator[Outcome]:
     """Yield every kind of problem that the audit found in another process."""
-    looked = world.looked
-    if looked.prompt_fault:
-        detail = f"in a new process, the prompt cannot be rebuilt from the record: {looked.prompt_fault}"
-        yield Failure(detail, "prompt()", looked.prompt_row)
-    if looked.audit_error:
-        yield Failure(looked.audit_error)
-    for found in looked.audit:
+    rechecked = world.rechecked
+    if rechecked.prompt_fault:
+        detail = f"in a new process, the prompt cannot be rebuilt from the record: {rechecked.prompt_fault}"
+        yield Failure(detail, "prompt()", rechecked.prompt_row)
+    if rechecked.audit_error:
+        yield Failure(rechecked.audit_error)
+    for found in rechecked.audit:
         yield Failure(f"{found.file}: {found.problem} ({found.count} times): {found.first}")
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     """Yield what another process read or built otherwise, or why it built nothing."""
-    looked, plan = world.looked, world.dataset.plan
+    rechecked, plan = world.rechecked, world.dataset.plan
     where = "with another hash seed, another date and two workers"
-    if looked.rows and looked.rows != rows_digest(plan.spec.reader, plan.sources):
+    if rechecked.rows and rechecked.rows != rows_digest(plan.spec.reader, plan.sources):
         yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
-    if fault := looked.build_error or looked.difference.text:
-        yield Failure(f"{where}: {fault}", looked.difference.method, looked.difference.row)
+    if fault := rechecked.build_error or rechecked.difference.text:
+        yield Failure(f"{where}: {fault}", rechecked.difference.method, rechecked.difference.row)
 
 
 RULES = (
-    Rule("drafts are pure", drafts_are_pure, needs_release=False),
+    Rule("a draft is the same each time it is made", drafts_are_pure, needs_release=False),
     Rule("prompts come back from records", prompts_come_back),
     Rule("examples are within their budgets", examples_are_within_their_budgets),
     Rule("recounts equal the counts, to the token", recounts_equal_the_counts),
@@ -77,9 +77,9 @@ RULES = (
     Rule("needles stand at their depths", needles_stand_at_their_depths),
     Rule("no negative holds an answer", no_negative_holds_an_answer),
     Rule("shorter contexts are nested in longer ones", contexts_are_nested),
-    Rule("shared contexts show labels in rounds", shared_contexts_are_rounds),
+    Rule("each round shows every label once", shared_contexts_are_rounds),
     Rule("every file has the same questions", files_have_the_same_questions),
-    Rule("a question has one cluster", questions_have_one_cluster),
+    Rule("a question has the same cluster everywhere", questions_have_one_cluster),
     Rule("answers score full, empty outputs do not", answers_score_full),
     Rule("images can be decoded, in the planned sizes", images_are_as_planned),
     Rule("no slot or marker is left in prompts", nothing_is_left_of_a_template),

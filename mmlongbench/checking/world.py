@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
-from mmlongbench.checking.again import Looked
+from mmlongbench.checking.again import RecheckResult
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.calling import calling
@@ -25,7 +25,7 @@ MOST_UNITS = 5000
 
 
 @dataclass(frozen=True)
-class Released:
+class SmallRelease:
     """A finished release."""
 
     path: Path
@@ -56,9 +56,9 @@ class World:
     """Its questions."""
     lengths: tuple[int, ...]
     """The lengths of the release, the shortest first."""
-    released: Released
+    released: SmallRelease
     """The release; other datasets may be in it too."""
-    looked: Looked = field(default_factory=Looked)
+    rechecked: RecheckResult = field(default_factory=RecheckResult)
     """What another process found that audited the release and built it again."""
     _packed: dict[int, list[PackedRow]] = field(default_factory=dict)
 

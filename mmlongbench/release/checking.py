@@ -5,7 +5,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mmlongbench.draws import Draws
-from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
+from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError, error_text
 from mmlongbench.io.safe_read import MAX_OF_A_FILE
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.resolve import placements_of
@@ -76,7 +76,7 @@ class RecordChecks:
             yield ITEMS_DIFFER, f"{where}: {error}"
             return
         except UNREADABLE as error:
-            yield "the items of the file cannot be read", f"{where}: {said_of(error)}"
+            yield "the items of the file cannot be read", f"{where}: {error_text(error)}"
             self._items = None
             return
         if self._items and not items:
@@ -84,7 +84,7 @@ class RecordChecks:
         try:
             yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
         except UNREADABLE as error:  # only this example is skipped
-            yield ITEMS_DIFFER, f"{where}: {said_of(error)}"
+            yield ITEMS_DIFFER, f"{where}: {error_text(error)}"
 
     def end(self, examples: int) -> Iterator[Problem]:
         """Yield what is wrong with the file as a whole, which has `examples` examples."""
@@ -96,7 +96,7 @@ class RecordChecks:
         try:
             left = self._items.left() if self._items else ""
         except UNREADABLE as error:
-            yield "the items of the file cannot be read", said_of(error)
+            yield "the items of the file cannot be read", error_text(error)
             left = ""
         if left:
             yield "items of examples that the file does not have", left
@@ -312,11 +312,6 @@ def _value(placement: object) -> float:
     if isinstance(placement, Depth | Permutation):
         return float(placement.value)
     return float(placement) if isinstance(placement, int | float) else -1.0
-
-
-def said_of(error: Exception) -> str:
-    """Return an error in one line."""
-    return str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}"
 
 
 def _digest(value: object) -> bytes:

@@ -20,12 +20,16 @@ KEPT, ROWS, IDS = (
     "rows are the same when they are read again",
     "ids are unique",
 )
-DRAFTS, PROMPTS, CLUSTER = "drafts are pure", "prompts come back from records", "a question has one cluster"
+DRAFTS, PROMPTS, CLUSTER = (
+    "a draft is the same each time it is made",
+    "prompts come back from records",
+    "a question has the same cluster everywhere",
+)
 NEGATIVES, ONCE = "no negative holds an answer", "required units are shown once"
 ANSWERS, SLOTS = "answers score full, empty outputs do not", "no slot or marker is left in prompts"
 AUDIT, BYTES = "an audit in another process finds nothing", "another process builds the same bytes"
 LINE = "with another hash seed, another date and two workers: mmlb_data/notes/"
-AGAIN = "called again, it gives another draft: "
+AGAIN = "a second call returns a different draft: "
 BUILDERS = {
     "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
     "Random": (DRAFTS, "draft()", f"{AGAIN}unit 1 is 'note"),
@@ -49,7 +53,7 @@ BUILDERS = {
     ),
     "PromptOnce": (PROMPTS, "prompt()", "prompt(record) is not the prompt that was packed: the text at character "),
     "AllFields": (PROMPTS, "prompt()", "prompt(record) with a field more is not the prompt that was packed: the text"),
-    "RecordCounter": (PROMPTS, "record()", "called again, it gives another record: 'number' is "),
+    "RecordCounter": (PROMPTS, "record()", "a second call returns a different record: 'number' is "),
     "SlotLeft": (SLOTS, "draft()", "every prompt has the slot {name} outside its units; fill it in, or name it in"),
     "ExpressionLeft": (SLOTS, "draft()", "every prompt has the slot {row.name} outside its units; fill it in, or name"),
     "EmptyWord": (ANSWERS, "record()", "metric 'sub_em' gives an empty output the full score; the answer is ['the']"),
@@ -74,9 +78,9 @@ REFUSED = {
 """The mistakes that the build refuses."""
 READERS = {
     "SameIds": (IDS, "row()", "another row of the source has the same id; give each row an id of its own"),
-    "CountedIds": (ROWS, "row()", "read again, row 1 of the source is another: field 'id' is 'note-"),
+    "CountedIds": (ROWS, "row()", "row 1 differs when the source is read again: field 'id' is 'note-"),
     "SetRows": (BYTES, "raw_rows()", "two workers: the rows of the source, or their order, differ"),
-    "RandomRows": (ROWS, "row()", "of the source is another: field 'colour' is '"),
+    "RandomRows": (ROWS, "row()", "differs when the source is read again: field 'colour' is '"),
     "NoRows": (
         KEPT,
         "",
@@ -136,7 +140,7 @@ def test_the_task_without_a_mistake_keeps_all_rules(checked: Checked) -> None:
     found = of(checked, "right")
     assert [each for each in found if each.status not in ("holds", "skipped")] == []
     assert [each.rule for each in found if each.status == "skipped"] == [
-        "shared contexts show labels in rounds",
+        "each round shows every label once",
         "images can be decoded, in the planned sizes",
     ]
 

@@ -7,7 +7,7 @@ import pytest
 from tiny import ROWS, command, draw_source, write_rows
 
 import mmlongbench as mm
-from mmlongbench.checking.again import Difference, difference, look_again
+from mmlongbench.checking.again import Difference, difference, recheck
 from mmlongbench.checking.findings import two_values
 from mmlongbench.checking.world import shortest
 from mmlongbench.errors import MMLongBenchError
@@ -73,7 +73,7 @@ def test_a_plugin_that_fails_is_a_finding(source: Path, monkeypatch: pytest.Monk
     assert ran.code == 1
     assert "mmlongdoc: a small release can be built: fails\n  in prompt(), row 'mmlongdoc_" in ran.out
     assert "\n  KeyError: 'boo' (test_check.py, line " in ran.out
-    assert "drafts are pure                              holds" in ran.out
+    assert "a draft is the same each time it is made     holds" in ran.out
     assert "prompts come back from records               not run: the small release was" in ran.out
     assert ran.out.endswith("1 of 20 rules fail, 15 could not be run\n")
 
@@ -126,7 +126,7 @@ def test_a_difference_names_the_line_the_field_and_the_row(tmp_path: Path, sourc
 def test_a_process_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(MMLongBenchError, match=r"ended with exit code 1: it said nothing"):
-        look_again([], tmp_path)
+        recheck([], tmp_path)
 
 
 def test_two_values_are_shown_from_where_they_differ() -> None:

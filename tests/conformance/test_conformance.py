@@ -21,11 +21,11 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import finished_record
-from mmlongbench.checking.again import Difference, Looked, difference, hashes, problems_of
+from mmlongbench.checking.again import Difference, RecheckResult, difference, hashes, problems_of
 from mmlongbench.checking.findings import Failure, Outcome
 from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
 from mmlongbench.checking.rules import BYTES, RULES, Rule
-from mmlongbench.checking.world import Released, World
+from mmlongbench.checking.world import SmallRelease, World
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -83,11 +83,13 @@ def worlds(drawn: Drawn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
     specs = tuple(each.model_copy(update=more) for each, more in zip(manifest.datasets, given, strict=True))
     with run_stages(Manifest(datasets=specs), out) as session:
         finish(list(session.plans.values()), session, LocalExecutor(1, QUIET))
-        problems, released = problems_of(out), Released(out)
+        problems, released = problems_of(out), SmallRelease(out)
         found = {}
         for name in NAMES:
             audit = tuple(each for each in problems if each.dataset in ("", name))
-            found[name] = World(session.dataset(name), session.questions(name), LENGTHS, released, Looked(audit=audit))
+            found[name] = World(
+                session.dataset(name), session.questions(name), LENGTHS, released, RecheckResult(audit=audit)
+            )
         yield Worlds(out, session, found)
 
 
