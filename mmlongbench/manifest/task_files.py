@@ -171,10 +171,10 @@ def _run(name: str, data: bytes, found: TaskFile) -> ModuleType:
     module.__file__ = str(found.path)
     try:
         tree = ast.parse(data, str(found.path))
-        _refuse_neighbours(_imported(tree), found)
+        refuse_neighbours(_imported(tree), found)
         sys.modules[name] = module
         exec(compile(tree, str(found.path), "exec"), vars(module))
-        _refuse_neighbours(sorted({each.split(".")[0] for each in sys.modules.keys() - before - {name}}), found)
+        refuse_neighbours(sorted({each.split(".")[0] for each in sys.modules.keys() - before - {name}}), found)
     except PluginError:
         sys.modules.pop(name, None)
         raise
@@ -209,7 +209,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def _refuse_neighbours(names: Iterable[str], found: TaskFile) -> None:
+def refuse_neighbours(names: Iterable[str], found: TaskFile) -> None:
     """Refuse imported modules that lie in the folder of a task file.
 
     Raises:
@@ -231,7 +231,8 @@ def _is_in(name: str, folder: Path) -> bool:
     spec = find_spec(name) if name not in sys.modules else getattr(sys.modules[name], "__spec__", None)
     if spec is None:
         return (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
-    places = [spec.origin or "", *(spec.submodule_search_locations or ())]
+    file = spec.origin if spec.has_location else None  # the origin of a module in Python itself is no file
+    places = [file or "", *(spec.submodule_search_locations or ())]
     return any(Path(place).resolve().parent == folder for place in places if place)
 
 

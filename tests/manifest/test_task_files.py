@@ -151,6 +151,12 @@ def test_a_neighbour_that_is_imported_by_its_name_at_run_time_is_found_too(
         builder_type(named(folder, "lines.py:Lines"))
 
 
+def test_modules_of_python_itself_are_no_neighbours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "lines.py").write_text(f"import os, sys, time\n{TASK}")
+    monkeypatch.chdir(folder)  # the origin of these modules is no file, but `frozen` or `built-in`
+    assert builder_type(named(folder, "lines.py:Lines"))
+
+
 def test_other_content_is_another_module_and_the_same_content_runs_once(folder: Path) -> None:
     name = named(folder, "lines.py:Lines")
     first = builder_type(name)
