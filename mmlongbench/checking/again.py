@@ -1,5 +1,5 @@
-"""Looks at releases from another process: audits each, then builds it again, with another hash seed, another date and
-other workers. What a task keeps in memory, or takes from its surroundings, is not there.
+"""Looks at releases from another process: audits each, then builds it again, with another hash seed, date, working
+directory, HOME and LANG, and other workers. What a task keeps in memory, or takes from its surroundings, is not there.
 
 The other process runs `python -m mmlongbench.checking.again RELEASES RESULTS`, with the names of two JSON files.
 """
@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, field_validator
 
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
@@ -55,6 +55,19 @@ class ReleaseToRecheck(_Model):
     sources: dict[str, Path]
     """The sources of its only dataset."""
     workers: int = WORKERS
+
+    @field_validator("manifest")
+    @classmethod
+    def _rooted(cls, manifest: Manifest) -> Manifest:
+        """Make the paths absolute."""
+        specs = (spec.model_copy(update={k: _absolute(v) for k, v in spec}) for spec in manifest.datasets)
+        return Manifest(datasets=tuple(specs))
+
+    @field_validator("sources")
+    @classmethod
+    def _rooted_sources(cls, sources: dict[str, Path]) -> dict[str, Path]:
+        """Make the paths absolute."""
+        return {name: path.absolute() for name, path in sources.items()}
 
 
 class AuditProblem(_Model):
@@ -107,19 +120,35 @@ def recheck(releases: Sequence[ReleaseToRecheck], folder: Path) -> list[RecheckR
     given, results = folder / "releases.json", folder / "results.json"
     given.write_bytes(TypeAdapter(list[ReleaseToRecheck]).dump_json(list(releases)))
     command = [sys.executable, "-P", "-m", "mmlongbench.checking.again", str(given), str(results)]
-    done = subprocess.run(command, env=_surroundings(), check=False, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=_surroundings(folder), check=False, capture_output=True, text=True)
     if done.returncode or not results.is_file():
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise MMLongBenchError(f"the process that builds again ended with exit code {done.returncode}: {last}")
     return TypeAdapter(list[RecheckResult]).validate_json(results.read_bytes())
 
 
-def _surroundings() -> dict[str, str]:
-    """Return the environment with another hash seed and time zone, and the folders from which this process imports."""
-    other = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
+def _surroundings(folder: Path) -> dict[str, str]:
+    """Return the environment with another hash seed, time zone, HOME and LANG, and the folders from which this process
+    imports. Caches stay where they are.
+    """
+    variables = os.environ
     is_east = time.localtime().tm_yday == time.gmtime(time.time() + 14 * 3600).tm_yday
-    paths = os.pathsep.join(str(Path(path or ".").resolve()) for path in sys.path)
-    return {**os.environ, "PYTHONHASHSEED": other, "PYTHONPATH": paths, "TZ": _DATES[is_east]}
+    changed = {
+        "PYTHONHASHSEED": "1" if variables.get("PYTHONHASHSEED") == "0" else "0",
+        "PYTHONPATH": os.pathsep.join(str(Path(path or ".").resolve()) for path in sys.path),
+        "TZ": _DATES[is_east],
+        "HOME": str(folder),
+        "LANG": "C" if variables.get("LANG") == "C.UTF-8" else "C.UTF-8",
+        "XDG_CACHE_HOME": variables.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser()),
+    }
+    return {**variables, **changed}
+
+
+def _absolute(value: object) -> object:
+    """Return a value of a manifest with absolute paths, which another working directory does not change."""
+    if isinstance(value, Path):
+        return value.absolute()
+    return {key: _absolute(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def problems_of(release: Path, tasks: TaskFiles = NO_TASK_FILES) -> list[AuditProblem]:

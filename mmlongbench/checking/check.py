@@ -1,9 +1,11 @@
 """Builds a small release, checks it, then audits and rebuilds it in a second process."""
 
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from mmlongbench.building.build import do_stages
@@ -17,7 +19,8 @@ from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.checking.again import WORKERS, RecheckResult, ReleaseToRecheck, difference, recheck
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
-from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
+from mmlongbench.checking.ids import ids_are_unique, ids_stay
+from mmlongbench.checking.purity import rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
 from mmlongbench.checking.world import SmallRelease, World, shortest
 from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError, error_text
@@ -27,7 +30,7 @@ from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.registry import described
 from mmlongbench.manifest.resolve import bind_builder
-from mmlongbench.manifest.task_files import tasks_of
+from mmlongbench.manifest.task_files import refuse_neighbours, task_files_of, tasks_of
 from tokenization import TokenizationError
 
 LIMIT = 5
@@ -145,6 +148,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     manifest, name = Manifest(datasets=(dataset.spec,)), dataset.spec.name
     error: Exception | None = None
     plans: list[DatasetPlan] = []
+    before = frozenset(sys.modules)
     try:
         check_plugins(manifest)
         plans, _ = plan_build(manifest, build_dir, executor)
@@ -156,6 +160,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         do_stages(plans, session, executor)
         finish(plans, session, executor)
         dataset.is_built = True
+        _refuse_late_imports(dataset.spec, before)
     except (SourceError, ManifestError):
         raise
     except ERRORS as found:
@@ -164,7 +169,9 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     if build_dir.is_done(questions_shard(name)):
         dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
         dataset.add(ROWS, rows_are_the_same_twice(dataset.spec.reader, plans[0].sources))
-        dataset.add(IDS, ids_are_unique(session, name))
+        ids = [row.id for row in session.dataset(name).sources.rows]
+        stay = ids_stay(dataset.spec.reader, plans[0].sources, ids, dataset.folder / "shorter")
+        dataset.add(IDS, chain(ids_are_unique(session, name), stay))
         if rows := session.questions(name):
             lengths = tuple(sorted(dataset.spec.lengths))
             dataset.world = World(
@@ -173,6 +180,18 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
                 lengths,
                 SmallRelease(dataset.release, tasks_of(dataset.spec.builder, dataset.spec.reader)),
             )
+
+
+def _refuse_late_imports(spec: DatasetSpec, before: Set[str]) -> None:
+    """Refuse modules that a method of a task file has imported from the file's folder.
+
+    Raises:
+        PluginError: the error names the first of them.
+
+    """
+    names = sorted({name.split(".")[0] for name in sys.modules.keys() - before})
+    for found in task_files_of(spec.builder, spec.reader):
+        refuse_neighbours(names, found)
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:

@@ -4,14 +4,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from mmlongbench.checking.findings import Failure, Outcome, Skipped
+from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.documents.limits import Limits
-from mmlongbench.draft import Unit
+from mmlongbench.draft import Draft, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.lengths import format_length
 from mmlongbench.packing.pack import PackedExample
+from mmlongbench.prompt import Image
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.verify import undecodable
@@ -21,6 +22,8 @@ _SLOT = re.compile(r"\{[A-Za-z_][^{}\n]{0,60}\}|\{\}")
 _MARKER = "<image>"
 _PLAIN_WORDS = frozenset({"yes", "no", "true", "false"})
 """Answers that are words of any text, so that a negative may have them."""
+_NO_CHANCE = 3
+"""An answer with fewer characters may stand in any text by chance."""
 _SENTENCE = 5
 """A text of at least this many words is the same text wherever it stands, and not a chance."""
 
@@ -47,15 +50,29 @@ def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
 
 
 def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
-    """Yield every example that shows a unit twice, lacks a required unit, or repeats the text of a gold or a needle."""
+    """Yield every example that shows a unit twice, lacks a required unit, or repeats the text of a gold or a needle;
+    and every draft whose take order has the image of a required unit again, which longer contexts would show.
+    """
     if world.is_shared:
         yield Skipped("many questions share a context, which requires no unit")
         return
     for length in world.lengths:
         for packed in world.packed(length):
-            required = {unit.id for unit in world.draft(packed.row).required} if packed.row else set()
+            draft = world.draft(packed.row) if packed.row else None
+            required = {unit.id for unit in draft.required} if draft else set()
             for example in packed.examples:
                 yield from _shown_wrongly(example, required)
+            if packed.row and draft and length == world.lengths[-1]:
+                yield from _taken_again(draft, world.units(draft, length, packed.row), packed.row.id)
+
+
+def _taken_again(draft: Draft, units: Iterable[Unit], row: str) -> Iterator[Failure]:
+    """Yield a failure for every unit of a take order that shows the image of a required unit under another id."""
+    required = {unit.body: unit.id for unit in draft.required if isinstance(unit.body, Image)}
+    for unit in units:
+        if unit.body in required and not unit.excluded and unit.id != required[unit.body]:
+            said = f"unit {unit.id!r} of the take order shows the image of the required unit {required[unit.body]!r}"
+            yield Failure(f"{said} again; leave it out", "draft()", row)
 
 
 def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failure]:
@@ -100,17 +117,30 @@ def _halves_off(example: PackedExample) -> float:
 
 
 def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
-    """Yield every question with a negative whose text holds an answer. The longest contexts are searched, which hold
-    the shorter ones; they are the same at every placement.
+    """Yield every question with a negative whose text holds an answer; and a note if padding or questions hold answers.
+    The longest contexts are searched, which hold the shorter ones; they are the same at every placement.
     """
+    in_padding = in_questions = 0
     for packed in world.packed(world.lengths[-1]):
         for example in packed.examples if world.is_shared else packed.examples[:1]:
             negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
-            answers = list(_answers(world.gold(example))) if negatives else []
+            answers = list(_answers(world.gold(example)))
             held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
             if found := next(held, None):
                 said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
                 yield Failure(f"{said}; leave such a unit out, or give it the role own", "draft()", example.id)
+            long = [answer for answer in answers if len(answer.strip()) >= _NO_CHANCE]
+            padding = [unit.text for unit in example.units if unit.role == "padding" and unit.text.strip()]
+            question = " ".join(part for part in example.question.parts if isinstance(part, str))
+            in_padding += any(contains(text, answer) for answer in long for text in padding)
+            in_questions += any(contains(question, answer) for answer in long)
+    places = [
+        f"{count} question{'s' * (count > 1)} stands in {place}"
+        for count, place in ((in_padding, "a padding unit"), (in_questions, "the question itself"))
+        if count
+    ]
+    if places:
+        yield Note(f"the answer of {', that of '.join(places)}")
 
 
 def _answers(gold: object) -> Iterable[str]:

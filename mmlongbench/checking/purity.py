@@ -4,21 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
-from mmlongbench.building.build_dir import questions_shard
-from mmlongbench.building.lines import QUESTIONS, Reject
-from mmlongbench.building.session import Session
 from mmlongbench.building.stages.checks import difference
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
+from mmlongbench.checking.findings import Failure, Outcome, two_values
 from mmlongbench.checking.world import World
 from mmlongbench.draft import Draft, Question, Unit
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row, RowFault, SourcePaths
-
-_FEW = 3
-"""With fewer rows, ids that look like row numbers may be chance."""
 
 
 def rows_are_the_same_twice(reader: str, sources: SourcePaths) -> Iterator[Outcome]:
@@ -37,22 +31,6 @@ def _row_difference(one: Row | RowFault | None, other: Row | RowFault | None) ->
         name = next((name for name in before if before[name] != after.get(name)), "")
         return f"field {name!r} is {two_values(before.get(name), after.get(name))}"
     return two_values(one, other) if one and other else "it is there only once"
-
-
-def ids_are_unique(session: Session, name: str) -> Iterator[Outcome]:
-    """Yield every id that a second row of the source has too; or a note if ids only number the rows."""
-    for line in session.build_dir.read(questions_shard(name), QUESTIONS):
-        if isinstance(line, Reject) and line.fault.reason == "duplicate-id":
-            yield Failure("another row of the source has the same id; give each row an id of its own", "row()", line.id)
-    ids = [row.id for row in session.dataset(name).sources.rows]
-    if len(ids) >= _FEW and (_numbered(ids, 0) or _numbered(ids, 1)):
-        yield Note("ids are the numbers of rows: they move when a row is added above them")
-
-
-def _numbered(ids: Sequence[str], first: int) -> bool:
-    """Return whether ids are a common text and the number of the row."""
-    common = ids[0].removesuffix(str(first))
-    return all(id == f"{common}{number}" for number, id in enumerate(ids, first))
 
 
 @dataclass(frozen=True, slots=True)

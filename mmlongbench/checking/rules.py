@@ -31,7 +31,7 @@ Find: TypeAlias = Callable[[World], Iterable[Outcome]]
 BUILT = "a small release can be built"
 KEPT = "questions are kept, and fit every length"
 ROWS = "rows are the same when they are read again"
-IDS = "ids are unique"
+IDS = "ids are unique, and stay the same"
 BYTES = "another process builds the same bytes"
 
 
@@ -61,7 +61,7 @@ def audit_finds_nothing(world: World) -> Iterator[Outcome]:
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     """Yield what another process read or built otherwise, or why it built nothing."""
     rechecked, plan = world.rechecked, world.dataset.plan
-    where = "with another hash seed, another date and two workers"
+    where = "in other surroundings (hash seed, date, HOME, LANG, working directory, workers)"
     if rechecked.rows and rechecked.rows != rows_digest(plan.spec.reader, plan.sources):
         yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
     if fault := rechecked.build_error or rechecked.difference.text:

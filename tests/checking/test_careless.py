@@ -18,7 +18,7 @@ HERE = Path(__file__).parent / "careless"
 KEPT, ROWS, IDS = (
     "questions are kept, and fit every length",
     "rows are the same when they are read again",
-    "ids are unique",
+    "ids are unique, and stay the same",
 )
 DRAFTS, PROMPTS, CLUSTER = (
     "a draft is the same each time it is made",
@@ -28,7 +28,7 @@ DRAFTS, PROMPTS, CLUSTER = (
 NEGATIVES, ONCE = "no negative holds an answer", "required units are shown once"
 ANSWERS, SLOTS = "answers score full, empty outputs do not", "no slot or marker is left in prompts"
 AUDIT, BYTES = "an audit in another process finds nothing", "another process builds the same bytes"
-LINE = "with another hash seed, another date and two workers: mmlb_data/notes/"
+LINE = "in other surroundings (hash seed, date, HOME, LANG, working directory, workers): mmlb_data/notes/"
 AGAIN = "a second call returns a different draft: "
 BUILDERS = {
     "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
@@ -79,7 +79,7 @@ REFUSED = {
 READERS = {
     "SameIds": (IDS, "row()", "another row of the source has the same id; give each row an id of its own"),
     "CountedIds": (ROWS, "row()", "row 1 differs when the source is read again: field 'id' is 'note-"),
-    "SetRows": (BYTES, "raw_rows()", "two workers: the rows of the source, or their order, differ"),
+    "SetRows": (BYTES, "raw_rows()", "workers): the rows of the source, or their order, differ"),
     "RandomRows": (ROWS, "row()", "differs when the source is read again: field 'colour' is '"),
     "NoRows": (
         KEPT,

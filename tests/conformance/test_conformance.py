@@ -23,7 +23,8 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import finished_record
 from mmlongbench.checking.again import Difference, RecheckResult, difference, hashes, problems_of
 from mmlongbench.checking.findings import Failure, Outcome
-from mmlongbench.checking.purity import ids_are_unique, rows_are_the_same_twice
+from mmlongbench.checking.ids import ids_are_unique
+from mmlongbench.checking.purity import rows_are_the_same_twice
 from mmlongbench.checking.rules import BYTES, RULES, Rule
 from mmlongbench.checking.world import SmallRelease, World
 from mmlongbench.io.atomic import sha256_of
