@@ -32,7 +32,7 @@ LINE = "in other surroundings (hash seed, date, HOME, LANG, working directory, w
 AGAIN = "a second call returns a different draft: "
 BUILDERS = {
     "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
-    "Random": (DRAFTS, "draft()", f"{AGAIN}unit 1 is 'note"),
+    "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
     "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nAt "),
     "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is ['\\n\\nOn 20"),
     "ProcessId": (BYTES, "draft() or record()", f"{LINE}ProcessId_K1.jsonl differs in line 1: 'asked' is "),
