@@ -13,7 +13,7 @@ from mmlongbench.manifest.registry import builder_type, is_installed, metric_typ
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Placements, TaskSpec
 
@@ -92,9 +92,15 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
 
 
 def _spec_fault(task: object) -> str:
-    """Return which part of a task's declaration has a wrong type; empty if none has."""
+    """Return which part of a task's declaration cannot be used; empty if all can."""
     if not isinstance(task, TaskSpec):
         return f"it is a {type(task).__name__}, expected a TaskSpec"
+    patterns = {"files": task.files, **({"bundle.files": task.bundle.files} if task.bundle else {})}
+    for name, files in patterns.items():
+        if not isinstance(files, FilePattern):
+            return f"{name}: {files!r:.120} is not a FilePattern, such as FilePattern('tasks/{{name}}_K{{k}}.jsonl')"
+        if files.fault:
+            return f"{name} {files.fault}"
     formats = {"format": task.format, **({"bundle.format": task.bundle.format} if task.bundle else {})}
     for name, found in formats.items():
         if not isinstance(found, FileFormat):

@@ -15,6 +15,7 @@ from mmlongbench.lengths import K
 from mmlongbench.task.rows import Record
 
 _SLOTS = {"name": r"[\w.-]+?", "k": r"[1-9]\d*", "questions": r"\d+", "placements": r"\d+"}
+_SLOT = re.compile("|".join(rf"\{{{slot}\}}" for slot in _SLOTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,23 @@ class FilePattern:
 
     template: str
     """The path with its slots, such as `documentQA/{name}_K{k}.jsonl`."""
+
+    @property
+    def fault(self) -> str:
+        """Why files cannot have the names of this pattern; empty if they can. Every file is inside `mmlb_data/`."""
+        said = (
+            f"is {self.template!r:.120}, expected a path with {{name}} and {{k}}, such as tasks/{{name}}_K{{k}}.jsonl"
+        )
+        if not isinstance(self.template, str) or not all(f"{{{slot}}}" in self.template for slot in ("name", "k")):
+            return said
+        if re.search(r"[{}]", _SLOT.sub("", self.template)):
+            return f"{said}; the only other slots are {{questions}} and {{placements}}"
+        if not self.template.endswith((".jsonl", ".json")):
+            return f"{said}; the path ends with .jsonl or .json"
+        parts = self.template.split("/")
+        if "\\" in self.template or ":" in self.template or any(part.strip() in ("", ".", "..") for part in parts):
+            return f"{said}; the path stays below mmlb_data: it is relative, without .., \\, : or an empty part"
+        return "" if self.template.isprintable() else f"{said}; the path has no control characters"
 
     def write(self, name: str, length: int, questions: int = 0, placements: int = 0) -> str:
         """Return the path of the file of a dataset at a length.

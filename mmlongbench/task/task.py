@@ -168,10 +168,8 @@ def task_fault(task: type[Task[Any]]) -> str:
     for name, kind, said in (("metric", str, "the name of a metric"), ("files", str, "a path with {name} and {k}")):
         if not isinstance(found := getattr(task, name), kind):
             return f"{name!r} is {found!r}, expected {said}"
-    if task.files and not all(slot in task.files for slot in ("{name}", "{k}")):
-        return (
-            f"'files' is {task.files!r}, expected a path with {{name}} and {{k}}, such as tasks/{{name}}_K{{k}}.jsonl"
-        )
+    if task.files and (fault := FilePattern(task.files).fault):
+        return f"'files' {fault}"
     if not task.row_type.model_fields.keys() - _ENGINE_FIELDS:
         return f"'row_type' is {task.row_type.__name__}, expected a subclass of mt.Row with the fields of a row"
     return ""

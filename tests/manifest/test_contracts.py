@@ -21,6 +21,7 @@ from mmlongbench.scoring import running
 from mmlongbench.scoring.running import Run
 from mmlongbench.task.builder import ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.metric import Metric, MetricWithTotals, Score, ScoringInput, Settings
+from mmlongbench.task.task import task_fault
 
 
 class Tale(mt.Builder[mt.Row]):
@@ -61,6 +62,63 @@ def test_a_task_of_full_prompts_takes_no_corpus() -> None:
     spec = DatasetSpec.model_validate({**text, "corpus": "passages"})
     with pytest.raises(ManifestError, match=r"^dataset 'gov': builder 'summary' takes no corpus: TaskSpec.full_"):
         check_plugins(spec, bind_builder(spec))
+
+
+OUTSIDE = (
+    "../../{name}_{k}.jsonl",
+    "/tmp/{name}_{k}.jsonl",
+    "a/../{name}_{k}.jsonl",
+    "a//{name}_{k}.jsonl",
+    "./{name}_{k}.jsonl",
+    "C:/{name}_{k}.jsonl",
+    "..\\{name}_{k}.jsonl",
+    "a\n{name}_{k}.jsonl",
+    "{name}_{k}.exe",
+    "{name}.jsonl",
+    "{k}.jsonl",
+    "{name}_{k}_{seed}.jsonl",
+    "{name}_{k}_{name.__class__}.jsonl",
+    "{name}_{k}_{.jsonl",
+)
+
+
+@pytest.mark.parametrize("template", OUTSIDE)
+def test_no_file_is_named_outside_a_release(template: str) -> None:
+    class Letters(mt.Task[Letter]):
+        metric = "sub_em"
+        files = template
+
+    plain, good = mt.FilePattern(template), mt.FilePattern("tales/{name}_K{k}.jsonl")
+    spec = DatasetSpec.model_validate({"name": "gov", "builder": "summary", "reader": "govreport", "source": "sample"})
+    faults = [
+        _refusal(spec, mt.TaskSpec(plain, "sub_em")),
+        _refusal(spec, mt.TaskSpec(good, "sub_em", bundle=mt.Bundle(plain, mt.JsonLines()))),
+        task_fault(Letters),
+    ]
+    assert f"files {plain.fault}" in faults[0]
+    assert f"bundle.files {plain.fault}" in faults[1]
+    assert faults[2] == f"'files' {plain.fault}"
+    assert "expected a path with {name} and {k}" in plain.fault
+    assert good.fault == ""
+
+
+def test_names_of_files_that_are_a_text_are_refused() -> None:
+    spec = DatasetSpec.model_validate({"name": "gov", "builder": "summary", "reader": "govreport", "source": "sample"})
+    files: Any = "tales/{name}_K{k}.jsonl"
+    assert "files: 'tales/{name}_K{k}.jsonl' is not a FilePattern" in _refusal(spec, mt.TaskSpec(files, "sub_em"))
+
+
+def _refusal(spec: DatasetSpec, declared: mt.TaskSpec) -> str:
+    builder = own(Tale, spec=declared)("gov", mt.Options())
+    with pytest.raises(PluginCallError) as caught:
+        check_plugins(spec, builder)
+    return str(caught.value)
+
+
+class Letter(mt.Row):
+    """A row of a table."""
+
+    text: str
 
 
 def own(*bases: type, **members: object) -> type:
