@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable
 from typing import TextIO
+from urllib.parse import unquote
 
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -19,6 +20,12 @@ _USER = re.compile(rf"(?P<scheme>{_SCHEME})(?:[^\s/@]*:[^\s]*@|[^\s/?#@]*@)")
 _ADDRESS = re.compile(rf"{_SCHEME}[^\s?]*\?")
 _MARKS = re.compile(r"(?<=.)[\])}'\",;:.]{0,4}\Z", re.DOTALL)
 """The punctuation directly after a query, which belongs to the sentence around the URL."""
+
+_SLASHES = re.compile(r":[\\/]{2}")
+"""Matches what is after the scheme of a URL, also with backslashes, which programs read as slashes."""
+_AFTER_URL = "])}>'\",;:."
+_MAX_ENCODED = 8
+"""How often a URL is decoded; one that is encoded more often may hold anything."""
 
 
 def printable(text: str) -> str:
@@ -37,6 +44,38 @@ def without_secrets(text: str) -> str:
     's3://…@bucket/a, https://host/b?…: not found'
     """
     return _WORD.sub(lambda word: _without_query(_without_user(word[0])), text) if ":/" in text else text
+
+
+def has_secret(text: str) -> bool:
+    """Return whether a text may have a secret that would be published with it: a URL with a user, a password, a
+    query, a fragment or parameters, also an encoded one, or `user:password@host` without a scheme.
+
+    >>> has_secret("https://host/x%3Fsig=TOKEN"), has_secret("//user:TOKEN@host"), has_secret("see me@example.org")
+    (True, True, False)
+    """
+    return any(_has_secret(word[0]) for word in _WORD.finditer(text))
+
+
+def _has_secret(word: str) -> bool:
+    for _ in range(_MAX_ENCODED):
+        word = _SLASHES.sub("://", word)
+        _, is_url, path = word.partition("://")
+        plain = path.rstrip(_AFTER_URL)
+        if without_secrets(word) != word or "#" in path or ";" in plain or (not is_url and _is_login(word)):
+            return True
+        word, before = unquote(word), word
+        if word == before:
+            return False
+    return True
+
+
+def _is_login(word: str) -> bool:
+    """Return whether a word is `user:password@host`; `mailto:me@host` and `hub:owner/name@revision` are not."""
+    user, _, host = word.rpartition("@")
+    name, _, password = user.partition(":")
+    kind = name.strip("([<{'\"").lower()
+    is_known = ":" not in password and (kind == "mailto" or (kind == "hub" and password.count("/") == 1))
+    return bool(host and password) and not is_known
 
 
 def without_password(address: str) -> str:

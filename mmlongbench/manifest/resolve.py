@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, PluginError
-from mmlongbench.io.printable import without_secrets
+from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.model import DatasetSpec
@@ -38,7 +38,7 @@ def bind_builder(spec: DatasetSpec) -> Builder[Row]:
 
 
 def refuse_secrets(spec: DatasetSpec) -> None:
-    """Refuse a dataset with a text that has a URL with a user, a password or a query: the lock would publish it.
+    """Refuse a dataset with a text that may have a secret (`has_secret`): the lock would publish it.
 
     Raises:
         ManifestError: the error names the key, but does not repeat the text.
@@ -47,15 +47,15 @@ def refuse_secrets(spec: DatasetSpec) -> None:
     found = spec.model_dump(mode="json", exclude={"source", "corpus", "errata"})  # paths are not in the lock
     if key := _secret(found, ""):
         raise ManifestError(
-            f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a password "
-            "or a query, which the lock would hold; leave that part out"
+            f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a password, "
+            "a query, a fragment or parameters, or user:password@host, which the lock would hold; leave that part out"
         )
 
 
 def _secret(value: object, key: str) -> str:
     """Return the key of the first text with a secret in a value; empty if there is none."""
     if isinstance(value, str):
-        return key if without_secrets(value) != value else ""
+        return key if has_secret(value) else ""
     inner: Iterable[tuple[object, object]] = ()
     if isinstance(value, dict):
         inner = value.items()

@@ -37,7 +37,7 @@ from tiny import (
 
 from mmlongbench.building.run_log import logged
 from mmlongbench.cli.drawing import Table
-from mmlongbench.io.printable import PrintableStream, printable, shown, without_secrets
+from mmlongbench.io.printable import PrintableStream, has_secret, printable, shown, without_secrets
 from mmlongbench.io.progress import Progress
 
 pytestmark = pytest.mark.slow
@@ -98,6 +98,7 @@ def test_secrets_are_looked_for_in_a_time_that_grows_with_the_text_alone(piece: 
     found = without_secrets(f"{before}http://{piece * 200_000}")
     assert "u:p" not in found
     assert not found.startswith("http://h?h")
+    assert has_secret(f"{before}http://{piece * 200_000}") in (True, False)
 
 
 def test_a_letter_that_is_not_seen_is_escaped() -> None:

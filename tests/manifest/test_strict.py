@@ -152,6 +152,7 @@ def test_a_reserve_that_leaves_no_room_is_refused_before_anything_is_written(
         ("licence", "https://host/licence?X-Amz-Signature=hunter2"),
         ("drawn_as", "s3://KEY:hunter2@bucket/x"),
         ("retrieval.reranker.model", "https://host/model?token=hunter2"),
+        ("licence", "https://host/x#access_token=hunter2"),
     ],
 )
 def test_a_secret_in_a_url_never_reaches_the_lock_or_a_message(key: str, value: object, tmp_path: Path) -> None:
@@ -161,6 +162,43 @@ def test_a_secret_in_a_url_never_reaches_the_lock_or_a_message(key: str, value: 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_url_without_a_secret_may_be_a_licence() -> None:
-    spec = mm.DatasetSpec(name="x", builder="b", reader="r", source="sample", licence="https://host/by/4.0/")
-    refuse_secrets(spec)
+SECRETS = (
+    "u:hunter2@h/x",
+    "//u:hunter2@h",
+    ":hunter2@h",
+    "mailto:u:hunter2@h",
+    "(see u:hunter2@h)",
+    "https://h/x#access_token=hunter2",
+    "https://h/x;jsessionid=hunter2",
+    "https://h/x%3Fsig=hunter2",
+    "https://h/x%253Fsig=hunter2",
+    "https://u%3Ahunter2%40h/x",
+    "https%3A%2F%2Fh%2Fx%3Fsig=hunter2",
+    r"https:\\u:hunter2@h",
+    r"https:/\u:hunter2@h",
+)
+
+
+@pytest.mark.parametrize("licence", SECRETS)
+def test_a_licence_with_a_hidden_secret_is_refused_without_repeating_it(licence: str) -> None:
+    spec = mm.DatasetSpec(name="x", builder="b", reader="r", source="sample", licence=licence)
+    with pytest.raises(mm.ManifestError, match="licence: expected a text that may be published") as refused:
+        refuse_secrets(spec)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "licence",
+    [
+        "https://host/by/4.0/",
+        "see me@x.org",
+        "mailto:me@x.org",
+        "CC BY 4.0: https://creativecommons.org/licenses/by/4.0/",
+        "MIT (https://host/MIT); CC BY 4.0; see https://host/a%20b; and others",
+        "hub:owner/name@revision",
+        "https://host/@me",
+        "none; 10:30 @ home",
+    ],
+)
+def test_a_text_without_a_secret_may_be_a_licence(licence: str) -> None:
+    refuse_secrets(mm.DatasetSpec(name="x", builder="b", reader="r", source="sample", licence=licence))
