@@ -30,6 +30,7 @@ from mmlongbench.task import (
     SourcePaths,
     columns_of,
     escape_markers,
+    id_in,
     nearest,
     raw_row,
     table_rows,
@@ -57,11 +58,15 @@ class OwnDocuments(Reader[DocumentQuestion]):
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
     source_forms: ClassVar[Mapping[str, str]] = {
         "questions": (
-            "A table with the columns doc, question, answer and pages (from 1), and optionally id and "
-            "doc_type: CSV in UTF-8 with a header (`.csv`), a JSON array (`.json`), or JSON Lines (any other "
-            "ending)."
+            "A table with the columns doc, question, answer and pages (from 1), and optionally id, answer_format, "
+            "accepted (other right answers), sources (where the answer is: text, table, chart …) and doc_type. Its "
+            "forms: CSV in UTF-8 with a header, with commas, semicolons or tabs (`.csv`, `.tsv`), the first sheet of "
+            "an Excel file (`.xlsx`), JSON Lines (`.jsonl`), a JSON array (`.json`) or Parquet (`.parquet`)."
         ),
-        "documents": "A folder of PDFs, also in subfolders; the column doc has the name of a PDF.",
+        "documents": (
+            "A folder of PDFs and of page images (`report_1.jpg` or `report/1.jpg`), also in subfolders; the column "
+            "doc has the name of a PDF, or of a document of page images."
+        ),
     }
     image_folder: ClassVar[str] = "own-documents"
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
@@ -70,9 +75,11 @@ class OwnDocuments(Reader[DocumentQuestion]):
         """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(table_rows(path, COLUMNS)):
-            given = None if isinstance(raw, Fault) else raw.get("id")
-            id = str(given) if isinstance(given, str | int) and str(given).strip() else f"own_{number}"
-            yield raw_row(id, raw, path.name, place)
+            id = raw if isinstance(raw, Fault) else id_in(raw)
+            if isinstance(id, Fault):
+                yield raw_row(f"own_{number}", id, path.name, place)
+            else:
+                yield raw_row(id or f"own_{number}", raw, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """Return one question cleaned."""

@@ -59,7 +59,7 @@ def json_object(line: bytes) -> dict[str, object] | Fault:
     except UnicodeEncodeError:
         return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", todo="write the text in valid Unicode")
     except (ValueError, RecursionError) as error:
-        return Fault("invalid-json", "a JSON object", str(error)[:120], todo="correct the line, or take it out")
+        return Fault("invalid-json", "a JSON object", _said(error), todo="correct the line, or take it out")
     if _is_deep(value):
         return Fault(
             "nested-too-deeply",
@@ -70,6 +70,11 @@ def json_object(line: bytes) -> dict[str, object] | Fault:
     if not isinstance(value, dict):
         return Fault("not-a-row", "a JSON object", type(value).__name__, todo="write the row as an object")
     return value
+
+
+def _said(error: Exception) -> str:
+    """Return the words of an error, without the advice to programmers that Python gives about long numbers."""
+    return str(error).partition("; use sys.")[0][:120]
 
 
 def _is_deep(value: object) -> bool:
@@ -101,7 +106,7 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, object]], obj
             Fault(
                 "unreadable-source",
                 expected,
-                str(error)[:120],
+                _said(error),
                 path.name,
                 todo="make the file readable, or give another one",
             )

@@ -10,10 +10,11 @@ import csv
 import difflib
 import io
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.json_lines import json_lines, json_object, load_json
@@ -54,12 +55,54 @@ _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 def table_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
-    """Yield each row of a table, in its order.
+    """Yield each row of a table, in its order. A row with a NUL character in a text gives a fault.
 
     Raises:
         SourceError: the table cannot be read, has an unknown ending, or lacks a column.
 
     """
+    for place, raw in _rows_of(path, columns):
+        found = None if isinstance(raw, Fault) else next((name for name, cell in raw.items() if _has_nul(cell)), None)
+        if found is not None:
+            raw = Fault("invalid-text", "a cell of text", "a NUL character", field=found, todo="remove the character")
+        yield place, raw
+
+
+def _has_nul(value: object) -> bool:
+    """Return whether a text in a value, at any depth, has a NUL character."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str) and "\0" in each:
+            return True
+        if isinstance(each, dict):
+            left += [*each.keys(), *each.values()]
+        elif isinstance(each, list | tuple):
+            left += each
+    return False
+
+
+def id_in(fields: Mapping[str, object]) -> str | Fault:
+    """Return the `id` of a row without the blanks around it; empty if the row has none. A whole number is an id.
+
+    >>> id_in({"id": " x-1 "}), id_in({"id": 7}), id_in({"id": 7.0}), id_in({})
+    ('x-1', '7', '7', '')
+    """
+    given = fields.get("id")
+    if given is None:
+        return ""
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    expected, todo = "a text or a whole number", "write the id as a text, or leave it empty"
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        return Fault("wrong-id", expected, repr(given)[:80], field="id", todo=todo)
+    text = str(given).strip()
+    if any(unicodedata.category(char) == "Cc" and char not in "\t\n" for char in text):
+        return Fault("wrong-id", "an id without control characters", repr(text)[:80], field="id", todo="remove them")
+    return text
+
+
+def _rows_of(path: Path, columns: Columns) -> Iterator[PlacedRow]:
     ending = path.suffix.lower()
     if ending in _SHEETS:
         yield from _of_sheet(path, columns)
@@ -99,6 +142,9 @@ def _of_parquet(path: Path) -> Iterator[PlacedRow]:
 
     try:
         with source_file(path, "a Parquet file"), parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise SourceError(_twice(twice, path))
             number = 0
             for batch in file.iter_batches(_BATCH):
                 for row in batch.to_pylist():
@@ -136,7 +182,7 @@ def _of_csv(path: Path, columns: Columns) -> Iterator[PlacedRow]:
         text = _decoded(path.read_bytes(), path)
         table = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text, columns), strict=True)
         header = _header(next(table, []), path, "line 1", columns)
-        rows = [(table.line_num, cells) for cells in table if cells]
+        rows = list(_csv_rows(table, path))
     except (OSError, ValueError, csv.Error) as error:
         todo = "save it as CSV UTF-8"
         raise SourceError(Fault("unreadable-source", "CSV in UTF-8", str(error)[:120], path.name, todo=todo)) from error
@@ -144,15 +190,41 @@ def _of_csv(path: Path, columns: Columns) -> Iterator[PlacedRow]:
         yield f"line {line}", _fields(header, cells)
 
 
+def _csv_rows(table: Any, path: Path) -> Iterator[tuple[int, list[str]]]:  # noqa: ANN401  (csv does not name the type)
+    """Yield (line, cells) of each row that is not empty.
+
+    Raises:
+        SourceError: a row is no CSV, or one of its cells is too long; the error names the line.
+
+    """
+    while True:
+        try:
+            cells = next(table, None)
+        except csv.Error as error:
+            expected, found, todo = (
+                "CSV in UTF-8",
+                str(error)[:120],
+                "correct the quotes there, or save it as CSV UTF-8",
+            )
+            if "field limit" in found:
+                expected, found = f"cells of at most {csv.field_size_limit():,} characters", "a longer one"
+                todo = (
+                    "close its quotes if they are open; if its text is so long, save the table as JSON Lines (.jsonl)"
+                )
+            place = f"line {table.line_num}"
+            raise SourceError(Fault("unreadable-source", expected, found, path.name, place, todo=todo)) from error
+        if cells is None:
+            return
+        if cells:
+            yield table.line_num, cells
+
+
 def _fields(header: Sequence[str], cells: Sequence[str]) -> dict[str, object] | Fault:
     """Return the cells of a row by the names of their columns; a column without a name is left out."""
     if len(cells) != len(header):
         todo = "put cells that hold the separator into quotes"
         return Fault("wrong-columns", f"{len(header)} cells", f"{len(cells)}", todo=todo)
-    row: dict[str, object] = {name: cell for name, cell in zip(header, cells, strict=True) if name}
-    if found := next((name for name, cell in row.items() if "\0" in str(cell)), None):
-        return Fault("invalid-text", "a cell of text", "a NUL character", field=found, todo="remove the character")
-    return row
+    return {name: cell for name, cell in zip(header, cells, strict=True) if name}
 
 
 def _decoded(data: bytes, path: Path) -> str:
@@ -198,14 +270,18 @@ def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> l
     known = {name.lower(): name for name in columns.known}
     header = [known.get(plain, name.strip()) for name, plain in zip(names, _plain(names), strict=True)]
     if twice := next((name for name in header if name and header.count(name) > 1), None):
-        todo = "rename or remove one of them"
-        raise SourceError(Fault("wrong-columns", "each column once", f"{twice!r} twice", path.name, place, todo=todo))
+        raise SourceError(_twice(twice, path, place))
     lacking = [name for name in columns.needed if name not in header]
     if not lacking:
         return header
     expected, shown = f"a header with {', '.join(columns.needed)}", ", ".join(header)[:120] or "nothing"
     todo = _renaming(lacking, header, columns) or f"name the columns in the first row; there are: {shown}"
     raise SourceError(Fault("wrong-columns", expected, f"no {', '.join(lacking)}", path.name, place, todo=todo))
+
+
+def _twice(name: str, path: Path, place: str = "") -> Fault:
+    todo = "rename or remove one of them"
+    return Fault("wrong-columns", "each column once", f"{name!r} twice", path.name, place, todo=todo)
 
 
 def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -> str:

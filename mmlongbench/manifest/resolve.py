@@ -47,8 +47,9 @@ def refuse_secrets(spec: DatasetSpec) -> None:
     found = spec.model_dump(mode="json", exclude={"source", "corpus", "errata"})  # paths are not in the lock
     if key := _secret(found, ""):
         raise ManifestError(
-            f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a password, "
-            "a query, a fragment or parameters, or user:password@host, which the lock would hold; leave that part out"
+            f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a "
+            "password, a query, a fragment or parameters, or user:password@host, which the lock would hold; "
+            "leave that part out"
         )
 
 

@@ -27,7 +27,7 @@ from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, Scorin
 from mmlongbench.field_texts import with_field_texts
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
-from mmlongbench.io.tables import Columns, columns_of, table_rows
+from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
@@ -145,6 +145,7 @@ __all__ = [
     "file_inside",
     "has_words",
     "holder",
+    "id_in",
     "inside_out",
     "is_like_any",
     "json_line_at",

@@ -17,7 +17,7 @@ from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name, visible_files
-from mmlongbench.io.tables import Columns, columns_of, table_rows
+from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import escape_markers
 from mmlongbench.task.builder import Builder
@@ -186,14 +186,13 @@ class _TableReader(Reader[Row]):
         """Yield each row of the table, with its `id` or a hash of its fields."""
         for form, name in self.names.items():
             if expected := form.expected(sources[name]):
-                found, todo = (
-                    "a folder" if sources[name].is_dir() else "a file",
-                    f"correct source.{name} of the manifest",
-                )
-                raise SourceError(Fault("wrong-source", expected, found, sources[name].name, todo=todo))
+                given = "a folder" if sources[name].is_dir() else "a file"
+                todo = f"correct source.{name} of the manifest"
+                raise SourceError(Fault("wrong-source", expected, given, sources[name].name, todo=todo))
         path = sources[self.names[Table]]
         for place, fields in table_rows(path, _columns(self.row_type)):
-            yield raw_row(_id_of(fields, self.row_type, place), fields, path.name, place)
+            id, found = _with_id(fields, self.row_type, place)
+            yield raw_row(id, found, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
         """Return the row that the fields make, or what is wrong with the first wrong field."""
@@ -252,17 +251,17 @@ def _columns(row_type: type[Row]) -> Columns:
     return Columns(needed, ("id", *(name for name in own if name not in needed)))
 
 
-def _id_of(fields: dict[str, object] | Fault, row_type: type[Row], place: str) -> str:
-    """Return the id of a row: its `id`, or a hash of its fields; for a row that cannot be read, its place."""
-    if isinstance(fields, Fault):
-        return place
-    given = fields.get("id")
-    if isinstance(given, str | int) and not isinstance(given, bool) and str(given).strip():
-        return str(given)
+def _with_id(fields: dict[str, object] | Fault, row_type: type[Row], place: str) -> tuple[str, dict[str, Any] | Fault]:
+    """Return a row and its id: its `id`, or a hash of its fields; for a row that cannot be read, its place."""
+    id = fields if isinstance(fields, Fault) else id_in(fields)
+    if isinstance(fields, Fault) or isinstance(id, Fault):
+        return place, id if isinstance(id, Fault) else fields
+    if id:
+        return id, fields
     row = _row("", fields, row_type)
     known = row.model_dump(mode="json", exclude=set(_ENGINE_FIELDS)) if isinstance(row, Row) else fields
     text = json.dumps(known, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS], fields
 
 
 def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fault:

@@ -15,10 +15,12 @@ from rows import cleaned_row
 import mmlongbench as mm
 import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions, OwnDocuments
+from builders.docvqa.own_documents import COLUMNS
 from builders.docvqa.rows import DocumentQuestion
 from builders.samples.docvqa.others import draw_own_documents
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.io import sheets as sheet_module
+from mmlongbench.io.tables import ENDINGS
 
 OWN: dict[str, Any] = {"doc": "a.pdf", "question": "Who?", "answer": "Tern Rock", "pages": "3"}
 HEADER = "doc,question,answer,pages"
@@ -72,6 +74,27 @@ def test_every_form_of_csv_gives_the_same_row(name: str, data: str | bytes, tmp_
     (found,) = read(write(tmp_path / name, data))
     assert isinstance(found, DocumentQuestion), found
     assert (found.doc, found.question, found.answer, found.pages) == ("a", "Who, and where?", ("Tern; Rock",), (2,))
+
+
+@pytest.mark.parametrize(("id", "expected"), [(7.0, "7"), (" x ", "x"), (None, "own_0"), (" ", "own_0")])
+def test_ids_are_texts_and_whole_numbers(id: object, expected: str, tmp_path: Path) -> None:
+    (found,) = read(write(tmp_path / "a.jsonl", json.dumps({**OWN, "id": id})))
+    assert isinstance(found, DocumentQuestion)
+    assert found.id == expected
+
+
+@pytest.mark.parametrize("id", [1.5, True, ["q"], {}, "a\rb"])
+def test_other_ids_reject_their_rows(id: object, tmp_path: Path) -> None:
+    (found,) = read(write(tmp_path / "a.jsonl", json.dumps({**OWN, "id": id})))
+    assert isinstance(found, mt.RowFault)
+    assert (found.id, found.fault.reason, found.fault.place) == ("own_0", "wrong-id", "line 1")
+
+
+def test_the_list_names_every_form_and_column_of_the_table() -> None:
+    said = OwnDocuments.source_forms["questions"]
+    for word in (*COLUMNS.known, *ENDINGS, "semicolons"):
+        assert word in said
+    assert "page images" in OwnDocuments.source_forms["documents"]
 
 
 def test_a_column_without_a_name_is_left_out(tmp_path: Path) -> None:

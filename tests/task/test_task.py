@@ -114,6 +114,58 @@ def test_a_column_id_is_the_id(tmp_path: Path) -> None:
     assert len(rows[2].id) == 16
 
 
+@pytest.mark.parametrize(("id", "expected"), [(7.0, "7"), (" x ", "x"), ("a\tb", "a\tb"), (10**400, str(10**400))])
+def test_ids_are_texts_and_whole_numbers_without_blanks_around_them(id: object, expected: str, tmp_path: Path) -> None:
+    (row,) = read(jsonl(tmp_path / "a.jsonl", {"id": id, "name": "Anna"}))
+    assert row.id == expected
+
+
+@pytest.mark.parametrize(
+    "id", [1.5, True, False, ["q"], {"a": 1}, float("nan"), float("inf"), "a\rb", "\x1b[2J", "\x9bm"]
+)
+def test_an_id_of_another_type_or_with_control_characters_rejects_its_row(id: object, tmp_path: Path) -> None:
+    (found,) = read(jsonl(tmp_path / "a.jsonl", {"id": id, "name": "Anna"}))
+    assert (found.id, found.fault.reason, found.fault.field, found.fault.place) == (
+        "line 1",
+        "wrong-id",
+        "id",
+        "line 1",
+    )
+    assert found.fault.todo
+
+
+def test_whole_floats_of_a_parquet_table_are_ids(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"name": ["Anna", "Bert"], "id": [1.0, None]}), tmp_path / "a.parquet")
+    anna, bert = read(tmp_path / "a.parquet")
+    assert anna.id == "1"
+    assert len(bert.id) == 16
+
+
+def test_a_parquet_table_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    columns = [pa.array(["Anna"]), pa.array(["Bert"])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["name", "name"]), tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match="wrong-columns: expected each column once, found 'name' twice; rename or"):
+        read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("row", [{"name": "a\0b"}, {"name": "A", "tags": ["x", "a\0b"]}, {"name": "A", "x": {"\0": 1}}])
+def test_a_nul_character_rejects_its_row_in_every_form(row: dict[str, Any], tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    for path in (jsonl(tmp_path / "a.jsonl", row), jsonl(tmp_path / "a.json", [row]), tmp_path / "a.parquet"):
+        (found,) = read(path)
+        assert "found a NUL character; remove the character" in str(found.fault)
+
+
+def test_a_long_number_is_named_without_advice_to_programmers(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"name": "A", "year": ' + "9" * 5000 + "}\n")
+    (found,) = read(tmp_path / "a.jsonl")
+    assert "Exceeds the limit (4300 digits)" in str(found.fault)
+    (tmp_path / "a.json").write_text("[" + "9" * 5000 + "]")
+    with pytest.raises(SourceError, match="Exceeds the limit") as refused:
+        read(tmp_path / "a.json")
+    assert "sys." not in str(found.fault) + str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
@@ -144,6 +196,13 @@ def test_a_row_that_does_not_fit_its_model_is_named(raw: object, said: str, tmp_
         ("a.csv", b"name\n\xff\n", "a.csv, line 2: unreadable-source: expected CSV in UTF-8, found the byte 0xff"),
         ("a.csv", b"name,name\n1,2\n", "a.csv, line 1: wrong-columns: expected each column once, found 'name' twice"),
         ("a.csv", b"nmae,year\n1,2\n", "expected a header with name, found no name; rename 'nmae' to 'name'"),
+        (
+            "a.csv",
+            b"name\nA\n" + b"q" * 200_000,
+            "a.csv, line 3: unreadable-source: "
+            "expected cells of at most 131,072 characters, found a longer one; close its "
+            "quotes if they are open; if its text is so long, save the table as JSON Lines (.jsonl)",
+        ),
         ("a.csv", b'name\n"a', "expected CSV in UTF-8, found unexpected end of data"),
         ("a.json", b"{}", "expected a JSON array of rows, found dict"),
         ("a.parquet", b"PAR1", "broken-parquet: expected a Parquet file that can be read"),
