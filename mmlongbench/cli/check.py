@@ -36,7 +36,7 @@ _WIDTH = 80
     help="The maximum number of questions of each dataset.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only what fails.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what fails, and which task files run.")
 def check(
     manifest: str, settings: tuple[str, ...], lengths: str | None, limit: int, as_json: bool, quiet: bool
 ) -> None:
@@ -53,7 +53,7 @@ def check(
     from mmlongbench.manifest.model import load_manifest, narrowed
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
-    say_code(loaded, is_quiet=quiet)
+    say_code(loaded)
     checked = run(small(loaded, lengths is not None), Progress(False if quiet or as_json else None))
     if as_json:
         click.echo(json.dumps({"holds": not checked.failures, **asdict(checked)}))

@@ -108,7 +108,7 @@ def cli(debug: bool) -> None:
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="SHARE",
-    help="Stop if a dataset keeps a smaller share of its questions at a length, such as 0.9; exit 1, and the release "
+    help="Stop if a dataset keeps less than SHARE of its questions at a length (0.9 is 90 %); exit 1, and the release "
     "is not finished.",
 )
 @click.option(
@@ -125,7 +125,7 @@ def cli(debug: bool) -> None:
     help="Run every OF-th shard of a stage, beginning with the N-th (counted from 1), such as 3/64.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors, and which task files run.")
 def build(
     manifest: str,
     out: str,
@@ -161,7 +161,7 @@ def build(
         raise click.UsageError(f"--out {out}: other commands would read it as an option; write ./{out}")
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
-    say_code(loaded, is_quiet=quiet)
+    say_code(loaded)
     if shard and not stage:
         raise click.UsageError("--shard needs --stage")
     executor = _engine(engine_name, workers, ray_address, progress, out)

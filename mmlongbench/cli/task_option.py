@@ -42,10 +42,11 @@ def with_tasks(command: Callable[..., Any]) -> Callable[..., Any]:
     return given
 
 
-def say_code(manifest: "Manifest", *, is_quiet: bool = False) -> None:
-    """Say on standard error which task files a manifest makes run; nothing without task files."""
-    found = dict.fromkeys(path.name for path in files_of(manifest))
-    if found and not is_quiet:
+def say_code(manifest: "Manifest") -> None:
+    """Say on standard error which task files a manifest makes run; nothing without task files. `--quiet` and `--json`
+    do not hide this line, because whoever builds a manifest of others must see that its code runs.
+    """
+    if found := dict.fromkeys(path.name for path in files_of(manifest)):
         say(f"note: the code of {', '.join(found)} runs, because the manifest names it", err=True)
 
 

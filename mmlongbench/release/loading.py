@@ -181,7 +181,8 @@ def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDat
     offered = [dataset.builder.variants for dataset in listed]
     if not any(variant in names for names in offered):
         names = sorted({name for found in offered for name in found})
-        raise ReleaseError(f"--variant {variant}: no builder of this release offers it; offered: {', '.join(names)}")
+        there = f"offered: {', '.join(names)}" if names else "none is offered"
+        raise ReleaseError(f"--variant {variant}: no builder of this release offers it; {there}")
     pairs = zip(listed, offered, strict=True)
     return [replace(dataset, variant=variant) if variant in names else dataset for dataset, names in pairs]
 

@@ -14,6 +14,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.code import ENGINE, PluginCode
 from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.resolve import placements_of
+from mmlongbench.manifest.task_files import task_file
 from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import DATA, REJECTS
 from mmlongbench.release.loading import AuditedDataset
@@ -29,6 +30,9 @@ def lock_faults(
     lock: Lock, datasets: Sequence[AuditedDataset], rejects: Iterable[tuple[str, str, int | None]] | None
 ) -> Iterator[Fault]:
     """Yield the entries of a lock that are impossible.
+
+    Older locks name no code, so a lock may do without it if no dataset names its code and none was built with a task
+    file: nothing finds that the code of installed plug-ins was taken out of all datasets.
 
     Args:
         lock: the lock.
@@ -47,8 +51,10 @@ def lock_faults(
     if sorted(lock.datasets) != sorted(named):
         other = sorted(set(lock.datasets) ^ set(named))
         yield "the datasets that are counted are not those of the manifest", ", ".join(other)[:200]
-    for data in lock.manifest if any("code" in data for data in lock.manifest) else ():  # older locks name no code
-        yield from _code_faults(data, str(lock.versions.get(MAKERS[0])))
+    names_code = any("code" in data for data in lock.manifest)
+    for data in lock.manifest:
+        if names_code or any(task_file(str(data.get(kind))) for kind in ("builder", "reader")):
+            yield from _code_faults(data, str(lock.versions.get(MAKERS[0])))
     lines = None if rejects is None else list(rejects)
     for dataset in datasets:
         counts = lock.datasets.get(dataset.spec.name) if dataset.spec else None

@@ -13,6 +13,7 @@ import mmlongbench as mm
 
 pytestmark = pytest.mark.slow
 
+SAID = "note: the code of lines.py runs, because the manifest names it\n"
 RUNS = "import pathlib; pathlib.Path({!r}).write_text('')\n"
 
 
@@ -25,7 +26,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(source: Path) -> Path:
     """A release of the lines; do not change it."""
     ran = command("build", source / "lines.yaml", "--out", source / "out", "--workers", 1)
-    assert ran.err == "note: the code of lines.py runs, because the manifest names it\n"
+    assert ran.err == SAID
     assert ran.code == 0
     return source / "out"
 
@@ -47,7 +48,7 @@ def test_the_lock_names_the_file_without_its_folder_and_its_bytes(source: Path, 
 def test_more_workers_and_another_folder_give_the_same_bytes(source: Path, built: Path, tmp_path: Path) -> None:
     moved = write(tmp_path / "other/place")
     ran = mmlongbench("build", "lines.yaml", "--out", tmp_path / "out", "--workers", 2, "-q", cwd=moved)
-    assert ran == (type(ran))(0, "", "")
+    assert ran == (type(ran))(0, "", SAID)
     assert hashes(tmp_path / "out") == hashes(built)
 
 
@@ -165,16 +166,29 @@ def test_forged_code_in_a_lock_is_found_by_the_audit(name: str, source: Path, bu
     assert said in " ".join((ran.out + ran.err).split())
 
 
+def test_a_lock_of_a_task_file_without_any_code_is_found_by_the_audit(
+    source: Path, built: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(built, tmp_path / "out")
+    data = lock(tmp_path / "out")
+    for dataset in data["manifest"]:
+        del dataset["code"]
+    (tmp_path / "out/build.lock.json").write_text(json.dumps(data))
+    ran = command("audit", tmp_path / "out", "--task", source / "lines.py", "--allow-changed-task")
+    assert ran.code == 1
+    assert "the code of the plug-ins is not that of the manifest" in " ".join((ran.out + ran.err).split())
+
+
 def test_shares_use_the_prepared_file_and_refuse_a_changed_one(built: Path, tmp_path: Path) -> None:
     folder, out = write(tmp_path / "source"), tmp_path / "out"
     share = ("build", folder / "lines.yaml", "--out", out, "--workers", 1, "-q", "--stage")
     assert command(*share, "prepare").code == 0
     (folder / "lines.py").write_text(TASK + "\n# changed\n")
     ran = command(*share, "records")
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert (ran.code, ran.err.count("\n")) == (2, 2)
     assert f"--out {out}: task code changed: lines.py; restore the file" in ran.err
     (folder / "lines.py").write_text(TASK)
-    assert [command(*share, stage).err for stage in ("negatives", "records", "images")] == ["", "", ""]
+    assert [command(*share, stage).err for stage in ("negatives", "records", "images")] == [SAID] * 3
     assert command("finish", out, "-q").err == (
         f"error: --out {out}: was prepared with the task file lines.py; give it with --task lines.py\n"
     )
