@@ -1,5 +1,6 @@
 """The subcommand `count`: the tokens of pictures, PDFs and texts."""
 
+import codecs
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 if TYPE_CHECKING:
+    from mmlongbench.errors import Fault
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.models import Model
+    from tokenization import TextTokenizer, TokenizationError
 
 
 @click.command()
@@ -27,10 +31,11 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     A folder counts as one thing: everything in it together, also in folders below it, except hidden files.
     """
     from mmlongbench.cli.tables import show_counts
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.models import ask
 
-    opened = [each.open() for each in ask(models, (), tokenizers)]
-    rows = [{"thing": thing.name or str(thing), **_described(thing, dpi, opened)} for thing in things]
+    opened, progress = [each.open() for each in ask(models, (), tokenizers)], Progress()
+    rows = [{"thing": thing.name or str(thing), **_described(thing, dpi, opened, progress)} for thing in things]
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -38,22 +43,45 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
 
 
-def _described(thing: Path, dpi: int, models: Sequence["Model"]) -> dict[str, object]:
+def _described(thing: Path, dpi: int, models: Sequence["Model"], progress: "Progress") -> dict[str, object]:
     """Return what a thing is (`what`), and its tokens by the benchmark's counter and on each model (`tokens`)."""
     from mmlongbench.manifest.model import CounterSpec
     from tokenization import TokenizationError
 
     counter = CounterSpec().open()
     what, texts, sizes = _of_folder(thing, dpi) if thing.is_dir() else _of_file(thing, dpi)
-    own = sum(counter.count(text, []).total for text in texts) + (counter.count("", sizes).total if sizes else 0)
-    tokens: dict[str, int | str] = {"mmlongbench": own}
-    for model in models:
+    counts = _text_tokens(texts, [counter.text, *(model.text or counter.text for model in models)], progress)
+    if isinstance(counts[0], TokenizationError):
+        raise counts[0]
+    tokens: dict[str, int | str] = {"mmlongbench": counts[0] + (counter.count("", sizes).total if sizes else 0)}
+    for model, found in zip(models, counts[1:], strict=True):
         try:
-            of_texts = sum(map((model.text or counter.text).count, texts))
-            tokens[model.name] = of_texts + (model.rule.total(sizes) if sizes else 0)
+            of_images = model.rule.total(sizes) if sizes else 0
+            tokens[model.name] = str(found) if isinstance(found, TokenizationError) else found + of_images
         except TokenizationError as error:
             tokens[model.name] = str(error)
     return {"what": what, "tokens": tokens}
+
+
+def _text_tokens(
+    texts: Sequence[str], tokenizers: Sequence["TextTokenizer"], progress: "Progress"
+) -> "list[int | TokenizationError]":
+    """Return for each tokenizer the tokens of all texts, or why it cannot count them. Equal tokenizers count once."""
+    from tokenization import TokenizationError
+
+    known: dict[TextTokenizer, int | TokenizationError] = {}
+    different = list(dict.fromkeys(tokenizers))
+    with progress.bar("counting texts", len(texts) * len(different)) as advance:
+        for tokenizer in different:
+            total = 0
+            try:
+                for text in texts:
+                    total += tokenizer.count(text)
+                    advance()
+                known[tokenizer] = total
+            except TokenizationError as error:
+                known[tokenizer] = error
+    return [known[tokenizer] for tokenizer in tokenizers]
 
 
 _Opened: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
@@ -64,16 +92,19 @@ def _of_folder(folder: Path, dpi: int) -> _Opened:
     """Open everything in a folder.
 
     Raises:
-        SourceError: nothing in the folder can be counted, or a picture or a PDF is broken.
+        SourceError: nothing in the folder can be counted, a picture or a PDF is broken, or there is too much to count.
 
     """
     from mmlongbench.errors import Fault, SourceError
     from mmlongbench.io.folders import visible_files
 
+    files, size = visible_files(folder), 0
+    if len(files) > MAX_FILES:
+        raise SourceError(_too_much(folder, f"a folder of at most {MAX_FILES:,} files", f"{len(files):,}"))
     texts: list[str] = []
     sizes: list[tuple[int, int]] = []
     others = 0
-    for file in visible_files(folder):
+    for file in files:
         try:
             _, more, images = _of_file(file, dpi)
         except SourceError as error:
@@ -81,6 +112,9 @@ def _of_folder(folder: Path, dpi: int) -> _Opened:
                 raise
             others += 1
             continue
+        size += file.stat().st_size if more else 0
+        if size > MAX_TEXT:
+            raise SourceError(_too_much(folder, _ALL_TEXT, "more"))
         texts += more
         sizes += images
     if not texts and not sizes:
@@ -105,7 +139,7 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
         sizes = page_sizes(thing, dpi, Limits())
         return f"{len(sizes)} pages at {dpi} DPI", [], sizes
     try:
-        size = header_size(thing)
+        picture = header_size(thing)
     except unreadable() as error:
         if head.startswith(_PICTURES) or thing.suffix.lower() in _ENDINGS:
             raise SourceError(
@@ -118,15 +152,29 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
                 )
             ) from error
         try:
+            codecs.getincrementaldecoder("utf-8")().decode(head)
+            if (size := thing.stat().st_size) > MAX_TEXT:
+                raise SourceError(_too_much(thing, _ALL_TEXT, f"{size:,} bytes"))
             text = thing.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             expected = "a picture (JPEG, PNG, WebP, GIF, BMP, TIFF), a PDF or text in UTF-8"
             found, todo = f"neither, at byte {error.start}", "give a picture or a text in UTF-8"
             raise SourceError(Fault(_UNKNOWN, expected, found, thing.name, todo=todo)) from error
         return f"{len(text):,} characters", [text], []
-    return f"{size[0]} × {size[1]}", [], [size]
+    return f"{picture[0]} × {picture[1]}", [], [picture]
 
 
+def _too_much(thing: Path, expected: str, found: str) -> "Fault":
+    from mmlongbench.errors import Fault
+
+    return Fault("too-much-to-count", expected, found, thing.name, todo="count its parts, such as the folders in it")
+
+
+MAX_FILES = 10_000
+"""The maximum number of files in a folder that is counted."""
+MAX_TEXT = 256 * 1024 * 1024
+"""The maximum size in bytes of all texts of a thing together, because they are in memory at once."""
+_ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
 _UNKNOWN = "unknown-file"
 _TODO = "give a folder with such files, or one file"
 _PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")

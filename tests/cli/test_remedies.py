@@ -8,7 +8,7 @@ import pytest
 from tiny import command
 
 from mmlongbench.manifest.registry import installed
-from tokenization import vision_rules
+from tokenization import TextTokenizer, vision_rules
 
 
 def test_a_wrong_source_is_answered_with_the_right_ones(tmp_path: Path) -> None:
@@ -164,6 +164,38 @@ def test_a_folder_with_nothing_to_count_is_refused(tmp_path: Path) -> None:
     assert "nothing-to-count: expected pictures, PDFs or texts" in command("count", tmp_path).err
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8 broken")
     assert "broken-image" in command("count", tmp_path).err
+
+
+def test_a_text_is_counted_once_for_all_models_of_one_tokenizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("Which bell rings at the mill?")
+    counted: list[str] = []
+    really = TextTokenizer.count
+
+    def count(self: TextTokenizer, text: str) -> int:
+        counted.append(text)
+        return really(self, text)
+
+    monkeypatch.setattr(TextTokenizer, "count", count)
+    ran = command("count", tmp_path / "a.txt", "--json")
+    assert counted.count("Which bell rings at the mill?") == 1
+    assert {*json.loads(ran.out)["tokens"].values()} == {7}
+
+
+def test_too_many_files_and_too_much_text_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text("bell")
+    monkeypatch.setattr("mmlongbench.cli.count.MAX_TEXT", 8)
+    refused = command("count", tmp_path)
+    assert refused.code == 2
+    assert "too-much-to-count: expected at most 256 MiB of text, found more; count its parts" in refused.err
+    monkeypatch.setattr("mmlongbench.cli.count.MAX_TEXT", 3)
+    refused = command("count", tmp_path / "a.txt")
+    assert "a.txt: too-much-to-count: expected at most 256 MiB of text, found 4 bytes" in refused.err
+    (tmp_path / "b.txt").write_bytes(b"\xff\xfe\x00 no text")
+    monkeypatch.setattr("mmlongbench.cli.count.MAX_FILES", 2)
+    assert "expected a folder of at most 2 files, found 3; count its parts" in command("count", tmp_path).err
 
 
 def test_predictions_in_another_folder_are_answered_with_the_file(finished: Path, tmp_path: Path) -> None:
