@@ -9,6 +9,7 @@ from typing import ClassVar
 from builders.common.fields import is_unicode
 from builders.many_shot.rows import ClassifiedImage
 from mmlongbench.task import (
+    PICTURE_ENDINGS,
     Fault,
     ImageClass,
     ImageClasses,
@@ -20,8 +21,6 @@ from mmlongbench.task import (
     file_inside,
     raw_row,
 )
-
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
 class ImageFolders(Reader[ClassifiedImage]):
@@ -49,10 +48,10 @@ class ImageFolders(Reader[ClassifiedImage]):
         for split in self.sources:
             for name in _files(sources[split]):
                 path = PurePosixPath(name)
-                if path.suffix.lower() not in ENDINGS:
+                if path.suffix.lower() not in PICTURE_ENDINGS:
                     fault = Fault(
                         "unknown-ending",
-                        f"a picture that ends in {', '.join(ENDINGS)}",
+                        f"a picture that ends in {', '.join(PICTURE_ENDINGS)}",
                         path.suffix or "none",
                         todo="convert it to one of these formats, or take it out",
                     )
@@ -103,5 +102,5 @@ def _pictures(root: Path) -> list[tuple[str, str]]:
     it (`a/abbey`).
     """
     found = (PurePosixPath(name) for name in _files(root))
-    pictures = (path for path in found if path.suffix.lower() in ENDINGS and len(path.parts) > 1)
+    pictures = (path for path in found if path.suffix.lower() in PICTURE_ENDINGS and len(path.parts) > 1)
     return [(path.parent.as_posix(), path.as_posix()) for path in pictures if is_unicode(path.as_posix())]

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from builders.mm_niah.pages import Pages, WebPage, picture_file
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from mmlongbench.task import (
+    PICTURE_ENDINGS,
     Fault,
     Image,
     RawRow,
@@ -32,7 +33,6 @@ from mmlongbench.task import (
 )
 
 ENDINGS = (".txt", ".md")
-PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 _MAX_BYTES = 20_000_000
 """The maximum size of a page."""
 _PICTURE = re.compile(r"!\[[^\[\]\n]*\]\(<?([^()>\s]{1,2000})(?:>|(?=[\s)]))[^)\n]{0,200}\)")
@@ -84,7 +84,7 @@ class OwnPages(Reader[HaystackQuestion]):
         for _, _, raw in json_lines(sources["questions"]):
             listed = [] if isinstance(raw, Fault) else [raw.get(field) for field in _LISTS]
             names = (name for names in listed if isinstance(names, list) for name in names)
-            yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURES))
+            yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURE_ENDINGS))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """Return a picture below the folder `images` or, without this folder, below `documents`."""
@@ -190,7 +190,7 @@ def _row(id: str, raw: Mapping[str, object]) -> HaystackQuestion | Fault:
     if isinstance(answer, Fault):
         return answer
     needles = [
-        {"id": f"needle-{n}", "image" if name.lower().endswith(PICTURES) else "text": name}
+        {"id": f"needle-{n}", "image" if name.lower().endswith(PICTURE_ENDINGS) else "text": name}
         for n, name in enumerate(lists["needles"])
     ]
     return HaystackQuestion(

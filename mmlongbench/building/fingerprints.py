@@ -12,6 +12,7 @@ from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.page_images import PageImages, oversized_page
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import oversized
+from mmlongbench.documents.pixels import PICTURE_ENDINGS
 from mmlongbench.errors import Fault, ManifestError, nearest
 from mmlongbench.io.folders import visible_files
 from mmlongbench.io.progress import Progress
@@ -21,8 +22,6 @@ MAX_TABLES = 1000
 """The maximum number of files of a source that each shard compares with their fingerprints; documents do not count. If
 a source has more files than this, its pictures are compared only when they are read. If it has more than this many
 files that are no pictures, those files are compared in each stage instead of each shard (`when_compared`)."""
-_PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
-"""Endings of picture files. A picture is read by its name, so it can be compared at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +212,7 @@ def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
     """Return when each of some files is compared (see `MAX_TABLES`); files of documents must not be among them."""
     if len(paths) <= MAX_TABLES:
         return dict.fromkeys(paths, Compared.EACH_SHARD)
-    tables = {path for path in paths if path.suffix.lower() not in _PICTURES}
+    # a picture is read by its name, so it can be compared at that time
+    tables = {path for path in paths if path.suffix.lower() not in PICTURE_ENDINGS}
     when = Compared.EACH_SHARD if len(tables) <= MAX_TABLES else Compared.EACH_STAGE
     return {path: when if path in tables else Compared.WHERE_READ for path in paths}

@@ -130,7 +130,7 @@ def _of_folder(folder: Path, dpi: int) -> _Opened:
 def _of_file(thing: Path, dpi: int) -> _Opened:
     from mmlongbench.documents.limits import Limits
     from mmlongbench.documents.pdf_reader import page_sizes
-    from mmlongbench.documents.pixels import header_size, unreadable
+    from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
     from mmlongbench.errors import Fault, SourceError
 
     with thing.open("rb") as file:
@@ -141,7 +141,7 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
     try:
         picture = header_size(thing)
     except unreadable() as error:
-        if head.startswith(_PICTURES) or thing.suffix.lower() in _ENDINGS:
+        if head.startswith(_PICTURES) or thing.suffix.lower() in (*PICTURE_ENDINGS, *_NOT_OPENED):
             raise SourceError(
                 Fault(
                     "broken-image",
@@ -178,4 +178,5 @@ _ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
 _UNKNOWN = "unknown-file"
 _TODO = "give a folder with such files, or one file"
 _PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
-_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic")
+_NOT_OPENED = (".avif", ".heic")
+"""Endings of pictures of other formats, which are named as broken pictures, not as unknown files."""

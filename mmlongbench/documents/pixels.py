@@ -27,6 +27,9 @@ _MAX_EXIF = 1024 * 1024
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """The formats that are opened. Pillow can save each of them, and reads them without another program (as EPS needs)."""
 
+PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+"""The endings of picture files of these formats, in small letters."""
+
 
 class PictureFile(Protocol):
     """The file of a picture: a path, or a cell of a table."""

@@ -261,8 +261,8 @@ def _dataset(spec: DatasetSpec, path: Path) -> DatasetText:
     reader = reader_type(spec.reader) if is_installed("reader", spec.reader) else None
     return DatasetText(
         name=spec.name,
-        builder=spec.builder,
-        reader=spec.reader,
+        builder=spec.shown_builder,
+        reader=spec.shown_reader,
         source=_given(spec, reader, path),
         optional_sources=listed_names(reader, "optional_sources") if reader else (),
         corpus=None if spec.corpus is None else _beside(spec.corpus, path),

@@ -19,7 +19,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture
-from mmlongbench.documents.pixels import PictureFile, is_like_any
+from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile, is_like_any
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrder, Unit, Wording
 from mmlongbench.draws import Draws
@@ -57,6 +57,7 @@ from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 __all__ = [
     "DEPTHS",
     "LABEL_WIDTH",
+    "PICTURE_ENDINGS",
     "Builder",
     "Bundle",
     "Chain",

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from mmlongbench.documents.page_store import Pages
-from mmlongbench.documents.pixels import PictureFile
+from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
@@ -33,7 +33,6 @@ _ENGINE_FIELDS = frozenset(("id", "repairs", "file", "place"))
 _ID_DIGITS = 16
 _MAX_NAMED = 300
 """The maximum characters of the names of columns in a note."""
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 class SourceForm(ABC):
@@ -225,7 +224,7 @@ class _WithPictures(_TableReader):
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
         """Return the names of all pictures of the folder; what they show is not known."""
         folder = sources[self.names[Folder]]
-        found = (path for path in visible_files(folder) if path.suffix.lower() in _PICTURES)
+        found = (path for path in visible_files(folder) if path.suffix.lower() in PICTURE_ENDINGS)
         return {path.relative_to(folder).as_posix(): frozenset() for path in found}
 
 

@@ -38,6 +38,14 @@ def test_a_reader_is_shown_with_its_sources() -> None:
     assert "With `source: sample`, small sources are drawn." in shown
 
 
+def test_a_task_file_is_shown_without_its_folder() -> None:
+    manifest = Path(__file__).parents[2] / "examples/fables/fables.yaml"
+    (found,) = json.loads(command("list", manifest, "--json").out)["found"]
+    (dataset,) = found["datasets"]
+    assert dataset["builder"] == dataset["reader"] == "fables.py:Fables"
+    assert "builder fables.py:Fables; reader fables.py:Fables" in command("list", manifest).out
+
+
 def test_a_name_of_several_kinds_is_shown_for_each_and_a_kind_chooses_one() -> None:
     def kinds(*more: str) -> list[str]:
         return [each["kind"] for each in json.loads(command("list", "infoseek", "--json", *more).out)["found"]]

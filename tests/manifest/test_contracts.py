@@ -84,16 +84,13 @@ OUTSIDE = (
 
 @pytest.mark.parametrize("template", OUTSIDE)
 def test_no_file_is_named_outside_a_release(template: str) -> None:
-    class Letters(mt.Task[Letter]):
-        metric = "sub_em"
-        files = template
-
+    letters: Any = own(mt.Task[Letter], metric="sub_em", files=template, row_type=Letter)
     plain, good = mt.FilePattern(template), mt.FilePattern("tales/{name}_K{k}.jsonl")
     spec = DatasetSpec.model_validate({"name": "gov", "builder": "summary", "reader": "govreport", "source": "sample"})
     faults = [
         _refusal(spec, mt.TaskSpec(plain, "sub_em")),
         _refusal(spec, mt.TaskSpec(good, "sub_em", bundle=mt.Bundle(plain, mt.JsonLines()))),
-        task_fault(Letters),
+        task_fault(letters),
     ]
     assert f"files {plain.fault}" in faults[0]
     assert f"bundle.files {plain.fault}" in faults[1]
