@@ -84,7 +84,7 @@ OUTSIDE = (
 
 @pytest.mark.parametrize("template", OUTSIDE)
 def test_no_file_is_named_outside_a_release(template: str) -> None:
-    letters: Any = own(mt.Task[Letter], metric="sub_em", files=template, row_type=Letter)
+    letters: Any = own(mt.Task, metric="sub_em", files=template, row_type=Letter)
     plain, good = mt.FilePattern(template), mt.FilePattern("tales/{name}_K{k}.jsonl")
     spec = DatasetSpec.model_validate({"name": "gov", "builder": "summary", "reader": "govreport", "source": "sample"})
     faults = [

@@ -179,7 +179,7 @@ SECRETS = (
 )
 
 
-@pytest.mark.parametrize("licence", SECRETS)
+@pytest.mark.parametrize("licence", SECRETS, ids=range(len(SECRETS)))
 def test_a_licence_with_a_hidden_secret_is_refused_without_repeating_it(licence: str) -> None:
     spec = mm.DatasetSpec(name="x", builder="b", reader="r", source="sample", licence=licence)
     with pytest.raises(mm.ManifestError, match="licence: expected a text that may be published") as refused:
