@@ -179,6 +179,12 @@ def test_a_lock_of_a_task_file_without_any_code_is_found_by_the_audit(
     assert "the code of the plug-ins is not that of the manifest" in " ".join((ran.out + ran.err).split())
 
 
+def test_a_variant_that_no_builder_offers_is_refused_in_words(source: Path, built: Path) -> None:
+    ran = command("audit", built, "--task", source / "lines.py", "--variant", "oracle")
+    said = "error: --variant oracle: no builder of this release offers it; none is offered\n"
+    assert (ran.code, ran.err) == (2, said)
+
+
 def test_shares_use_the_prepared_file_and_refuse_a_changed_one(built: Path, tmp_path: Path) -> None:
     folder, out = write(tmp_path / "source"), tmp_path / "out"
     share = ("build", folder / "lines.yaml", "--out", out, "--workers", 1, "-q", "--stage")
