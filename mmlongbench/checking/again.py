@@ -7,6 +7,7 @@ The other process runs `python -m mmlongbench.checking.again RELEASES RESULTS`, 
 import hashlib
 import json
 import os
+import site
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.settings import HUB
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.layout import DATA
@@ -120,14 +122,14 @@ def recheck(releases: Sequence[ReleaseToRecheck], folder: Path) -> list[RecheckR
     given, results = folder / "releases.json", folder / "results.json"
     given.write_bytes(TypeAdapter(list[ReleaseToRecheck]).dump_json(list(releases)))
     command = [sys.executable, "-P", "-m", "mmlongbench.checking.again", str(given), str(results)]
-    done = subprocess.run(command, cwd=folder, env=_surroundings(folder), check=False, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=surroundings(folder), check=False, capture_output=True, text=True)
     if done.returncode or not results.is_file():
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise MMLongBenchError(f"the process that builds again ended with exit code {done.returncode}: {last}")
     return TypeAdapter(list[RecheckResult]).validate_json(results.read_bytes())
 
 
-def _surroundings(folder: Path) -> dict[str, str]:
+def surroundings(folder: Path) -> dict[str, str]:
     """Return the environment with another hash seed, time zone, HOME and LANG, and the folders from which this process
     imports. Caches stay where they are.
     """
@@ -138,6 +140,7 @@ def _surroundings(folder: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(str(Path(path or ".").resolve()) for path in sys.path),
         "TZ": _DATES[is_east],
         "HOME": str(folder),
+        "PYTHONUSERBASE": site.getuserbase(),  # packages that were installed with `pip install --user`
         "LANG": "C" if variables.get("LANG") == "C.UTF-8" else "C.UTF-8",
         "XDG_CACHE_HOME": variables.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser()),
     }
@@ -145,9 +148,11 @@ def _surroundings(folder: Path) -> dict[str, str]:
 
 
 def _absolute(value: object) -> object:
-    """Return a value of a manifest with absolute paths, which another working directory does not change."""
+    """Return a value of a manifest with absolute paths, which another working directory does not change. The name of a
+    dataset of the hub is no path, and stays.
+    """
     if isinstance(value, Path):
-        return value.absolute()
+        return value if str(value).startswith(HUB) else value.absolute()
     return {key: _absolute(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
