@@ -21,7 +21,7 @@ _CLAIMS = "claims"
 @contextmanager
 def locked(out: Path) -> Iterator[BuildDir]:
     """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
-    folders that it made, unless it has begun to build a corpus.
+    folders that it made, unless it has begun to build a corpus. What an extension leaves (`extension`) stays.
     """
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / _CLAIMS / "build", f"the release {out}"):
@@ -29,7 +29,8 @@ def locked(out: Path) -> Iterator[BuildDir]:
             yield build_dir
         except (MMLongBenchError, OSError):
             has_corpus = (build_dir.root / "corpus").is_dir()  # building it may have taken hours
-            if build_dir.root in new and not build_dir.holds_work and not has_corpus:
+            has_extension = build_dir.extension.root.is_dir()
+            if build_dir.root in new and not (build_dir.holds_work or has_corpus or has_extension):
                 shutil.rmtree(build_dir.root, ignore_errors=True)
                 with suppress(OSError):  # stop at the first folder that is not empty
                     for folder in new[1:]:

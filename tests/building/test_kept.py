@@ -159,6 +159,10 @@ def test_min_kept_counts_the_lengths_that_an_extension_takes_whole(source: Path,
     assert build(own, out, *LONGER).code == 0
     stopped = build(own, out, *LONGER, "--lengths", "1K,2K,4K", "--min-kept", 0.9)
     assert (stopped.code, "(1 × does-not-fit at 1K)" in stopped.err) == (1, True)
+    inner = out / ".build" / "extension"
+    assert f"; {inner / 'rejects.jsonl'} lists all" in stopped.err
+    assert [line["id"] for line in rejected(inner)] == ["mmlongdoc_4"]
+    assert list((inner / ".build" / "records").rglob("*.jsonl"))  # the next build does not make them again
     assert build(own, out, *LONGER, "--lengths", "1K,2K,4K", "--min-kept", 0.8).code == 0
 
 
