@@ -72,9 +72,9 @@ class DatasetPlan:
         """The SHA-256 of each source, by its name."""
         return {name: found["sha256"] for name, found in self.fingerprints.items()}
 
-    def public(self) -> dict[str, Any]:
+    def public(self, ocr: str = "") -> dict[str, Any]:
         """Return everything that decides the release's bytes, without paths: the resolved manifest and the
-        fingerprints.
+        fingerprints. `ocr` is the version of the OCR; by default, the installed program is asked.
         """
         manifest = self.spec.model_dump(mode="json")
         manifest |= {key: portable_name(manifest[key]) for key in ("builder", "reader")}
@@ -87,7 +87,7 @@ class DatasetPlan:
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
         if self.spec.pages.ocr:
-            manifest["pages"]["ocr"] = ocr_version()
+            manifest["pages"]["ocr"] = ocr or ocr_version()
         return {
             **manifest,
             "source_sha256": self.source_hashes,
@@ -103,23 +103,34 @@ def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -
     return plans
 
 
-def replanned(saved: DatasetPlan, spec: DatasetSpec, build_dir: BuildDir) -> DatasetPlan:
-    """Return the plan that a dataset of a manifest has if its sources are those of a saved plan. No file is read except
-    task files, so that any share of a build can compare its manifest with the saved plan.
+def replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec, build_dir: BuildDir) -> dict[str, Any]:
+    """Return what `DatasetPlan.public` is for a dataset of a manifest if its sources are those of a saved plan, whose
+    `public` is given. No file is read except task files, and neither OCR nor the model of a reranker has to be
+    installed, so that any share of a build can compare its manifest with the saved plan.
     """
     spec = _with_kept_code(spec, build_dir)
-    tokenizer, before = Path(spec.counter.tokenizer), Path(saved.spec.counter.tokenizer)
-    is_moved = tokenizer.is_absolute() and before.is_absolute() and tokenizer.name == before.name
-    is_same = tokenizer == before or is_moved
+    tokenizer = spec.counter.tokenizer
+    is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
     given = "given"  # says only that there is one
-    return replace(
+    plan = replace(
         saved,
         spec=spec,
-        tokenizer=saved.tokenizer if is_same else {"name": _portable(f"{tokenizer}"), "sha256": ""},
+        tokenizer=saved.tokenizer if is_same else {"name": _portable(tokenizer), "sha256": ""},
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or given) if spec.errata else None,
         code=code_of(spec, bind_builder(spec).spec.metric),
     )
+    found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr else "true")
+    now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
+    if now and before and _is_same_file(now.model, before.model):
+        found["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
+    return found
+
+
+def _is_same_file(name: str, before: str) -> bool:
+    """Return whether two names are equal, or are paths that may lead to the same file on two machines."""
+    path, other = Path(name), Path(before)
+    return path == other or (path.is_absolute() and other.is_absolute() and path.name == other.name)
 
 
 def _refuse_shared_images(plans: list[DatasetPlan]) -> None:

@@ -221,7 +221,8 @@ def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     plans = saved.plans
     _refuse_other_code(plans.values(), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir)
     known = (spec for spec in manifest.datasets if spec.name in plans)
-    now = {spec.name: replanned(plans[spec.name], spec, build_dir).public() for spec in known}
+    before = {str(public.get("name")): public for public in saved.public}
+    now = {spec.name: replanned(plans[spec.name], before[spec.name], spec, build_dir) for spec in known}
     public = [now.get(spec.name, {"name": spec.name}) for spec in manifest.datasets]
     if found := differences(Described(saved.public, saved.versions), Described(public, versions())):
         raise BuildError(

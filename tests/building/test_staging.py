@@ -3,12 +3,18 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tiny import command
 
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_plan import replanned
+from mmlongbench.building.saved_plan import load_interrupted_plan
+from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.io.atomic import sha256_of
+from mmlongbench.manifest.model import RerankerSpec, RetrievalSpec
 
 pytestmark = pytest.mark.slow
 
@@ -123,3 +129,39 @@ def test_a_share_may_have_other_time_limits_and_sources_at_another_place(
         assert command("build", moved / "tiny.yaml", "--out", out, *settings).code == 0
     assert command("finish", out).code == 0
     assert hashes(out) == hashes(finished)
+
+
+def test_a_share_needs_no_ocr_of_its_own(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, programs = tmp_path / "release", tmp_path / "bin"
+    programs.mkdir()
+    (programs / "tesseract").write_text("#!/bin/sh\necho tesseract 5.0\n")
+    (programs / "tesseract").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}")
+    ocr_version.cache_clear()
+    build = ("build", source / "tiny.yaml", "--out", out, "--stage")
+    try:
+        assert command(*build, "prepare", "--set", "pages.ocr=true").code == 0
+        (programs / "tesseract").unlink()
+        ocr_version.cache_clear()
+        assert command(*build, "records", "--set", "pages.ocr=true").code == 0
+        refused = command(*build, "records")
+        assert (refused.code, "differs (pages.ocr: tesseract 5.0 → false)" in refused.err) == (2, True)
+    finally:
+        ocr_version.cache_clear()
+
+
+def test_a_share_may_have_its_models_at_another_place(source: Path, tmp_path: Path) -> None:
+    out, here = tmp_path / "release", tmp_path / "here" / "bge"
+    here.mkdir(parents=True)
+    assert stage(source, out, "prepare")[0] == 0
+    saved = load_interrupted_plan(BuildDir(out))
+    assert saved is not None
+    (plan,) = saved.plans.values()
+    before, there, other = (
+        plan.spec.model_copy(update={"retrieval": RetrievalSpec(reranker=RerankerSpec(model=model))})
+        for model in (str(here), "/elsewhere/bge", "/elsewhere/gte")
+    )
+    plan = replace(plan, spec=before)
+    public = plan.public()
+    assert replanned(plan, public, there, BuildDir(out)) == public
+    assert replanned(plan, public, other, BuildDir(out)) != public
