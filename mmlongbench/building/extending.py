@@ -19,7 +19,7 @@ from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.made import refuse_changed, refuse_damage
 from mmlongbench.building.out_folder import has_expensive_results
 from mmlongbench.building.saved_plan import load_interrupted_plan
-from mmlongbench.errors import BuildError
+from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.resolve import bind_builder
@@ -35,13 +35,15 @@ _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
 @contextmanager
 def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
     """Give the folder in which a finished release is extended. Afterwards, remove it unless it has a plan or expensive
-    results; after a refusal, remove it unless it has expensive results.
+    results; after an error, remove it unless it has expensive results, or the list of rejects that the error names.
     """
     inner = build_dir.extension
     inner.root.mkdir(parents=True, exist_ok=True)
     try:
         yield inner
-    except BuildError:
+    except TooFewKept:
+        raise
+    except (MMLongBenchError, OSError):
         with suppress(BuildError):  # a plan of another format is kept
             saved = load_interrupted_plan(inner)
             if not has_expensive_results(inner, saved.plans if saved else {}):

@@ -372,6 +372,16 @@ def test_min_kept_stops_an_extension_before_the_release_changes(own: Path, finis
     assert build(own, out, "--lengths", "1K,2K,4K").code == 0
 
 
+def test_an_extension_that_stops_before_anything_expensive_leaves_nothing(
+    own: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    stopped = build(own, out, "--lengths", "1K,2K,4K", "--strict")
+    assert (stopped.code != 0, "--strict: " in stopped.err) == (True, True)
+    assert hashes(out) == hashes(finished)
+    assert not (out / ".build").exists()
+
+
 def test_a_lock_of_other_types_is_not_extended(own: Path, finished: Path, tmp_path: Path) -> None:
     for key, value in (("lengths", "1K"), ("sample", {"n": "x"}), ("name", 5), ("source", [])):
         out = Path(shutil.copytree(finished, tmp_path / f"of-{key}"))
