@@ -15,7 +15,7 @@ def test_paths_are_made_absolute_but_names_of_the_hub_stay(tmp_path: Path) -> No
         name="cars",
         builder="many_shot",
         reader="classified_tables",
-        lengths=("8K",),
+        lengths=(8192,),
         source={"data": Path("hub:owner/name@main"), "classes": Path("classes.txt")},
     )
     given = ReleaseToRecheck(manifest=Manifest(datasets=(spec,)), release=tmp_path, out=tmp_path / "again", sources={})
