@@ -24,6 +24,8 @@ _MARKS = re.compile(r"(?<=.)[\])}'\",;:.]{0,4}\Z", re.DOTALL)
 _SLASHES = re.compile(r":[\\/]{2}")
 """Matches what is after the scheme of a URL, also with backslashes, which programs read as slashes."""
 _AFTER_URL = "])}>'\",;:."
+_MAIL = frozenset({"mailto", "mail", "email", "e-mail", "contact"})
+"""Words before an address such as `Email:me@host`, which is no login."""
 _MAX_ENCODED = 8
 """How often a URL is decoded; one that is encoded more often may hold anything."""
 
@@ -61,7 +63,8 @@ def _has_secret(word: str) -> bool:
         word = _SLASHES.sub("://", word)
         _, is_url, path = word.partition("://")
         plain = path.rstrip(_AFTER_URL)
-        if without_secrets(word) != word or "#" in path or ";" in plain or (not is_url and _is_login(word)):
+        bare = word.rstrip(_AFTER_URL)  # "(https://host/x?)" ends with a question mark, and has no query
+        if without_secrets(bare) != bare or "#" in path or ";" in plain or (not is_url and _is_login(word)):
             return True
         word, before = unquote(word), word
         if word == before:
@@ -74,7 +77,7 @@ def _is_login(word: str) -> bool:
     user, _, host = word.rpartition("@")
     name, _, password = user.partition(":")
     kind = name.strip("([<{'\"").lower()
-    is_known = ":" not in password and (kind == "mailto" or (kind == "hub" and password.count("/") == 1))
+    is_known = ":" not in password and (kind in _MAIL or (kind == "hub" and password.count("/") == 1))
     return bool(host and password) and not is_known
 
 

@@ -193,6 +193,8 @@ def test_a_licence_with_a_hidden_secret_is_refused_without_repeating_it(licence:
         "https://host/by/4.0/",
         "see me@x.org",
         "mailto:me@x.org",
+        "Email:me@x.org",
+        "CC BY 4.0 (see https://host/terms?)",
         "CC BY 4.0: https://creativecommons.org/licenses/by/4.0/",
         "MIT (https://host/MIT); CC BY 4.0; see https://host/a%20b; and others",
         "hub:owner/name@revision",
