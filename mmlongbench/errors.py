@@ -155,7 +155,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """Return an error as a message; one that is not of this project with its type.
+    """Return the message of an error. If the error is not one of this project, its type stands before the message.
 
     >>> error_text(MMLongBenchError("no lock")), error_text(KeyError("id"))
     ('no lock', "KeyError: 'id'")

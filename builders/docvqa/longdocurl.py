@@ -143,7 +143,11 @@ def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fau
             if other != path and other.read_bytes() != path.read_bytes():
                 names = f"{other.relative_to(folder)}, {path.relative_to(folder)}"
                 twice[match[1]] = Fault(
-                    "two-documents-of-one-name", "each page once", names, folder.name, todo="remove one of the two"
+                    "two-documents-of-one-name",
+                    "one image for each page",
+                    names,
+                    folder.name,
+                    todo="remove one of the two",
                 )
     return {doc: twice.get(doc) or _whole(doc, pages, totals.get(doc)) for doc, pages in named.items()}
 

@@ -23,7 +23,9 @@ class Comparison(mt.Task[ComparisonRow]):
     sources = {"questions": mt.Table, "documents": mt.Pdfs}
 
     def draft(self, row: ComparisonRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Require both gold pages; take the rest of both documents, then others. All stand in a drawn order."""
+        """Require both gold pages. Then take the other pages of both documents, then other documents. The context has
+        the documents in a drawn order.
+        """
         documents = sources.documents
         first, second = documents[row.first], documents[row.second]
         gold = [first.page(row.first_page).path, second.page(row.second_page).path]

@@ -55,5 +55,5 @@ class Dates(mt.Task[Letters]):
 
 
 def letter(path: str, number: int, role: mt.Role, place: tuple[int, ...] | None = None) -> mt.Unit:
-    """Return a page as a unit of the context, after its number."""
+    """Return a page as a unit of the context, with its number in front."""
     return mt.Unit(path, role, mt.Image(path), place, head=f"Letter {number}: ", data={"number": number})

@@ -105,7 +105,7 @@ def _finished(
     out = build_dir.out
     with extension(build_dir) as inner:
         lock = read_lock(out)
-        plans, added = plan_extension(manifest, lock, inner, executor)
+        plans, added = plan_extension(manifest, lock, inner, executor, is_restart=is_restart)
         if not added:
             if is_restart:
                 shutil.rmtree(inner.out)

@@ -13,12 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmlongbench.building.build_dir import WORKING, BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.made import refuse_changed, refuse_damage
 from mmlongbench.building.out_folder import has_expensive_results
-from mmlongbench.building.saved_plan import load_interrupted_plan
+from mmlongbench.building.planning import plan_anew
+from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import Manifest
@@ -34,8 +35,9 @@ _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
 
 @contextmanager
 def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
-    """Give the folder in which a finished release is extended. Afterwards, remove it unless it has a plan or expensive
-    results; after an error, remove it unless it has expensive results, or the list of rejects that the error names.
+    """Yield the folder in which a finished release is extended. Remove the folder at the end, unless it has a plan, or
+    something that took long to make. After an error a plan alone does not keep the folder, but the list of rejects that
+    the error names does.
     """
     inner = build_dir.extension
     inner.root.mkdir(parents=True, exist_ok=True)
@@ -46,19 +48,24 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
     except (MMLongBenchError, OSError):
         with suppress(BuildError):  # a plan of another format is kept
             saved = load_interrupted_plan(inner)
-            if not has_expensive_results(inner, saved.plans if saved else {}):
+            if not _is_dear(inner, saved):
                 shutil.rmtree(inner.out, ignore_errors=True)
         raise
     finally:
-        if not inner.plan.is_file() and not has_expensive_results(inner, {}):
+        if not inner.plan.is_file() and not _is_dear(inner, None):
             shutil.rmtree(build_dir.root, ignore_errors=True)
 
 
+def _is_dear(inner: BuildDir, saved: SavedPlan | None) -> bool:
+    """Return whether the folder of an extension has something that took long to make: results, or a corpus."""
+    return has_expensive_results(inner, saved.plans if saved else {}) or (inner.root / "corpus").is_dir()
+
+
 def plan_extension(
-    manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor
+    manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor, *, is_restart: bool = False
 ) -> tuple[list[DatasetPlan], str]:
     """Return the plans of a release, and a note that says what is added to the finished one; the note is empty if the
-    finished release is what the manifest asks for.
+    finished release is what the manifest asks for. `is_restart`: see `plan_anew`.
 
     Raises:
         BuildError: the release differs in a way that would change its examples, or it is damaged.
@@ -66,7 +73,7 @@ def plan_extension(
     """
     out = inner.extended or inner.out
     inner.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_datasets(manifest, inner, executor.progress)
+    plans = plan_anew(manifest, inner, executor.progress, is_restart=is_restart)
     before, now = Described(lock.manifest, lock.versions), of_plans(plans, versions())
     found = differences(before, now)
     if not found:

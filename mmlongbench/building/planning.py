@@ -11,6 +11,7 @@ from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans
 from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.errors import BuildError
+from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import (
@@ -62,16 +63,32 @@ def plan_build(
     check_manifest(manifest)
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    try:
-        plans = plan_datasets(manifest, build_dir, executor.progress)
-    except BuildError as error:
-        from mmlongbench.corpus.place import OtherCorpusError
-
-        if not (is_restart and isinstance(error, OtherCorpusError)):
-            raise
-        shutil.rmtree(build_dir.root / "corpus", ignore_errors=True)  # made from other articles
-        plans = plan_datasets(manifest, build_dir, executor.progress)
+    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart)
     return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
+
+
+def plan_anew(manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool) -> list[DatasetPlan]:
+    """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
+    articles are made again; if the new build cannot be planned, the old corpora stay.
+    """
+    from mmlongbench.corpus.place import OtherCorpusError
+
+    try:
+        return plan_datasets(manifest, build_dir, progress)
+    except OtherCorpusError:
+        if not is_restart:
+            raise
+    corpora, aside = build_dir.root / "corpus", build_dir.root / "corpus-before"
+    shutil.rmtree(aside, ignore_errors=True)
+    corpora.rename(aside)
+    try:
+        plans = plan_datasets(manifest, build_dir, progress)
+    except BaseException:
+        shutil.rmtree(corpora, ignore_errors=True)
+        aside.rename(corpora)
+        raise
+    shutil.rmtree(aside)
+    return plans
 
 
 def saved_or_refused(

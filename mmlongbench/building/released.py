@@ -130,7 +130,7 @@ class Released:
 
     @cached_property
     def images(self) -> dict[str, LockedFile]:
-        """The images, by their path in the release. All of them are shown by examples that stay."""
+        """The images, by their path in the release. An extension keeps every example, so it needs all of them."""
         return {path: file for path, file in self.lock.files.items() if path.startswith(f"{IMAGES}/")}
 
     @cached_property

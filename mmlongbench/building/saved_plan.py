@@ -80,15 +80,17 @@ def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
 
 
 def _is_of_another_version(saved: object) -> bool:
-    """Return whether a JSON value is a complete plan of another format; the first format had no version number."""
+    """Return whether a JSON value is a complete plan in another format than `FORMAT`. Plans in the first format have no
+    version number.
+    """
     return (
         isinstance(saved, dict) and {"root", "versions", "datasets"} <= saved.keys() and saved.get("format") != FORMAT
     )
 
 
 def _moved(saved: object, before: str, now: str) -> object:
-    """Return a copy of saved values in which the paths below the working folder `before` are paths below `now`. These
-    are, for example, the paths of samples and corpora.
+    """Return a copy of saved values for a working folder that was moved from `before` to `now`: each path below
+    `before`, such as that of a sample or a corpus, becomes a path below `now`.
     """
     if before == now:
         return saved

@@ -132,8 +132,9 @@ class Session:
         return self.released.cell(name, length, self.task(name), len(self.dataset(name).placements()))
 
     def takes_whole(self, name: str, length: int) -> bool:
-        """Return whether the files of a dataset at a length are those of the extended release: it has the length, and
-        the questions are the same. From the same sources, a larger sample of as many questions is the same sample.
+        """Return whether the build copies the files of a dataset at a length from the release that it extends. It does
+        so if the release has the length and the same questions. The questions are the same if their sources and their
+        number are the same.
         """
         released = self.released
         if released is None or self.taken(name, length) is None:

@@ -96,8 +96,9 @@ def run_stage(
     """Run one share of one stage.
 
     Raises:
-        BuildError: an earlier stage is not done, another build uses the folder, the manifest is not the one that the
-            folder was prepared with, a share of `prepare` is asked for, or `preparing` is given for another stage.
+        BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
+            manifest; the stage is `prepare` and `share` is not the whole; or the stage is another one and `preparing`
+            is given.
         TooFewKept: see `Preparing.min_kept`.
 
     """
@@ -146,7 +147,9 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):
         plans = list(_saved(build_dir).plans.values())
-        _refuse_other_code(plans, [TaskFile(path, "") for path in tasks.paths], build_dir)
+        _refuse_other_code(
+            plans, [TaskFile(path, "") for path in tasks.paths], build_dir, "add --task {} to the command"
+        )
         with Session(build_dir.out) as session:
             for plan in plans:
                 _shards(stage_named("images"), plan.spec.name, session, is_done=True)
@@ -219,7 +222,8 @@ def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     """
     saved = _saved(build_dir)
     plans = saved.plans
-    _refuse_other_code(plans.values(), [file for spec in manifest.datasets for file in _files_of(spec)], build_dir)
+    given = [file for spec in manifest.datasets for file in _files_of(spec)]
+    _refuse_other_code(plans.values(), given, build_dir, "give the manifest that names {}")
     known = (spec for spec in manifest.datasets if spec.name in plans)
     before = {str(public.get("name")): public for public in saved.public}
     now = {spec.name: replanned(plans[spec.name], before[spec.name], spec, build_dir) for spec in known}
@@ -235,8 +239,12 @@ def _files_of(spec: DatasetSpec) -> list[TaskFile]:
     return task_files_of(spec.builder, spec.reader)
 
 
-def _refuse_other_code(plans: Iterable[DatasetPlan], given: Sequence[TaskFile], build_dir: BuildDir) -> None:
+def _refuse_other_code(
+    plans: Iterable[DatasetPlan], given: Sequence[TaskFile], build_dir: BuildDir, remedy: str
+) -> None:
     """Refuse to run task files that a folder holds, unless the user gives the same files.
+
+    `remedy` says how to give a file; it has `{}` where the name of the file goes.
 
     Raises:
         BuildError: the error names a file that was not given, or that has changed.
@@ -252,7 +260,9 @@ def _refuse_other_code(plans: Iterable[DatasetPlan], given: Sequence[TaskFile], 
                 f"--out {build_dir.out}: task code changed: {name}; restore the file, or run --stage prepare in a new "
                 "folder"
             )
-        raise BuildError(f"--out {build_dir.out}: was prepared with the task file {name}; give it with --task {name}")
+        raise BuildError(
+            f"--out {build_dir.out}: this folder was prepared with the task file {name}; {remedy.format(name)}"
+        )
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def refuse_losses(
 
 
 def refuse_losses_of(lock: Lock, out: Path, min_kept: float) -> None:
-    """Refuse a finished release of which a dataset kept less than `min_kept` of its questions.
+    """Refuse a finished release if one of its datasets kept a smaller share of its questions than `min_kept`.
 
     Raises:
         TooFewKept: see `refuse_losses`.

@@ -204,8 +204,8 @@ def _line(one: Path, other: Path) -> Difference:
 
 
 def _recheck_one(release: ReleaseToRecheck) -> RecheckResult:
-    """Rebuild the prompts of a release and audit it, before anything else of its task was called in this process; then
-    build it again.
+    """Rebuild the prompts of a release and audit it; then build it again. The prompts come first, so that no other
+    method of the task was called in this process before `prompt()`.
     """
     found = RecheckResult()
     try:

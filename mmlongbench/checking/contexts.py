@@ -15,8 +15,8 @@ ONE_LENGTH = "there is one length"
 
 
 def contexts_are_nested(world: World) -> Iterator[Outcome]:
-    """Yield every context that lacks units of the next shorter one, or has them in another order; the closing units may
-    differ.
+    """Yield a failure for every context that lacks units of the next shorter context of the same question, or has them
+    in another order. As many units may be missing as `Closing.last` allows.
     """
     if world.is_shared or len(world.lengths) < 2:
         yield Skipped("contexts that questions share are not nested" if world.is_shared else ONE_LENGTH)

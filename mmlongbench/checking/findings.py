@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 _BEFORE, _SHOWN = 12, 60
-"""How many characters of a value are shown before the first difference, and in all."""
+"""How many characters of a long value are shown before the first difference, and how many are shown altogether."""
 Status: TypeAlias = Literal["holds", "fails", "skipped", "not run"]
 
 
@@ -35,7 +35,7 @@ class Skipped:
 
 
 def two_values(before: object, after: object) -> str:
-    """Return two different values in words: where they first differ, if they are long.
+    """Return two different values as text; of long values, only the part around the first difference.
 
     >>> two_values("a", "b")
     "'a', then 'b'"

@@ -44,7 +44,7 @@ def _is_one(paths: list[Path]) -> bool:
 
 
 def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
-    """Return the fault of documents that share a name: a question with this name could mean any of them."""
+    """Return the fault of different documents with the same name, of which a question could mean any."""
     found, expected = (
         ", ".join(path.relative_to(folder).as_posix() for path in paths),
         "names that differ before the ending",

@@ -1,5 +1,5 @@
-"""Finds out whether a folder or file hides one of our packages, because Python finds it first. This module imports
-nothing of ours but errors, so that it works when such a package is hidden.
+"""Finds out whether Python imports a folder or file of the user instead of one of our packages with the same name. This
+module imports none of our modules, so it also works when one of our packages is hidden.
 """
 
 import os
@@ -12,8 +12,8 @@ _HOME = Path(__file__).resolve().parents[2]
 
 
 def shadowed(packages: tuple[str, ...] = PACKAGES) -> str:
-    """Return a line that names the folder or file which hides one of our packages, and says what to do; empty if none
-    is hidden.
+    """If a folder or file hides one of our packages from import, return a line that names it and says what to do.
+    Return an empty text if no package is hidden.
     """
     for package in packages:
         ours = _HOME / package / "__init__.py"
@@ -23,7 +23,7 @@ def shadowed(packages: tuple[str, ...] = PACKAGES) -> str:
             hiding = first.parent if first.name == "__init__.py" else first
             return (
                 f"{hiding} hides the package {package!r} of mmlongbench ({ours.parent}), because Python finds it "
-                f"first: rename it, or {_remedy(hiding.parent)}"
+                f"first; rename {hiding.name}, or {_remedy(hiding.parent)}"
             )
     return ""
 

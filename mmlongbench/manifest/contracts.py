@@ -65,7 +65,7 @@ CONTRACTS: Mapping[str, Contract] = {
 }
 
 TASK = replace(CONTRACTS["builder"], base=Task, needed=("row_type", "metric"))
-"""The contract of a `Task`, which is a builder with the reader of its rows."""
+"""The contract of a `Task`: a builder that brings the reader of its rows."""
 
 
 def contract_fault(kind: str, loaded: object) -> str:

@@ -134,7 +134,7 @@ class ImageSpec(_Model):
     patch: int = Field(default=14, ge=1)
     """The side of a patch in pixels."""
     unshuffle: int = Field(default=2, ge=1)
-    """The patches along the side of a cell; each cell is a token."""
+    """The number of patches along one side of a cell. One cell is one token."""
     rounding: Literal["round", "ceil", "floor"] = "round"
     """How a side becomes a number of cells; `round` rounds halves to even numbers."""
     min_pixels: int = Field(default=3136, ge=1)

@@ -1,8 +1,8 @@
 """Task files: a manifest may name a builder or a reader by a Python file beside it, such as `fables.py:Fables`.
 
-The code of such a file runs only if a user names the file, in a manifest or on the command line. The name in a release
-alone never makes it run. The module gets its name from the SHA-256 of the file, so every process of a build runs the
-same bytes. A task file is one file: it must not import other files of its folder.
+The code of such a file runs only if a user names the file, in a manifest or on the command line. A release that names
+a task file never makes its code run. The name of the module has the SHA-256 of the file, so every process of a build
+runs the same bytes. A task file must not import other files of its folder.
 """
 
 import ast

@@ -190,8 +190,8 @@ def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDat
 def _recognised(
     name: str, path: Path, datasets: Iterable[AuditedDataset], sizes: ImageSizes, sha256: str | None = None
 ) -> PublicFile:
-    """Return the public file with what its name says: dataset, length, format, and whether it is the second file of a
-    task (`TaskSpec.bundle`).
+    """Return a public file with the facts that its name gives: the dataset, the length, the format, and whether it is
+    the second file of a task (`TaskSpec.bundle`). A file with an unknown name belongs to no dataset.
     """
     for dataset in datasets:
         if found := recognised(dataset.builder, name):
@@ -200,7 +200,7 @@ def _recognised(
 
 
 def _of_builder(builder: str, name: str, path: Path, sizes: ImageSizes, variant: str) -> PublicFile:
-    """Return a public file with an unknown name as a file of a builder that the user names; its folder may be any.
+    """Return a public file with an unknown name, in any folder, as a file of the builder that the user names.
 
     Raises:
         ReleaseError: the name has no length.

@@ -65,7 +65,7 @@ def lock_faults(
 
 
 def _code_faults(data: Mapping[str, object], engine: str) -> Iterator[Fault]:
-    """Yield what is impossible in the code that a dataset of a lock names; `engine` is the engine's version."""
+    """Yield the faults in the entry `code` of a dataset in a lock; `engine` is the engine's version."""
     kind, dataset = "the code of the plug-ins is not that of the manifest", data.get("name")
     try:
         code = _CODE.validate_python(data.get("code"))

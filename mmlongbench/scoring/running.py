@@ -376,8 +376,8 @@ def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: 
 
 
 def _meant(name: str, names: Iterable[str]) -> str:
-    """Return a hint for an unknown name of a public file: the file in another folder, or the file with the most
-    similar name; empty if there is none.
+    """Return a hint for a name that no public file has: the file with this name in another folder, or else the file
+    with the most similar name. The hint is empty if there is no such file.
     """
     known = list(names)
     same = [each for each in known if PurePosixPath(each).name == PurePosixPath(name).name]

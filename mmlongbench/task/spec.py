@@ -113,8 +113,8 @@ class TaskSpec:
     paper_images: tuple[float, ...] = ()
     """Images per example at the five standard lengths in the paper (Table 3); empty if they are not known."""
     shown_slots: tuple[str, ...] = ()
-    """Texts in braces that prompts show on purpose, such as `{label}`; `mmlongbench check` takes any other one that all
-    prompts show for a slot that was not filled in."""
+    """Texts in braces that prompts show on purpose, such as `{label}`. If all prompts show another text in braces,
+    `mmlongbench check` reports it, because it is probably a slot that was not filled in."""
     bundle: Bundle | None = None
     """A second file of the same records, if the public code reads them in another format (ICL)."""
 

@@ -36,7 +36,7 @@ _MAX_NAMED = 300
 
 
 class SourceForm(ABC):
-    """The form of a source of a `Task`: what a manifest's path must lead to."""
+    """The form of a source of a `Task`: the kind of file or folder that a manifest must name."""
 
     form: ClassVar[str]
     """The form in words."""
@@ -44,7 +44,7 @@ class SourceForm(ABC):
     @staticmethod
     @abstractmethod
     def expected(path: Path) -> str:
-        """Return what was expected instead of `path`; empty if the path leads to a source of this form."""
+        """Return what was expected if `path` is not a source of this form; empty if it is one."""
 
 
 class Table(SourceForm):
@@ -290,7 +290,9 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
 
 
 def _parsed(value: object, declared: FieldInfo) -> object:
-    """Return a cell of a text table as the list that its field declares: JSON, or texts with semicolons between."""
+    """Return the list in a cell of a text table if its field is a list: a JSON list, or texts separated by semicolons.
+    Return any other cell unchanged.
+    """
     if not isinstance(value, str) or get_origin(declared.annotation) not in (tuple, list):
         return value
     if value.strip().startswith("["):

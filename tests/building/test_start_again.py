@@ -131,6 +131,9 @@ def test_a_restart_with_other_articles_builds_the_corpus_anew(tmp_path: Path) ->
     assert (ran := prepare()).code == 0, ran.err
     write("The harbour is far. ")
     assert "holds a corpus whose source is" in prepare().err
+    before = hashes(out / ".build" / "corpus")
+    assert prepare("--restart", "--set", "exclude=[nothing]").code == 2
+    assert hashes(out / ".build" / "corpus") == before
     assert (ran := prepare("--restart")).code == 0, ran.err
 
 

@@ -28,10 +28,10 @@ def test_what_hides_a_package_is_named(
     (hiding / "__init__.py" if is_folder else hiding).write_text("")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    said = f"{hiding} hides the package {package!r} of mmlongbench ({ROOT / package}), because Python finds it first: "
-    assert shadowed() == f"{said}rename it, or run the command in another folder than {tmp_path}"
+    said = f"{hiding} hides the package {package!r} of mmlongbench ({ROOT / package}), because Python finds it first; "
+    assert shadowed() == f"{said}rename {hiding.name}, or run the command in another folder than {tmp_path}"
     monkeypatch.setenv("PYTHONPATH", f"/other:{tmp_path}")
-    assert shadowed() == f"{said}rename it, or take {tmp_path} out of PYTHONPATH"
+    assert shadowed() == f"{said}rename {hiding.name}, or take {tmp_path} out of PYTHONPATH"
 
 
 def test_a_folder_that_is_no_package_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

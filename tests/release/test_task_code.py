@@ -194,9 +194,15 @@ def test_shares_use_the_prepared_file_and_refuse_a_changed_one(built: Path, tmp_
     assert (ran.code, ran.err.count("\n")) == (2, 2)
     assert f"--out {out}: task code changed: lines.py; restore the file" in ran.err
     (folder / "lines.py").write_text(TASK)
+    other = command("build", "quickstart", "--out", out, "-q", "--stage", "records")
+    assert other.err == (
+        f"error: --out {out}: this folder was prepared with the task file lines.py; give the manifest that names "
+        "lines.py\n"
+    )
     assert [command(*share, stage).err for stage in ("negatives", "records", "images")] == [SAID] * 3
     assert command("finish", out, "-q").err == (
-        f"error: --out {out}: was prepared with the task file lines.py; give it with --task lines.py\n"
+        f"error: --out {out}: this folder was prepared with the task file lines.py; add --task lines.py to the "
+        "command\n"
     )
     assert command("finish", out, "-q", "--task", folder / "lines.py").err == ""
     assert hashes(out) == hashes(built)
@@ -247,10 +253,10 @@ from mmlongbench.task import Fault, RawRow, SourcePaths
 
 
 class Shouted(OwnDocuments):
-    """Reads the names of documents in small letters."""
+    """Reads documents, and changes their names to lower case."""
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
-        """Return the row of a document whose name is in small letters."""
+        """Return the row with the name of its document in lower case."""
         raw.fields["doc"] = str(raw.fields["doc"]).lower()
         return super().row(raw, sources)
 '''

@@ -55,7 +55,7 @@ def test_the_best_of_the_accepted_answers_counts_and_a_long_one_is_in_no_mean(
         ("own_1", "scored"),
     ]
     told = command("report", tmp_path / "scores", "--json")
-    assert f"doc_qa: 1 examples are in no mean of this metric: {WHY}" in json.loads(told.out)["notes"]
+    assert f"doc_qa: 1 examples are left out of every mean of this metric: {WHY}" in json.loads(told.out)["notes"]
     scorer = mm.scorer(release)
     assert scorer.score({"file": FILE, "id": "own_1"}, said).score == pytest.approx(score)
     assert scorer.score({"file": FILE, "id": "own_0"}, said) == Score(None, failure=WHY)

@@ -155,7 +155,7 @@ class Reading:
     def notes(self) -> list[str]:
         """Return sentences about the examples to which a metric does not apply."""
         return [
-            f"{metric}: {len(examples):,} examples are in no mean of this metric: {why}"
+            f"{metric}: {len(examples):,} examples are left out of every mean of this metric: {why}"
             for (metric, why), examples in sorted(self.outside.items())
         ]
 
