@@ -139,6 +139,7 @@ def build(
     out: str | Path,
     *,
     overrides: Mapping[str, object] | None = None,
+    data: str | Path | None = None,
     lengths: str | int | Sequence[str | int] | None = None,
     limit: int | None = None,
     strict: bool = False,
@@ -159,6 +160,7 @@ def build(
         overrides: values that replace values of a manifest's file. A key is `key` or `dataset.key`, as in
             `{"source.documents": "pdfs"}`; `{"source": {"documents": "pdfs"}}` replaces a whole source. Paths are
             relative to the current folder.
+        data: the folder that relative paths of sources in the manifest are in; by default the folder of the manifest.
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
         limit: the maximum number of questions of each dataset; a dataset with more is sampled.
         strict: stop at the first reject.
@@ -200,7 +202,7 @@ def build(
         raise ManifestError(f"min_kept {min_kept!r}: expected a share from 0 to 1")
     if isinstance(out, Path) or not out.strip():
         _path(out, "out", ManifestError)
-    loaded = chosen_manifest(manifest, overrides, lengths, limit)
+    loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
     chosen = executor or LocalExecutor(workers, Progress(progress))
     with placed(str(out), chosen) as (folder, spread):
         built = run(loaded, folder, spread, Demands(strict, min_kept), is_restart=restart)
@@ -212,6 +214,7 @@ def plan(
     manifest: "str | Path | Manifest",
     *,
     overrides: Mapping[str, object] | None = None,
+    data: str | Path | None = None,
     lengths: str | int | Sequence[str | int] | None = None,
     limit: int | None = None,
     probe: int = 5,
@@ -225,6 +228,7 @@ def plan(
     Args:
         manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
         overrides: see `build`.
+        data: see `build`.
         lengths: see `build`.
         limit: see `build`.
         probe: how many questions of each dataset are packed.
@@ -248,7 +252,7 @@ def plan(
 
     _at_least_1("probe", probe, ManifestError)
     _at_least_1("workers", workers, ManifestError)
-    loaded = chosen_manifest(manifest, overrides, lengths, limit)
+    loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
     with closing(LocalExecutor(workers, Progress(progress))) as executor:
         return Forecast(tuple(forecast(loaded, executor, probe)))
 
@@ -257,6 +261,7 @@ def check(
     manifest: "str | Path | Manifest",
     *,
     overrides: Mapping[str, object] | None = None,
+    data: str | Path | None = None,
     lengths: str | int | Sequence[str | int] | None = None,
     limit: int = 5,
     progress: bool | None = False,
@@ -269,6 +274,7 @@ def check(
     Args:
         manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
         overrides: see `build`.
+        data: see `build`.
         lengths: build these lengths instead of the two shortest of the manifest.
         limit: the maximum number of questions of each dataset.
         progress: see `build`.
@@ -287,7 +293,7 @@ def check(
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.chosen import chosen_manifest
 
-    loaded = chosen_manifest(manifest, overrides, lengths, limit)
+    loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
     return run(small(loaded, lengths is not None), Progress(progress))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import mmlongbench as mm
 import mmlongbench.task as mt
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import load_manifest
 
@@ -182,10 +183,11 @@ def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None
         lambda: mm.score(url, folder),
         lambda: mm.score(folder, [url]),
         lambda: mm.build(url, folder),
-        lambda: mm.plan("vh_single", overrides={"source.questions": url}),
-        lambda: mm.plan("vh_single", overrides={"source": {"questions": url, "images": "i"}}),
         lambda: mm.plan("vh_single", overrides={"source": url}),
-        lambda: mm.plan("vh_single", overrides={"source": {"questions": [url]}}),
+        lambda: mm.plan("vh_single", overrides={"source.questions": Path(url)}),
+        lambda: mm.plan("vh_single", overrides={"source": {"questions": [Path(url)]}}),
+        lambda: mm.plan("vh_single", overrides={"corpus": url}),
+        lambda: mm.plan("vh_single", data=url),
         lambda: mm.plan("vh_single", overrides={"counter.tokenizer": url}),
         lambda: mm.plan("vh_single", overrides={"counter": {"tokenizer": url}}),
         lambda: mm.audit(folder, models="qwen2.5-vl", text_tokenizers={"qwen2.5-vl": url}),
@@ -215,14 +217,13 @@ def test_a_folder_may_have_a_colon(folder: Path, tmp_path: Path, monkeypatch: py
     for path in ("run:/rel", Path("run:/rel")):
         (dataset,) = load_manifest(find_manifest("vh_single"), {"source.images": path}).datasets
         assert isinstance(dataset.source, dict)
-        assert dataset.source["images"] == tmp_path / "run:/rel"
+        assert dataset.source["images"] == (LocalPath(tmp_path / "run:/rel"),)
 
 
 def test_a_url_in_a_manifest_is_refused_without_being_repeated(tmp_path: Path) -> None:
     url = "s3://user:secret@bucket/x"
     for given in (
         {"source": url},
-        {"source": {"questions": [url]}},
         {"corpus": [url]},
         {"counter": {"tokenizer": url}},
     ):
@@ -275,7 +276,8 @@ def test_empty_paths_and_numbers_below_1_are_refused(folder: Path, call: Callabl
     [
         ("vh_singel", {}, "no manifest 'vh_singel'.*did you mean 'vh_single'"),
         ("vh_single", {"overrides": {"sead": 7}}, "sead.*did you mean 'seed'"),
-        ("vh_single", {"overrides": {"source.questions": "s3://bucket/x"}}, "the override 'source.questions': .*URL"),
+        ("vh_single", {"overrides": {"source.questions": Path("s3://b/x")}}, "the override 'source.questions': .*URL"),
+        ("vh_single", {"data": "nowhere"}, "data: expected a folder, found none: nowhere"),
         ("vh_single", {"overrides": {"source.questions": ""}}, "the override 'source.questions': expected a path"),
         ("vh_single", {"overrides": {"source": {"images": ""}}}, "the override 'source': images: expected a path"),
         ("vh_single", {"overrides": {7: 7}}, "the override 7: expected a text"),
@@ -302,7 +304,7 @@ def test_overrides_say_what_settings_of_the_command_line_say(tmp_path: Path, mon
     loaded = load_manifest(find_manifest("vh_single"), overrides)
     source = loaded.datasets[0].source
     assert isinstance(source, dict)
-    assert (source["questions"], source["images"]) == (tmp_path / "q", tmp_path / "i")
+    assert (source["questions"], source["images"]) == ((LocalPath(tmp_path / "q"),), (LocalPath(tmp_path / "i"),))
     whole = {"source": {"questions": "q", "images": Path("i")}, "seed": 7, "options.finish": "prefix"}
     assert load_manifest(find_manifest("vh_single"), whole) == loaded
     assert load_manifest(find_manifest("vh_single"), [*typed[2:], "source={questions: q, images: i}"]) == loaded

@@ -105,6 +105,11 @@ class BuildDir:
         return self.root / "code"
 
     @property
+    def opened(self) -> Path:
+        """The folder with unpacked archives, and with sources downloaded from URLs."""
+        return self.root / "opened"
+
+    @property
     def holds_work(self) -> bool:
         """Whether the folder holds a build to continue: one with a plan, or an extension whose files are being moved to
         their places.

@@ -15,6 +15,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errors import Fault, ManifestError, SourceError
+from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.code import PluginCode, code_of
@@ -66,6 +67,9 @@ class DatasetPlan:
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
     notes: tuple[str, ...] = ()
     """What a user must know about the sources, one sentence each (`Reader.notes`)."""
+    opened_bytes: int = 0
+    """How many bytes of archives were unpacked, and of URLs downloaded, for this dataset. They are kept until the
+    release is finished."""
 
     @property
     def source_hashes(self) -> dict[str, str]:
@@ -95,10 +99,17 @@ class DatasetPlan:
         }
 
 
-def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -> list[DatasetPlan]:
-    """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader."""
+def plan_datasets(
+    manifest: Manifest, build_dir: BuildDir, progress: Progress, opened: Path | None = None
+) -> list[DatasetPlan]:
+    """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader.
+
+    Archives are unpacked, and sources at a URL downloaded, into the folder `opened`; by default, it is in the working
+    folder.
+    """
     drawn: dict[str, dict[str, Path]] = {}
-    plans = [_plan_dataset(spec, build_dir, drawn, progress) for spec in manifest.datasets]
+    opener = SourceOpener(opened or build_dir.opened, progress)
+    plans = [_plan_dataset(spec, build_dir, drawn, opener, progress) for spec in manifest.datasets]
     _refuse_shared_images(plans)
     return plans
 
@@ -150,15 +161,22 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 
 
 def _plan_dataset(
-    spec: DatasetSpec, build_dir: BuildDir, drawn: dict[str, dict[str, Path]], progress: Progress
+    spec: DatasetSpec,
+    build_dir: BuildDir,
+    drawn: dict[str, dict[str, Path]],
+    opener: SourceOpener,
+    progress: Progress,
 ) -> DatasetPlan:
     spec = _with_kept_code(spec, build_dir)
     reader = reader_type(spec.reader)()
-    sources = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn)
+    opened = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn, opener)
+    sources = {name: found.path for name, found in opened.items()}
+    kept = sum({found.path: found.bytes for found in opened.values()}.values())
     refuse_own_output(spec, sources, build_dir)
     articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
-        return _read_plan(spec, reader, sources, articles, build_dir, progress)
+        plan = _read_plan(spec, reader, sources, articles, build_dir, progress)
+    return replace(plan, opened_bytes=kept)
 
 
 def _with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:

@@ -92,6 +92,9 @@ class DatasetForecast:
     """The size of all images, in bytes."""
     image_seconds: float = 0.0
     """Seconds to make all images in one process."""
+    opened_bytes: int = 0
+    """How many bytes of archives a build unpacks, and of URLs downloads, for the sources. They are kept in the working
+    folder until the release is finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +107,21 @@ class Forecast:
 
 def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[DatasetForecast]:
     """Yield the forecast of each dataset; a dataset with a problem does not stop the others."""
-    for spec in manifest.datasets:
-        with tempfile.TemporaryDirectory() as folder:
-            build_dir = BuildDir(Path(folder) / "release")
-            try:
-                yield _forecast(spec, build_dir, executor, probe)
-            except Interrupted as stop:
-                raise Interrupted("interrupted; nothing was built") from stop
-            except MMLongBenchError as error:
-                yield DatasetForecast(spec.name, str(error))
+    with tempfile.TemporaryDirectory() as opened:  # the datasets may have the same archives
+        for spec in manifest.datasets:
+            with tempfile.TemporaryDirectory() as folder:
+                build_dir = BuildDir(Path(folder) / "release")
+                try:
+                    yield _forecast(spec, build_dir, Path(opened), executor, probe)
+                except Interrupted as stop:
+                    raise Interrupted("interrupted; nothing was built") from stop
+                except MMLongBenchError as error:
+                    yield DatasetForecast(spec.name, str(error))
 
 
-def _forecast(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe: int) -> DatasetForecast:
+def _forecast(spec: DatasetSpec, build_dir: BuildDir, opened: Path, executor: Executor, probe: int) -> DatasetForecast:
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor)
+    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor, opened=opened)
     with Session(build_dir.out) as session:
         prepare([plan], session, executor)
         return _probed(plan, session, probe)
@@ -148,6 +152,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
         image_files=files,
         image_bytes=round(files * size),
         image_seconds=files * seconds,
+        opened_bytes=plan.opened_bytes,
     )
 
 

@@ -1,5 +1,5 @@
-"""Finds the sources of a dataset: the manifest gives their paths, or they are drawn as a sample, or they are
-downloaded. The content of the sources is not read.
+"""Finds the sources of a dataset: the manifest says where they are, or they are drawn as a sample. Archives are
+unpacked, but the content of the sources is not read otherwise.
 """
 
 from collections.abc import Mapping
@@ -7,12 +7,11 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.errors import BuildError, ManifestError, nearest
-from mmlongbench.io.hub import downloaded
+from mmlongbench.io.opening import OpenedSource, SourceOpener
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.registry import GROUPS, is_installed, sample_function
-from mmlongbench.manifest.settings import HUB
 from mmlongbench.manifest.task_files import task_file
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
@@ -27,16 +26,17 @@ def find_sources(
     reader: Reader[Row],
     folder: Path,
     drawn: dict[str, dict[str, Path]],
-) -> dict[str, Path]:
-    """Return the path of each source of a dataset, by the name that the reader gives the source.
+    opener: SourceOpener,
+) -> dict[str, OpenedSource]:
+    """Return each source of a dataset as a file or a folder of this machine, by the name that the reader gives it.
 
     If the manifest asks for a sample, it is drawn into `folder`, once for each reader. `drawn` keeps the paths of each
-    sample, by the name of the reader.
+    sample, by the name of the reader. `opener` unpacks archives and downloads what is elsewhere.
     """
     if isinstance(spec.source, str):
         if spec.reader not in drawn:
             drawn[spec.reader] = _drawn(spec, reader, folder)
-        return dict(drawn[spec.reader])
+        return {name: OpenedSource(path) for name, path in drawn[spec.reader].items()}
     optional = reader.optional_sources
     for name in spec.source:
         if name not in (*reader.sources, *optional):
@@ -45,22 +45,19 @@ def find_sources(
             said = f"reader {spec.shown_reader!r} has no source {name!r}; its sources are {', '.join(names)}"
             more = "" if task_file(spec.reader) else f"; `mmlongbench list {spec.reader}` describes them"
             raise ManifestError(f"dataset {spec.name!r}: {said}{hint}{more}")
-    found: dict[str, Path] = {}
+    found: dict[str, OpenedSource] = {}
     for name in (*reader.sources, *(name for name in optional if name in spec.source)):
-        path = spec.source.get(name)
-        if path is not None and str(path).startswith(HUB):
-            found[name] = downloaded(str(path).removeprefix(HUB), reader.hub_files, name)
-            continue
-        if path is None:
+        if name not in spec.source:
             raise ManifestError(
                 f"dataset {spec.name!r}: source.{name} is missing; give it with --set source.{name}=PATH"
             )
+        opened = opener.open(spec.source[name], reader.hub_files, f"source.{name}")
+        path, asked = opened.path, f"dataset {spec.name!r}: source.{name}"
         if not path.exists():
-            raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
+            raise ManifestError(f"{asked}: no such file or folder: {path}")
         if not (path.is_file() or path.is_dir()):  # reading a pipe might never end
-            asked = f"dataset {spec.name!r}: source.{name}"
             raise ManifestError(f"{asked}: expected a file or a folder, found a pipe or a device: {path}")
-        found[name] = path
+        found[name] = opened
     return found
 
 

@@ -21,16 +21,17 @@ _CLAIMS = "claims"
 @contextmanager
 def locked(out: Path) -> Iterator[BuildDir]:
     """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
-    folders that it made, unless it has begun to build a corpus. What an extension leaves (`extension`) stays.
+    folders that it made, unless something in them may have taken hours: a corpus that was begun, and what was unpacked
+    or downloaded. What an extension leaves (`extension`) stays too.
     """
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / _CLAIMS / "build", f"the release {out}"):
         try:
             yield build_dir
         except (MMLongBenchError, OSError):
-            has_corpus = (build_dir.root / "corpus").is_dir()  # building it may have taken hours
-            has_extension = build_dir.extension.root.is_dir()
-            if build_dir.root in new and not (build_dir.holds_work or has_corpus or has_extension):
+            dear = (build_dir.root / "corpus", build_dir.opened, build_dir.extension.root)
+            is_dear = build_dir.holds_work or any(folder.is_dir() for folder in dear)
+            if build_dir.root in new and not is_dear:
                 shutil.rmtree(build_dir.root, ignore_errors=True)
                 with suppress(OSError):  # stop at the first folder that is not empty
                     for folder in new[1:]:
@@ -104,7 +105,15 @@ def _is_bare(out: Path) -> bool:
     """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
     root = BuildDir(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {_CLAIMS, "sample", "corpus", "cache", "code", SOURCE_FILES}
+    return {*out.iterdir()} <= {root} and begun <= {
+        _CLAIMS,
+        "sample",
+        "corpus",
+        "cache",
+        "code",
+        "opened",
+        SOURCE_FILES,
+    }
 
 
 def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:

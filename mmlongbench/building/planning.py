@@ -2,6 +2,7 @@
 
 import shutil
 from contextlib import closing, suppress
+from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
@@ -47,14 +48,19 @@ def notes_on(manifest: Manifest) -> list[str]:
 
 
 def plan_build(
-    manifest: Manifest, build_dir: BuildDir, executor: Executor, *, is_restart: bool = False
+    manifest: Manifest,
+    build_dir: BuildDir,
+    executor: Executor,
+    *,
+    is_restart: bool = False,
+    opened: Path | None = None,
 ) -> tuple[list[DatasetPlan], tuple[str, ...]]:
     """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
 
     If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
     (`has_expensive_results`), the build starts again; a note says what changed. `is_restart` discards the results of an
     unfinished build, whatever they are, but only after the new build is planned; so a manifest that cannot be built
-    discards nothing. Samples, corpora and caches that the new build uses stay.
+    discards nothing. Samples, corpora and caches that the new build uses stay. `opened`: see `plan_datasets`.
 
     Raises:
         BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
@@ -63,18 +69,18 @@ def plan_build(
     check_manifest(manifest)
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart)
+    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart, opened=opened)
     return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
 
 
-def plan_anew(manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool) -> list[DatasetPlan]:
+def plan_anew(manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, opened: Path | None = None) -> list[DatasetPlan]:
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
-    articles are made again; if the new build cannot be planned, the old corpora stay.
+    articles are made again; if the new build cannot be planned, the old corpora stay. `opened`: see `plan_datasets`.
     """
     from mmlongbench.corpus.place import OtherCorpusError
 
     try:
-        return plan_datasets(manifest, build_dir, progress)
+        return plan_datasets(manifest, build_dir, progress, opened)
     except OtherCorpusError:
         if not is_restart:
             raise
@@ -82,7 +88,7 @@ def plan_anew(manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is
     shutil.rmtree(aside, ignore_errors=True)
     corpora.rename(aside)
     try:
-        plans = plan_datasets(manifest, build_dir, progress)
+        plans = plan_datasets(manifest, build_dir, progress, opened)
     except BaseException:
         shutil.rmtree(corpora, ignore_errors=True)
         aside.rename(corpora)

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
     from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
+    from mmlongbench.manifest.model import Manifest
 
 _WIDTH = 80
 """The width in characters of what is printed."""
 
 
 @click.command()
-@click.argument("manifest")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
+@with_manifest
 @click.option(
     "--lengths",
     metavar="8K,16K",
@@ -37,9 +38,7 @@ _WIDTH = 80
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what fails, and which task files run.")
-def check(
-    manifest: str, settings: tuple[str, ...], lengths: str | None, limit: int, as_json: bool, quiet: bool
-) -> None:
+def check(given: "Manifest", lengths: str | None, limit: int, as_json: bool, quiet: bool) -> None:
     """Check that the tasks of MANIFEST keep the rules of every task; it runs the code of their plug-ins.
 
     A small release of each dataset is built in a temporary folder, and looked at; then another process audits it and
@@ -49,10 +48,9 @@ def check(
     from mmlongbench.checking.check import check as run
     from mmlongbench.checking.check import small
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.model import load_manifest, narrowed
+    from mmlongbench.manifest.model import narrowed
 
-    loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    loaded = narrowed(given, lengths, limit)
     say_code(loaded)
     checked = run(small(loaded, lengths is not None), Progress(False if quiet or as_json else None))
     if as_json:

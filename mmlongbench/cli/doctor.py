@@ -4,19 +4,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.task_option import say_code
+
+if TYPE_CHECKING:
+    from mmlongbench.manifest.model import Manifest
 
 
 @click.command()
-@click.argument("manifest")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
+@with_manifest
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a draft of errata to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each suspect.")
-def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+def doctor(given: "Manifest", out: Path | None, as_json: bool) -> None:
     """List annotations of MANIFEST's sources that may be wrong; nothing is changed.
 
     It finds answer pages that a document does not have, answers whose text is only on another page, and documents with
@@ -24,17 +28,14 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
     """
     from mmlongbench.building.doctor import errata_file, examine
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.model import load_manifest
 
     if out and out.exists():
         raise click.UsageError(
             f"--out {out}: already exists, and manual changes in it would be lost; give another file"
         )
     errata: dict[str, Mapping[str, object]] = {}
-    loaded = load_manifest(find_manifest(manifest), settings)
-    say_code(loaded)
-    for found in examine(loaded, Progress(False if as_json else None)):
+    say_code(given)
+    for found in examine(given, Progress(False if as_json else None)):
         errata.update(found.errata)
         for suspect in found.suspects:
             if as_json:

@@ -20,6 +20,7 @@ from mmlongbench.cli.export import collect, export
 from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.listing import list_installed
+from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.report import report
@@ -67,20 +68,13 @@ def cli(debug: bool) -> None:
 
 
 @cli.command()
-@click.argument("manifest")
+@with_manifest
 @click.option(
     "--out",
     required=True,
     metavar="PATH|URL",
     help="The release's folder: new, with a build to continue, or with a release to extend; or a URL that fsspec "
     "knows, such as s3://bucket/release.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override: [dataset.]key=value, e.g. source.documents=pdfs/.",
 )
 @click.option("--lengths", metavar="8K,32K", help="Build these lengths instead of the manifest's.")
 @click.option(
@@ -127,9 +121,8 @@ def cli(debug: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors, and which task files run.")
 def build(
-    manifest: str,
+    given: "Manifest",
     out: str,
-    settings: tuple[str, ...],
     lengths: str | None,
     limit: int | None,
     workers: int | None,
@@ -153,13 +146,12 @@ def build(
     from mmlongbench.building.shares import Preparing
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.model import load_manifest, narrowed
+    from mmlongbench.manifest.model import narrowed
     from mmlongbench.release.layout import REJECTS
 
     if out.startswith("-"):
         raise click.UsageError(f"--out {out}: other commands would read it as an option; write ./{out}")
-    loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    loaded = narrowed(given, lengths, limit)
     progress = Progress(False if quiet or as_json else None)
     say_code(loaded)
     if shard and not stage:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
     from mmlongbench.building.forecast import CellForecast, DatasetForecast
+    from mmlongbench.manifest.model import Manifest
 
 _MB = 1024 * 1024
 
 
 @click.command()
-@click.argument("manifest")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
+@with_manifest
 @click.option("--lengths", metavar="8K,1M", help="Plan these lengths instead of the manifest's.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset; which ones is drawn."
@@ -35,8 +36,7 @@ _MB = 1024 * 1024
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each dataset.")
 def plan(
-    manifest: str,
-    settings: tuple[str, ...],
+    given: "Manifest",
     lengths: str | None,
     limit: int | None,
     probe: int,
@@ -50,10 +50,9 @@ def plan(
     from mmlongbench.building.executors.local import LocalExecutor
     from mmlongbench.building.forecast import forecast
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.model import load_manifest, narrowed
+    from mmlongbench.manifest.model import narrowed
 
-    loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    loaded = narrowed(given, lengths, limit)
     say_code(loaded)
     has_problem = False
     for found in forecast(loaded, LocalExecutor(workers, Progress(False if as_json else None)), probe):
@@ -78,6 +77,9 @@ def _show(found: "DatasetForecast") -> None:
     say(f"{found.name}: {found.questions:,} questions{left_out}")
     if found.noted:
         say(f"  {said_notes(found.noted)}")
+    if found.opened_bytes:
+        size = f"{found.opened_bytes / _MB:,.0f} MB" if found.opened_bytes >= _MB else f"{found.opened_bytes:,} bytes"
+        say(f"  sources: {size} unpacked or downloaded, kept in OUT/.build until the release is finished")
     for cell in found.cells:
         say(
             f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, fill "

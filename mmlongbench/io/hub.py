@@ -1,49 +1,50 @@
-"""Downloads datasets of the Hugging Face hub to the hub's own cache. The name of a dataset may include a revision."""
+"""Downloads files of datasets of the Hugging Face hub to the hub's own cache."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.locations import HubFiles
+from mmlongbench.io.printable import without_secrets
 
-_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
-
-def downloaded(name: str, patterns: Sequence[str], source: str) -> Path:
-    """Return the folder with a dataset's files, after downloading them if necessary.
+def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: str) -> Path:
+    """Return a file or a folder of a dataset, after downloading it if necessary.
 
     Args:
-        name: `owner/name`, or `owner/name@revision`.
-        patterns: the files that are needed, such as `*.parquet`; empty: this source cannot come from the hub.
-        source: the manifest's name of the source, for messages.
+        location: the dataset.
+        path: a file or a folder of it; empty for the whole dataset.
+        patterns: the files that are needed of the whole dataset, such as `*.parquet`. If there are none, a path must be
+            given, because a dataset may be larger than a disk.
+        field: the source as messages name it, such as `source.data`.
 
     Raises:
-        SourceError: the dataset cannot be downloaded; the message says why.
+        SourceError: the dataset cannot be downloaded, or has no such file; the message says why.
 
     """
-    field = f"source.{source}"
-    parts = _NAME.fullmatch(name)
-    if not patterns or parts is None:
-        expected = "hub:owner/name[@revision]" if patterns else "a path: this source cannot come from the hub"
+    wanted = [path, f"{path}/**"] if path else list(patterns)
+    if not wanted:
+        todo = "name the file or folder that is needed, or download it and give its path"
         raise SourceError(
-            Fault(
-                "unknown-source",
-                expected,
-                f"hub:{name}",
-                field=field,
-                todo="correct the name, or download the dataset and give its path",
-            )
+            Fault("unknown-source", f"hub:{location.repository}/<path>", f"{location}", "", "", field, todo)
         )
     from huggingface_hub import snapshot_download
 
     try:
         found = snapshot_download(
-            parts["name"], repo_type="dataset", revision=parts["revision"], allow_patterns=list(patterns)
+            location.repository,
+            repo_type="dataset",
+            revision=location.revision or None,
+            allow_patterns=wanted,
         )
     except Exception as error:  # the errors of the hub's client have no common base
-        what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        what = without_secrets(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
         todo = "download it and give its path, or check its name and the network"
         raise SourceError(
             Fault("unreachable-dataset", "a dataset of the hub that can be read", what, field=field, todo=todo)
         ) from error
-    return Path(found)
+    folder = Path(found) / path if path else Path(found)
+    if not folder.exists():
+        todo = "correct the path; the page of the dataset lists its files"
+        raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
+    return folder

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from pydantic import ValidationError
 
 from mmlongbench.errors import MMLongBenchError
+from mmlongbench.io.locations import LocalPath, Location
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.contracts import listed_names
@@ -278,9 +279,15 @@ def _given(
     """Return the sources of a dataset as `DatasetText.source` has them."""
     if isinstance(spec.source, str):
         return "sample"
-    given: dict[str, str | None] = {name: _beside(each, path) for name, each in spec.source.items()}
+    given: dict[str, str | None] = {
+        name: ", ".join(_shown(each, path) for each in found) for name, found in spec.source.items()
+    }
     names = [source.name for source in sources_of(reader)] if reader else []
     return {**dict.fromkeys(names), **given}
+
+
+def _shown(location: Location, manifest: Path) -> str:
+    return _beside(location.path, manifest) if isinstance(location, LocalPath) else str(location)
 
 
 def _beside(source: Path, manifest: Path) -> str:

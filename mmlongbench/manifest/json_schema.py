@@ -15,6 +15,7 @@ from mmlongbench.field_texts import field_texts_anywhere
 from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.describing import sources_of, usable
 from mmlongbench.manifest.model import (
+    LOCATIONS_SCHEMA,
     SAMPLE,
     CounterSpec,
     DatasetSpec,
@@ -51,6 +52,11 @@ _LENGTHS: JsonSchema = {
 """Several lengths, or one."""
 _NAME: JsonSchema = {"type": ["string", "integer"]}
 """A name, which may be made of digits."""
+_INCLUDE: JsonSchema = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Manifests whose datasets come before those of this one; paths are relative to its folder.",
+}
 
 
 def manifest_schema() -> JsonSchema:
@@ -74,8 +80,8 @@ def manifest_schema() -> JsonSchema:
         "description": "What `mmlongbench build` builds.",
         "type": "object",
         "additionalProperties": False,
-        "required": ["datasets"],
-        "properties": {"defaults": defaults, "datasets": datasets},
+        "anyOf": [{"required": ["datasets"]}, {"required": ["include"]}],
+        "properties": {"include": _INCLUDE, "defaults": defaults, "datasets": datasets},
         "if": {"not": {"required": ["defaults"]}},
         "then": {"properties": {"datasets": {"items": {"required": required}}}},
         "$defs": {**parts, **{_definition(name): schema for name, schema in options.items()}},
@@ -138,7 +144,7 @@ def _sources() -> Iterator[JsonSchema]:
     """Yield, for each installed reader, the rule that a dataset with this reader has this reader's sources."""
     for plugin in usable("reader"):
         sources = sources_of(reader_type(plugin.name))
-        paths = {source.name: {"type": "string", "description": source.form} for source in sources}
+        paths = {source.name: {**LOCATIONS_SCHEMA, "description": source.form} for source in sources}
         given: JsonSchema = {"type": "object", "properties": paths, "additionalProperties": False}
         yield _rule("reader", plugin.name, {"source": {"anyOf": [given, {"const": SAMPLE}]}})
 

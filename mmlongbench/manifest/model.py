@@ -2,7 +2,7 @@
 key.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,12 +12,17 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import ManifestError, nearest
+from mmlongbench.io.locations import Location, parse_location
+from mmlongbench.io.urls import refuse_url
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.json_values import json_values
@@ -95,8 +100,31 @@ def _depths(value: object) -> object:
 
 Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
-Location = Annotated[Path, Field(strict=False)]
+PathText = Annotated[Path, Field(strict=False)]
 """A path; in YAML it is a string."""
+
+
+def _located(value: object) -> tuple[Location, ...]:
+    """Return the locations of a source; a single one may be given without a list."""
+    listed = value if isinstance(value, list | tuple) else [value]
+    if not listed or not all(isinstance(each, Location | str | Path) for each in listed):
+        raise ValueError("expected a path, a location such as hub:owner/name, or a list of these")
+    return tuple(each if isinstance(each, Location) else parse_location(str(each)) for each in listed)
+
+
+def _texts(locations: tuple[Location, ...]) -> list[str]:
+    """Return locations as text, without secrets: the plan of a build is saved, and may be read by others."""
+    return [str(each) for each in locations]
+
+
+LOCATIONS_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+}
+"""The JSON Schema of `SourceLocations`."""
+SourceLocations = Annotated[
+    tuple[Location, ...], PlainValidator(_located), PlainSerializer(_texts), WithJsonSchema(LOCATIONS_SCHEMA)
+]
+"""Where a source is, in the form of `parse_location`; several locations are one folder with the files of all."""
 
 
 class _FromMapping:
@@ -230,9 +258,11 @@ class DatasetSpec(_Model):
     reader: str
     """The format of the source: the name of an installed reader, or a file and a class as for `builder`. It is left out
     if the builder is a `mt.Task`, which reads its own sources."""
-    source: dict[str, Location] | Literal["sample"]
-    """The path of each source, under the name that the reader gives it; or `sample`, which draws small sources."""
-    corpus: Location | None = None
+    source: dict[str, SourceLocations] | Literal["sample"]
+    """Where each source is, under the name that the reader gives it: a path, a path inside an archive
+    (`images.tar.gz/val`), `hub:owner/name[@revision][/path]`, or a URL; a list of these is one folder with the files of
+    all. Or `sample`, which draws small sources."""
+    corpus: PathText | None = None
     """A corpus built by `corpus build`, or an input of that command; by default the corpus of the sample, if it has
     one."""
     retrieval: RetrievalSpec = RetrievalSpec()
@@ -253,7 +283,7 @@ class DatasetSpec(_Model):
     """How tokens are counted."""
     pages: PageSpec = PageSpec()
     """How pages become images."""
-    errata: Location | None = None
+    errata: PathText | None = None
     """Corrections of the source's rows, by id."""
     pictures: PictureSpec = PictureSpec()
     """How photographs become images."""
@@ -303,38 +333,33 @@ class Manifest(_Model):
 
 
 def load_manifest(
-    path: Path, settings: Sequence[str] | Mapping[str, object] = (), here: Path | None = None
+    path: Path,
+    settings: Sequence[str] | Mapping[str, object] = (),
+    here: Path | None = None,
+    data: Path | None = None,
 ) -> Manifest:
-    """Read a manifest.
+    """Read a manifest, and the manifests that it includes.
 
     Args:
         path: the file of the manifest.
         settings: replacements of values: either texts `dataset.key=value`, as on the command line, or a mapping from
             `dataset.key` to the new value.
         here: the folder that paths in `settings` are relative to; by default the current folder.
+        data: the folder that relative paths of sources are relative to; by default the folder of the manifest.
 
     Raises:
-        ManifestError: the file cannot be read, or a key or value is wrong; the error names the key and the
+        ManifestError: a file cannot be read, or a key or value is wrong; the error names the key and the
                 nearest known key.
 
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise ManifestError(f"{path}: expected at most {MAX_BYTES} bytes, found more")
-        text = data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: cannot be read: {error}") from error
-    datasets = _datasets(read_yaml(text, str(path)), path)
-    for dataset in datasets:
-        root_paths(dataset, path)
+    found = list(_read(path, data))
+    datasets = [dataset for dataset, _ in found]
     for setting in () if isinstance(settings, Mapping) else settings:
         apply_setting(setting, datasets, here or Path.cwd(), DatasetSpec.model_fields)
     for key, value in settings.items() if isinstance(settings, Mapping) else ():
         apply_override(key, value, datasets, here or Path.cwd(), DatasetSpec.model_fields)
-    for dataset in datasets:
-        root_task_files(dataset, path)
+    for dataset, home in found:
+        root_task_files(dataset, home)
     try:
         manifest = Manifest.model_validate({"datasets": datasets})
     except ValidationError as error:
@@ -343,6 +368,38 @@ def load_manifest(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ManifestError(f"{path}: two datasets are called {twice[0]!r}; names must differ")
     return manifest
+
+
+def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Yield each dataset of a manifest and of those that it includes, with the manifest that has it."""
+    if path.resolve() in above:
+        raise ManifestError(f"{path}: includes itself; take it out of 'include'")
+    found = read_yaml(_text(path), str(path))
+    if not isinstance(found, dict):
+        raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(found).__name__}")
+    included = found.get("include") or []
+    if not isinstance(included, list) or not all(isinstance(each, str) for each in included):
+        raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
+    for name in included:
+        refuse_url(name, f"{path}: include", ManifestError)
+        if not (path.parent / name).is_file():
+            others = [each.name for each in path.parent.glob("*.yaml")]
+            raise ManifestError(f"{path}: include: no such file: {name}{nearest(name, others)}")
+        yield from _read(path.parent / name, data, (*above, path.resolve()))
+    for dataset in _datasets(found, path):
+        root_paths(dataset, path, data)
+        yield dataset, path
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise ManifestError(f"{path}: expected at most {MAX_BYTES} bytes, found more")
+        return content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path}: cannot be read: {error}") from error
 
 
 def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:
@@ -370,20 +427,20 @@ def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None
 def _hint(key: object, *, has_list: bool) -> str:
     """Return what to do about an unknown key of a manifest; `has_list` says whether the manifest has `datasets`."""
     if key not in DatasetSpec.model_fields:
-        return nearest(str(key), ("datasets", "defaults"))
+        return nearest(str(key), ("datasets", "defaults", "include"))
     if not has_list:
         return f": it is a key of a dataset; write 'datasets:' and, indented below it, '- {key}: …' with the other keys"
     common = "" if key == "name" else ", or for all of them into 'defaults'"
     return f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
 
 
-def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
-    if not isinstance(data, dict):
-        raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(data).__name__}")
-    unknown = [key for key in data if key not in ("datasets", "defaults")]
+def _datasets(found: dict[Any, Any], path: Path) -> list[dict[str, Any]]:
+    """Return the datasets of a manifest, with its defaults; a manifest that only includes others has none."""
+    unknown = [key for key in found if key not in ("datasets", "defaults", "include")]
     if unknown:
-        raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{_hint(unknown[0], has_list='datasets' in data)}")
-    datasets, defaults = data.get("datasets"), data.get("defaults") or {}
+        raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{_hint(unknown[0], has_list='datasets' in found)}")
+    datasets = found.get("datasets") or [] if found.get("include") else found.get("datasets")
+    defaults = found.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
     return [{**defaults, **dataset} for dataset in datasets]

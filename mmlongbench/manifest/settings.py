@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.errors import ManifestError, nearest
+from mmlongbench.io.locations import HUB, is_url
 from mmlongbench.io.urls import refuse_url
 from mmlongbench.io.yaml_text import load_yaml
 
-HUB = "hub:"
-"""The beginning of a source that is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
-_WITH_PATHS = ("source", "corpus", "errata", "counter")
-"""The keys of a dataset whose values have paths."""
+_WITH_PATHS = ("corpus", "errata", "counter")
+"""The keys of a dataset whose values have paths of this machine; those of `source` may be URLs too."""
 
 
 def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
@@ -29,8 +28,10 @@ def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
         raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
-def root_paths(dataset: dict[str, Any], path: Path) -> None:
-    """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder."""
+def root_paths(dataset: dict[str, Any], path: Path, data: Path | None = None) -> None:
+    """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder. If there
+    is a folder `data`, those of sources and of the corpus are relative to it instead.
+    """
     root = path.parent
     counter = dataset.get("counter")
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
@@ -38,12 +39,22 @@ def root_paths(dataset: dict[str, Any], path: Path) -> None:
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
     for key in _WITH_PATHS:
         _refuse_urls(dataset.get(key), f"{path}: {key}")
-    for key in ("corpus", "errata"):
+    if isinstance(dataset.get("source"), str):
+        _refuse_urls(dataset["source"], f"{path}: source")
+    for key, folder in (("corpus", data or root), ("errata", root)):
         if isinstance(dataset.get(key), str):
-            dataset[key] = str(root / dataset[key])
+            dataset[key] = str(folder / dataset[key])
     if isinstance(dataset.get("source"), dict):
-        local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
-        dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
+        dataset["source"] = {name: _rooted(value, data or root) for name, value in dataset["source"].items()}
+
+
+def _rooted(value: object, root: Path) -> object:
+    """Return a location of a source, or a list of locations, with `root` before each relative path."""
+    if isinstance(value, list | tuple):
+        return [_rooted(each, root) for each in value]
+    if not isinstance(value, str) or value.startswith(HUB) or is_url(value) or not value.strip():
+        return value
+    return str(root / value)
 
 
 def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path, keys: Collection[str]) -> None:
@@ -57,7 +68,8 @@ def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path, keys
     target, path = _named(where, key, datasets, keys)
     if _is_path(path) and not text.strip():
         raise ManifestError(f"{where}: expected a path after the =, found nothing")
-    value = text if _is_path(path) else read_yaml(text, where)
+    is_list = path[0] == "source" and text.lstrip().startswith("[")
+    value = text if _is_path(path) and not is_list else read_yaml(text, where)
     _replace(target, path, _joined(f"--set: {key.strip()}", path, value, here))
 
 
@@ -98,17 +110,20 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     """Return the value of a key. A path is joined with `here`, and so is each path of a mapping for `source`."""
     if path == ["source"] and isinstance(value, Mapping):
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
-    if path[0] in _WITH_PATHS:
+    if path[0] in _WITH_PATHS or path == ["source"]:
         _refuse_urls(value, where)
     if path == ["counter"] and isinstance(value, Mapping):
         return {name: str(inner) if isinstance(inner, Path) else inner for name, inner in value.items()}
+    if isinstance(value, list | tuple) and _is_path(path):
+        return [_joined(where, path, each, here) for each in value]
     if isinstance(value, Path):
+        refuse_url(value, where, ManifestError)  # a `Path` of a URL has lost a slash: only a text can be one
         value = str(value)
     if not _is_path(path) or not isinstance(value, str):
         return value
     if not value.strip():
         raise ManifestError(f"{where}: expected a path, found an empty text")
-    return value if value.startswith(HUB) else str(here / value)
+    return _rooted(value, here)
 
 
 def _refuse_urls(value: object, where: str) -> None:

@@ -390,14 +390,20 @@ def test_a_dataset_of_the_hub_is_read_from_the_hubs_cache(tmp_path: Path, monkey
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     from mmlongbench.io.hub import downloaded
+    from mmlongbench.io.locations import HubFiles, parse_location
+
+    def hub(text: str) -> HubFiles:
+        found = parse_location(f"hub:{text}")
+        assert isinstance(found, HubFiles)
+        return found
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", _offline(str(tmp_path / "cache")))
-    found = downloaded("owner/shapes", ImageTables.hub_files, "data")
+    found = downloaded(hub("owner/shapes"), "", ImageTables.hub_files, "source.data")
     assert len(list(read_rows(ImageTables(), {"data": found}))) == 3
     with pytest.raises(mt.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
-        downloaded("owner/missing@v1", ImageTables.hub_files, "data")
-    with pytest.raises(mt.SourceError, match="this source cannot come from the hub"):
-        downloaded("owner/shapes", (), "images")
+        downloaded(hub("owner/missing@v1"), "", ImageTables.hub_files, "source.data")
+    with pytest.raises(mt.SourceError, match=r"source\.images: unknown-source: expected hub:owner/shapes/<path>"):
+        downloaded(hub("owner/shapes"), "", (), "source.images")
 
 
 def _offline(cache: str) -> Callable[..., str]:

@@ -10,6 +10,7 @@ from tiny import build, command
 
 from mmlongbench.building.planning import check_manifest
 from mmlongbench.errors import ManifestError, PluginError
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
 from mmlongbench.manifest.registry import builder_type, reader_type
@@ -47,7 +48,10 @@ def refusal(folder: Path, data: object) -> str:
             {"source": "smaple"},
             "source: Input should be a valid dictionary or Input should be 'sample' (found 'smaple')",
         ),
-        ({"source": {"samples": 3}}, "source.samples: Input is not a valid path"),
+        (
+            {"source": {"samples": 3}},
+            "source.samples: expected a path, a location such as hub:owner/name, or a list of these",
+        ),
         ({"lengths": {"8K": 1}}, "lengths: Input should be a valid list (found {'8K': 1})"),
         ({"lengths": "8K and 16K"}, "lengths: length '8K and 16K': expected a whole number of K"),
         ({"lengths": []}, "lengths: Tuple should have at least 1 item after validation, not 0 (found [])"),
@@ -165,9 +169,10 @@ def test_paths_of_a_manifest_are_relative_to_its_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (dataset,) = load_manifest(source / "tiny.yaml").datasets
-    assert dataset.source == {"samples": source / "samples.json", "documents": source / "documents"}
+    local = {"samples": source / "samples.json", "documents": source / "documents"}
+    assert dataset.source == {name: (LocalPath(path),) for name, path in local.items()}
     absolute = {**LEAST, "source": {"samples": "/a/b.json"}}
-    assert load(tmp_path, {"datasets": [absolute]}).datasets[0].source == {"samples": Path("/a/b.json")}
+    assert load(tmp_path, {"datasets": [absolute]}).datasets[0].source == {"samples": (LocalPath(Path("/a/b.json")),)}
 
 
 def test_an_unknown_builder_reader_or_manifest_is_answered_with_what_there_is() -> None:

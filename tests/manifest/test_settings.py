@@ -4,6 +4,7 @@ import pytest
 from tiny import build, write_manifest
 
 from mmlongbench.errors import ManifestError
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest, narrowed
 
 TWO = """
@@ -53,7 +54,7 @@ def test_paths_of_settings_are_relative_to_where_they_are_typed(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ("source.samples=x.json", "source.documents=/abs")
-    expected = {"samples": tmp_path / "x.json", "documents": Path("/abs")}
+    expected = {"samples": (LocalPath(tmp_path / "x.json"),), "documents": (LocalPath(Path("/abs")),)}
     assert only(source, *settings, here=tmp_path).source == expected
     monkeypatch.chdir(tmp_path)
     assert only(source, *settings).source == expected
@@ -62,7 +63,7 @@ def test_paths_of_settings_are_relative_to_where_they_are_typed(
 
 def test_a_setting_may_give_sources_to_a_manifest_that_draws_its_own(two: Path, tmp_path: Path) -> None:
     one, _ = load_manifest(two, ("one.source.samples=x",), tmp_path).datasets
-    assert one.source == {"samples": tmp_path / "x"}
+    assert one.source == {"samples": (LocalPath(tmp_path / "x"),)}
 
 
 @pytest.mark.parametrize(

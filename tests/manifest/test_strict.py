@@ -11,6 +11,7 @@ from tiny import build, write_manifest
 import mmlongbench as mm
 from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.errors import ManifestError
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
 from mmlongbench.manifest.resolve import bind_builder, refuse_secrets
 from mmlongbench.task.spec import Options
@@ -62,7 +63,7 @@ def test_a_value_of_another_type_is_refused(changes: dict[str, Any], said: str, 
 def test_what_yaml_writes_in_its_own_way_is_taken(tmp_path: Path) -> None:
     changes = {"source": {"samples": "a.json"}, "corpus": "c", "placements": [0, 0.5], "lengths": ["8K", 16384]}
     (dataset,) = load(tmp_path, **changes).datasets
-    assert dataset.source == {"samples": tmp_path / "a.json"}
+    assert dataset.source == {"samples": (LocalPath(tmp_path / "a.json"),)}
     assert (dataset.corpus, dataset.placements, dataset.lengths) == (tmp_path / "c", (0.0, 0.5), (8192, 16384))
     assert DatasetSpec.model_validate(dataset.model_dump(mode="json")) == dataset
 

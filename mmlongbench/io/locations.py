@@ -1,0 +1,108 @@
+"""Where a source is: a path on this machine, files of a dataset of the Hugging Face hub, or a URL.
+
+A path or a URL may lead to an archive or a packed file, or to something inside an archive: `food-101.tar.gz/food-101`
+(`mmlongbench.io.opening`).
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from mmlongbench.io.printable import without_secrets
+
+HUB = "hub:"
+"""The beginning of a location on the Hugging Face hub."""
+HUB_FORM = "hub:owner/name[@revision][/path]"
+"""The form of a location on the hub, for messages."""
+_HUB = re.compile(
+    r"hub:(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>refs/[\w.-]+/[\w.-]+|[\w.-]+))?(?:/(?P<path>[^\0]+))?"
+)
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://.+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPath:
+    """A file or a folder of this machine, or something inside an archive."""
+
+    path: Path
+    """The path; it is not checked yet."""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class HubFiles:
+    """Files of a dataset of the Hugging Face hub."""
+
+    repository: str
+    """The owner and the name: `ethz/food101`."""
+    revision: str
+    """A commit, a branch or a tag; empty for the newest files. Of a branch with slashes only `refs/…/…` is known."""
+    path: str
+    """A file or a folder of the dataset; empty for all files that the reader asks for."""
+
+    def __str__(self) -> str:
+        revision = f"@{self.revision}" if self.revision else ""
+        return f"{HUB}{self.repository}{revision}{f'/{self.path}' if self.path else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A file or a folder that `fsspec` can read, such as `s3://bucket/pdfs`."""
+
+    address: str = field(repr=False)
+    """The whole URL, which may have a password."""
+
+    def __str__(self) -> str:
+        return without_secrets(self.address.partition("#")[0])
+
+    @property
+    def name(self) -> str:
+        """The name of the file or folder, without what follows a question mark."""
+        return Path(str(self).removesuffix("?…").rstrip("/")).name
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The parts of the URL that are not shown: user and password, query, fragment."""
+        place, _, fragment = self.address.partition("#")
+        place, _, query = place.partition("?")
+        user, at, _ = place.partition("://")[2].rpartition("@")
+        return tuple(filter(None, (user if at else "", *user.split(":", 1), query, fragment)))
+
+
+Location: TypeAlias = LocalPath | HubFiles | Url
+"""Where a source, or a part of it, is."""
+
+
+def parse_location(text: str) -> Location:
+    """Return the location that a text of a manifest names.
+
+    Raises:
+        ValueError: the text begins with `hub:`, and is no location on the hub; or it is empty.
+
+
+    >>> parse_location("hub:ethz/food101@v1/data/train.parquet")
+    HubFiles(repository='ethz/food101', revision='v1', path='data/train.parquet')
+    >>> str(parse_location("https://user:secret@host/pdfs.zip?sig=TOKEN"))
+    'https://…@host/pdfs.zip?…'
+
+    """
+    if not text.strip():
+        raise ValueError("expected a path, found an empty text")
+    if text.startswith(HUB):
+        parts = _HUB.fullmatch(text)
+        if not parts or ".." in (parts["path"] or "").split("/"):
+            raise ValueError(f"expected {HUB_FORM}, found {text!r:.200}")
+        return HubFiles(parts["repository"], parts["revision"] or "", (parts["path"] or "").strip("/"))
+    return Url(text.strip()) if is_url(text) else LocalPath(Path(text))
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is a URL.
+
+    >>> is_url("s3://bucket/x"), is_url("hub:owner/name"), is_url("data/x")
+    (True, False, False)
+    """
+    return _URL.fullmatch(text.strip()) is not None

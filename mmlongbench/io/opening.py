@@ -1,0 +1,245 @@
+"""Makes every source a file or a folder of this machine, whatever it is in the manifest.
+
+A path is used as it is. An archive is the folder that it unpacks to; if it holds nothing but one folder, it is that
+folder. If it holds nothing but the file that it is named after (`val.json.tar.gz`), it is that file. A packed file
+(`rows.jsonl.gz`) is the file in it. What follows the name of an archive is a path inside it. Files at a URL are
+downloaded first, and those of the hub to the hub's own cache. Several locations are one folder that has the files of
+all. So a source gives the same release in each of these forms.
+
+Everything is unpacked and downloaded once, into one folder: the next call finds it there.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.archives import (
+    archive_ending,
+    disk_error,
+    packed_ending,
+    unpack_archive,
+    unpack_file,
+    unpacked_size,
+    whole_folder,
+)
+from mmlongbench.io.atomic import atomic_replace
+from mmlongbench.io.folders import visible_files
+from mmlongbench.io.hub import downloaded
+from mmlongbench.io.locations import HubFiles, LocalPath, Location, Url
+from mmlongbench.io.progress import Progress
+from mmlongbench.io.remote_files import download
+
+_DIGITS = 16
+_MAX_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSource:
+    """A source as a file or a folder of this machine."""
+
+    path: Path
+    """The file or the folder."""
+    bytes: int = 0
+    """How many bytes were unpacked or downloaded for it; 0 if it is used where it is."""
+
+
+class SourceOpener:
+    """Opens sources; everything that must be unpacked or downloaded is kept in one folder."""
+
+    def __init__(self, folder: Path, progress: Progress) -> None:
+        """`folder` may not exist yet; it is made when something is kept in it."""
+        self._folder = folder
+        self._progress = progress
+
+    def open(self, locations: Sequence[Location], patterns: Sequence[str], field: str) -> OpenedSource:
+        """Return a source as a file or a folder.
+
+        Args:
+            locations: where it is; several locations are one folder that has the files of all.
+            patterns: the files that the reader needs of a dataset of the hub, if the location names no path in it.
+            field: the source as messages name it, such as `source.documents`.
+
+        Raises:
+            SourceError: a location does not exist, cannot be read, or holds something that no source may hold.
+
+        """
+        found = [self._local(location, patterns, field) for location in locations]
+        if len(found) == 1:
+            return self._opened(*found[0], field)
+        key = [str(part) for path, inner in found for part in (*_identity(path), inner)]
+        together = self._place("together", *key) / "files"
+        if not together.is_dir():
+            with whole_folder(together) as temporary:
+                for path, inner in found:
+                    self._add(path, inner, temporary, field)
+        return OpenedSource(together, _size(together))
+
+    def _local(self, location: Location, patterns: Sequence[str], field: str) -> tuple[Path, str]:
+        """Return (path on this machine, path inside it if it is an archive) of a location, after downloading it."""
+        if isinstance(location, LocalPath):
+            return _split(location.path, field)
+        if isinstance(location, HubFiles):
+            outer, inner = _split_name(location.path)
+            return downloaded(location, outer, patterns, field), inner
+        address, inner = _split_url(location)
+        place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
+        if not place.exists():
+            download(address, place, self._progress, field)
+        return place, inner
+
+    def _opened(self, path: Path, inner: str, field: str) -> OpenedSource:
+        """Return what a path of this machine leads to, unpacked if it is an archive or a packed file."""
+        kept = _size(path) if path.is_relative_to(self._folder) else 0
+        if path.is_dir() or not path.exists():
+            return OpenedSource(path, kept)
+        if archive_ending(path.name):
+            root = self._unpacked(path, field)
+            found, kept = _inside(root, inner, path.name, field), kept + _size(root)
+            return OpenedSource(self._plain(found, field) if found.is_file() else found, kept)
+        plain = self._plain(path, field)
+        return OpenedSource(plain, kept + (plain.stat().st_size if plain != path else 0))
+
+    def _plain(self, path: Path, field: str) -> Path:
+        """Return a file, unpacked if it is a packed one."""
+        ending = packed_ending(path.name)
+        if not ending:
+            return path
+        place = self._place("packed", *_identity(path)) / path.name.removesuffix(ending)
+        if not place.exists():
+            with self._progress.meter(f"{field}: unpacking", path.stat().st_size) as advance:
+                unpack_file(path, place, field, advance)
+        return place
+
+    def _unpacked(self, path: Path, field: str) -> Path:
+        """Return the folder with the content of an archive."""
+        place = self._place("archive", *_identity(path)) / (path.name.removesuffix(archive_ending(path.name)))
+        if not place.is_dir():
+            self._check_space(path, field)
+            with whole_folder(place) as temporary:
+                self._unpack(path, temporary, field)
+        return place
+
+    def _unpack(self, path: Path, into: Path, field: str) -> None:
+        with self._progress.meter(f"{field}: unpacking", path.stat().st_size) as advance:
+            if not unpack_archive(path, into, field, advance):
+                todo = "give an archive with files"
+                raise SourceError(Fault("empty-archive", "files in it", "none", path.name, "", field, todo))
+
+    def _check_space(self, path: Path, field: str) -> None:
+        """Refuse an archive that cannot fit on the disk, before anything of it is unpacked."""
+        needed = unpacked_size(path)
+        above = next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
+        free = shutil.disk_usage(above).free
+        if needed is not None and needed > free:
+            todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
+            raise SourceError(
+                Fault("disk-full", f"{needed:,} bytes of free space", f"{free:,}", path.name, "", field, todo)
+            )
+
+    def _add(self, path: Path, inner: str, into: Path, field: str) -> None:
+        """Add the files of one of several locations to their common folder."""
+        if not path.exists():
+            raise _missing(path, field)
+        if archive_ending(path.name) and path.is_file() and not inner:
+            self._check_space(path, field)
+            self._unpack(path, into, field)
+            return
+        found = self._opened(path, inner, field).path
+        files = visible_files(found) if found.is_dir() else [found]
+        for file in files:
+            target = into / (file.relative_to(found) if found.is_dir() else file.name)
+            if target.exists():
+                name = target.relative_to(into).as_posix()
+                todo = "give each file once, or rename one"
+                raise SourceError(
+                    Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
+                )
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _link(file, target, field)
+
+    def _place(self, kind: str, *identity: str) -> Path:
+        """Return the folder for something that is kept."""
+        digest = hashlib.sha256("\0".join((kind, *identity)).encode("utf-8", "surrogateescape")).hexdigest()
+        return self._folder / digest[:_DIGITS]
+
+
+def _split(path: Path, field: str) -> tuple[Path, str]:
+    """Return (path, path inside it): the second is empty unless the path goes on after the name of an archive."""
+    with suppress(OSError, ValueError):  # no possible name of a file
+        if path.exists():
+            return path, ""
+        for above in path.parents:
+            if above.is_file() and archive_ending(above.name):
+                return above, path.relative_to(above).as_posix()
+    return path, ""
+
+
+def _split_name(path: str) -> tuple[str, str]:
+    """Return (path up to the first archive, path inside the archive).
+
+    >>> _split_name("data/images.tar.gz/val/x.jpg"), _split_name("data/rows.jsonl")
+    (('data/images.tar.gz', 'val/x.jpg'), ('data/rows.jsonl', ''))
+    """
+    parts = path.split("/")
+    last = next((number for number, part in enumerate(parts) if archive_ending(part)), len(parts))
+    return "/".join(parts[: last + 1]), "/".join(parts[last + 1 :])
+
+
+def _split_url(url: Url) -> tuple[Url, str]:
+    """Return (URL of the file, path inside it if it is an archive)."""
+    scheme, slashes, rest = url.address.partition("://")
+    if "?" in rest:
+        return url, ""
+    outer, inner = _split_name(rest)
+    return Url(f"{scheme}{slashes}{outer}"), inner
+
+
+def _inside(root: Path, inner: str, archive: str, field: str) -> Path:
+    """Return what a path inside an archive leads to; without one, see the first lines of this module."""
+    parts = [part for part in inner.split("/") if part not in ("", ".")]
+    if parts and ".." not in parts and (root.joinpath(*parts)).exists():
+        return root.joinpath(*parts)
+    below = sorted(root.iterdir())
+    if parts:
+        names = ", ".join(path.name for path in below[:5])
+        todo = "correct the path inside the archive"
+        raise SourceError(Fault("missing-source", f"{inner!r:.120} in it", names, archive, "", field, todo))
+    if len(below) == 1 and (below[0].is_dir() or below[0].name == root.name):
+        return below[0]
+    return root
+
+
+def _identity(path: Path) -> Iterator[str]:
+    """Yield what tells a file or a folder from all others and from its earlier content."""
+    yield str(path.resolve())
+    for file in visible_files(path) if path.is_dir() else [path] if path.is_file() else []:
+        found = file.stat()
+        yield f"{file.relative_to(path)} {found.st_size} {found.st_mtime_ns}"
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file, or of all files below a folder."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _link(file: Path, target: Path, field: str) -> None:
+    """Make a file appear in another folder: without a copy, if both are on one disk."""
+    try:
+        try:
+            target.hardlink_to(file.resolve())
+        except OSError:
+            with atomic_replace(target) as temporary:
+                shutil.copyfile(file, temporary)
+    except OSError as error:
+        raise disk_error(error, file.name, field) from error
+
+
+def _missing(path: Path, field: str) -> SourceError:
+    return SourceError(
+        Fault("missing-source", "a file or a folder", "none", path.name, "", field, todo="correct the path")
+    )

@@ -1,0 +1,156 @@
+"""A source is the same files in each of its forms."""
+
+import gzip
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from mmlongbench.errors import SourceError
+from mmlongbench.io.locations import LocalPath, parse_location
+from mmlongbench.io.opening import OpenedSource, SourceOpener
+from mmlongbench.io.progress import Progress
+
+FILES = {"one.pdf": b"1" * 512, "deep/er/two.pdf": b"2" * 1025, "deep/empty.txt": b"", "ü 家.txt": b"3"}
+
+
+@pytest.fixture(name="documents")
+def _documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    for name, content in {**FILES, ".hidden": b"h"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def opened(tmp_path: Path, *locations: object, patterns: Sequence[str] = ()) -> OpenedSource:
+    parsed = [parse_location(str(each)) for each in locations]
+    return SourceOpener(tmp_path / "opened", Progress(False)).open(parsed, patterns, "source.documents")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def tarred(folder: Path, name: str, below: str, mode: str = "w") -> Path:
+    path = folder.parent / name
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        archive.add(folder, below)
+    return path
+
+
+def zipped(folder: Path, name: str, below: str) -> Path:
+    path = folder.parent / name
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, Path(below) / file.relative_to(folder))
+    return path
+
+
+def test_a_folder_is_used_where_it_is(documents: Path, tmp_path: Path) -> None:
+    assert opened(tmp_path, documents) == OpenedSource(documents, 0)
+    assert opened(tmp_path, tmp_path / "nowhere") == OpenedSource(tmp_path / "nowhere", 0)
+
+
+@pytest.mark.parametrize("below", ["documents", "."], ids=["in a folder", "flat"])
+@pytest.mark.parametrize("form", ["documents.tar", "documents.tar.gz", "documents.tgz", "documents.zip"])
+def test_an_archive_is_the_folder_that_it_was_made_of(documents: Path, tmp_path: Path, form: str, below: str) -> None:
+    made = (
+        zipped(documents, form, below)
+        if form.endswith("zip")
+        else tarred(documents, form, below, "w" if form.endswith("tar") else "w:gz")
+    )
+    found = opened(tmp_path, made)
+    assert content(found.path) == FILES
+    assert found.path.name == documents.name
+    assert found.bytes == sum(map(len, FILES.values()))
+
+
+def test_a_path_goes_on_inside_an_archive(documents: Path, tmp_path: Path) -> None:
+    made = tarred(documents, "all.tar.gz", "x/y", "w:gz")
+    assert content(opened(tmp_path, made / "x/y/deep").path) == {"er/two.pdf": b"2" * 1025, "empty.txt": b""}
+    assert opened(tmp_path, made / "x/y/one.pdf").path.read_bytes() == b"1" * 512
+    with pytest.raises(
+        SourceError, match=r"all\.tar\.gz, source\.documents: missing-source: expected 'z' in it, found x"
+    ):
+        opened(tmp_path, made / "z")
+    with pytest.raises(SourceError, match="missing-source"):
+        opened(tmp_path, f"{made}/x/../../../documents")
+
+
+def test_an_archive_named_after_its_only_file_is_this_file(tmp_path: Path) -> None:
+    (tmp_path / "val.json").write_text("[1]")
+    with tarfile.open(tmp_path / "val.json.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "val.json", "val.json")
+    (tmp_path / "val.json").rename(tmp_path / "other.json")
+    with tarfile.open(tmp_path / "all.tar", "w") as archive:
+        archive.add(tmp_path / "other.json", "other.json")
+    assert opened(tmp_path, tmp_path / "val.json.tar.gz").path.read_text() == "[1]"
+    assert content(opened(tmp_path, tmp_path / "all.tar").path) == {"other.json": b"[1]"}
+
+
+def test_a_packed_file_is_the_file_in_it(tmp_path: Path) -> None:
+    rows = b'{"a": 1}\n' * 1000
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(rows))
+    with pa.CompressedOutputStream(str(tmp_path / "rows.jsonl.zst"), "zstd") as file:
+        file.write(rows)
+    (tmp_path / "in").mkdir()
+    shutil.copy(tmp_path / "rows.jsonl.gz", tmp_path / "in" / "rows.jsonl.gz")
+    inside = tarred(tmp_path / "in", "all.tar", ".")
+    for form in (tmp_path / "rows.jsonl.gz", tmp_path / "rows.jsonl.zst", inside / "rows.jsonl.gz"):
+        found = opened(tmp_path, form)
+        assert (found.path.name, found.path.read_bytes()) == ("rows.jsonl", rows)
+
+
+def test_several_locations_are_one_folder_with_the_files_of_all(documents: Path, tmp_path: Path) -> None:
+    first = tarred(documents / "deep", "first.tar", "deep")
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "three.pdf").write_bytes(b"4")
+    found = opened(tmp_path, documents.parent / "documents/deep/../../documents/one.pdf", first, more)
+    expected = {"one.pdf": FILES["one.pdf"], "three.pdf": b"4"}
+    assert content(found.path) == expected | {name: FILES[name] for name in FILES if name.startswith("deep")}
+    with pytest.raises(SourceError, match=r"three\.pdf, source\.documents: file-twice"):
+        opened(tmp_path, more, more / "three.pdf")
+    with pytest.raises(SourceError, match="missing-source"):
+        opened(tmp_path, more, tmp_path / "nowhere")
+
+
+def test_what_several_locations_make_follows_a_change_of_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text(name)
+    locations = [LocalPath(tmp_path / "a"), LocalPath(tmp_path / "b")]
+    opener = SourceOpener(tmp_path / "opened", Progress(False))
+    opener.open(locations, (), "source.x")
+    (tmp_path / "b" / "c.txt").write_text("c")
+    assert content(opener.open(locations, (), "source.x").path).keys() == {"a.txt", "b.txt", "c.txt"}
+
+
+def test_a_url_is_downloaded_and_unpacked(documents: Path, tmp_path: Path) -> None:
+    made = tarred(documents, "documents.tar.gz", "documents", "w:gz")
+    assert content(opened(tmp_path, f"file://{made}").path) == FILES
+    assert content(opened(tmp_path, f"file://{made}/documents/deep/er").path) == {"two.pdf": b"2" * 1025}
+    folder = content(opened(tmp_path, f"file://{documents}").path)
+    assert {name: folder[name] for name in FILES} == FILES
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nope://user:SECRET@host/x",
+        "s3://user:SECRET@bucket/x",
+        "http://user:SECRET@127.0.0.1:9/x.zip?sig=SECRET#SECRET",
+        "file:///nowhere/x?sig=SECRET",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_named_without_its_secrets(url: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"source\.documents: unreachable-source: expected a source at ") as found:
+        opened(tmp_path, url)
+    assert "SECRET" not in str(found.value)
+    assert found.value.__cause__ is None
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
