@@ -73,7 +73,9 @@ def plan_build(
     return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
 
 
-def plan_anew(manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, opened: Path | None = None) -> list[DatasetPlan]:
+def plan_anew(
+    manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, opened: Path | None = None
+) -> list[DatasetPlan]:
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
     articles are made again; if the new build cannot be planned, the old corpora stay. `opened`: see `plan_datasets`.
     """

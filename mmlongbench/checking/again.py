@@ -22,11 +22,11 @@ from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import two_values
 from mmlongbench.errors import MMLongBenchError, error_text
 from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.settings import HUB
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.layout import DATA
@@ -148,11 +148,13 @@ def surroundings(folder: Path) -> dict[str, str]:
 
 
 def _absolute(value: object) -> object:
-    """Return a value of a manifest with absolute paths, which another working directory does not change. The name of a
-    dataset of the hub is no path, and stays.
-    """
+    """Return a value of a manifest with absolute paths, which another working directory does not change."""
     if isinstance(value, Path):
-        return value if str(value).startswith(HUB) else value.absolute()
+        return value.absolute()
+    if isinstance(value, LocalPath):
+        return LocalPath(value.path.absolute())
+    if isinstance(value, tuple):
+        return tuple(map(_absolute, value))
     return {key: _absolute(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 

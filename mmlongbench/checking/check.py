@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -24,6 +24,7 @@ from mmlongbench.checking.purity import rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
 from mmlongbench.checking.world import SmallRelease, World, shortest
 from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError, error_text
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import PluginCallError
@@ -226,12 +227,19 @@ def _rejected(what: str, first: Reject | None) -> Failure:
     return Failure(f"{what}; the first: {first.fault}", row=first.id) if first else Failure(what)
 
 
+def _opened(spec: DatasetSpec, sources: Mapping[str, Path]) -> DatasetSpec:
+    """Return a dataset whose sources are where they were unpacked or downloaded to; a sample is drawn again."""
+    if isinstance(spec.source, str):
+        return spec
+    return spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
+
+
 def _recheck(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
     """Let another process audit and build every release that was built, and keep what it found in the worlds."""
     built = [each for each in datasets if each.is_built and each.world]  # all that have questions
     releases = [
         ReleaseToRecheck(
-            manifest=Manifest(datasets=(each.spec,)),
+            manifest=Manifest(datasets=(_opened(each.spec, each.world.dataset.plan.sources),)),
             release=each.release,
             out=each.folder / "again",
             sources=each.world.dataset.plan.sources,

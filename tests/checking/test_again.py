@@ -7,22 +7,23 @@ import sys
 from pathlib import Path
 
 from mmlongbench.checking.again import ReleaseToRecheck, surroundings
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 
 
-def test_paths_are_made_absolute_but_names_of_the_hub_stay(tmp_path: Path) -> None:
+def test_paths_are_made_absolute(tmp_path: Path) -> None:
     spec = DatasetSpec(
         name="cars",
         builder="many_shot",
         reader="classified_tables",
         lengths=(8192,),
-        source={"data": Path("hub:owner/name@main"), "classes": Path("classes.txt")},
+        source={"data": (LocalPath(Path("data")),)},
+        corpus=Path("corpus"),
     )
     given = ReleaseToRecheck(manifest=Manifest(datasets=(spec,)), release=tmp_path, out=tmp_path / "again", sources={})
-    assert given.manifest.datasets[0].source == {
-        "data": Path("hub:owner/name@main"),
-        "classes": Path("classes.txt").absolute(),
-    }
+    dataset = given.manifest.datasets[0]
+    assert dataset.source == {"data": (LocalPath(Path("data").absolute()),)}
+    assert dataset.corpus == Path("corpus").absolute()
 
 
 def test_packages_of_the_user_are_found_with_another_home(tmp_path: Path) -> None:

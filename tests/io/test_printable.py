@@ -105,15 +105,14 @@ def test_a_letter_that_is_not_seen_is_escaped() -> None:
     assert printable("a\u3164b\u034f\u115f\u1160\uffa0") == "a\\u3164b\\u034f\\u115f\\u1160\\uffa0"
 
 
-@pytest.mark.parametrize("key", ["source.samples", "corpus", "errata"])
+@pytest.mark.parametrize("key", ["corpus", "errata"])
 def test_a_url_in_place_of_a_path_is_refused_without_its_secrets(key: str, source: Path, tmp_path: Path) -> None:
     url = "https://user:SECRET@host/x?sig=SECRET"
     said = f"{key}: expected a file or folder of this machine, found a URL (https://…); download it first\n"
     words = ("build", source / "tiny.yaml", "--out", tmp_path / "out")
     refused = command(*words, "--set", f"{key}={url}")
     assert (refused.code, refused.err) == (2, f"error: --set: {said}")
-    changes = {"source": {"samples": url, "documents": "documents"}} if key == "source.samples" else {key: url}
-    manifest = write_manifest(tmp_path / "own.yaml", **changes)
+    manifest = write_manifest(tmp_path / "own.yaml", **{key: url})
     refused = command("build", manifest, "--out", tmp_path / "out")
     assert (refused.code, refused.err) == (2, f"error: {manifest}: {said}")
 
