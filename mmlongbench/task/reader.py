@@ -39,7 +39,8 @@ class Reader(ABC, Generic[RowT]):
     """The class of the rows that `row` returns. Between the stages of a build they are stored as JSON, field by
     field."""
     sources: ClassVar[tuple[str, ...]]
-    """The names of the sources that a manifest must give paths for."""
+    """The names of the sources that a manifest must give. A reader always gets a file or a folder of this machine:
+    archives and packed files are unpacked, and URLs downloaded, before it is called."""
     optional_sources: ClassVar[tuple[str, ...]] = ()
     """The names of the sources that a manifest may leave out."""
     source_forms: ClassVar[Mapping[str, str]] = {}

@@ -5,7 +5,7 @@ import json
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import fsspec
@@ -14,7 +14,7 @@ from tiny import command, hashes, write_manifest
 
 import mmlongbench as mm
 
-Sources = dict[str, object]
+Sources = Mapping[str, object]
 SECRET = "user:SECRET@host"
 
 

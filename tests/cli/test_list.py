@@ -93,4 +93,4 @@ def test_the_whole_list_can_be_narrowed_to_a_kind() -> None:
 def test_the_schema_of_a_manifest_is_json() -> None:
     schema = json.loads(command("schema", "manifest").out)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert schema["required"] == ["datasets"]
+    assert schema["anyOf"] == [{"required": ["datasets"]}, {"required": ["include"]}]

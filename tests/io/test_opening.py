@@ -154,3 +154,40 @@ def test_a_url_that_cannot_be_read_is_named_without_its_secrets(url: str, tmp_pa
     assert "SECRET" not in str(found.value)
     assert found.value.__cause__ is None
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_dataset_of_the_hub_is_used_where_the_hubs_client_keeps_it(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client's cache has links to files that are elsewhere."""
+    snapshot = tmp_path / "datasets--owner--name" / "snapshots" / ("0" * 40)
+    blobs = snapshot.parents[1] / "blobs"
+    for folder in (snapshot / "data", blobs):
+        folder.mkdir(parents=True)
+    tarred(documents, "all.tar", "documents").rename(blobs / "1")
+    (blobs / "2").write_bytes(b"rows")
+    (snapshot / "data" / "all.tar").symlink_to(blobs / "1")
+    (snapshot / "data" / "rows.jsonl").symlink_to(blobs / "2")
+    asked: list[dict[str, object]] = []
+
+    def client(repository: str, **options: object) -> str:
+        asked.append({"repository": repository, **options})
+        return str(snapshot)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", client)
+    assert content(opened(tmp_path, "hub:owner/name@v1/data/all.tar/documents/deep").path).keys() == {
+        "er/two.pdf",
+        "empty.txt",
+    }
+    assert opened(tmp_path, "hub:owner/name/data/rows.jsonl") == OpenedSource(snapshot / "data" / "rows.jsonl")
+    assert opened(tmp_path, "hub:owner/name", patterns=["*.jsonl"]) == OpenedSource(snapshot)
+    assert [(each["revision"], each["allow_patterns"]) for each in asked] == [
+        ("v1", ["data/all.tar", "data/all.tar/**"]),
+        (None, ["data/rows.jsonl", "data/rows.jsonl/**"]),
+        (None, ["*.jsonl"]),
+    ]
+    assert {(each["repository"], each["repo_type"]) for each in asked} == {("owner/name", "dataset")}
+    with pytest.raises(SourceError, match=r"hub:owner/name/none: missing-source: expected 'none' in it"):
+        opened(tmp_path, "hub:owner/name/none")
+    with pytest.raises(SourceError, match="unknown-source: expected hub:owner/name/<path>"):
+        opened(tmp_path, "hub:owner/name")
