@@ -2,7 +2,8 @@
 (`val.json`).
 
 A class is a category; its domain is the supercategory (Birds, Plants, …), and an example shows only one domain.
-Pictures are found by `file_name` below one folder. Files may be gzipped.
+Pictures are found by `file_name` below one folder. The names of their folders tell the class, in eight parts such as
+`00000_Animalia_Annelida_Clitellata_Haplotaxida_Lumbricidae_Lumbricus_terrestris`; no release has these names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.common.fields import is_unicode
+from builders.common.pictures import picture_below
 from builders.many_shot.rows import ClassifiedImage
 from mmlongbench.task import (
     Fault,
@@ -23,7 +25,6 @@ from mmlongbench.task import (
     RowFault,
     SourceError,
     SourcePaths,
-    file_inside,
     load_json,
     raw_row,
 )
@@ -51,10 +52,13 @@ class INaturalist(Reader[ClassifiedImage]):
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("images", "train", "test")
     source_forms: ClassVar[Mapping[str, str]] = {
-        "images": "The folder of the pictures; `file_name` of the annotations is a path below it.",
+        "images": (
+            "The folder of the pictures, with or without the first folder of their names: `file_name` of the "
+            "annotations is a path such as `train_mini/<class>/<picture>.jpg`."
+        ),
         "train": (
             "Annotations in COCO's form such as `train_mini.json`, with images, annotations and categories; "
-            "these pictures are shown as exemplars. The file may be gzipped."
+            "these pictures are shown as exemplars."
         ),
         "test": "Annotations of the same form such as `val.json`; these pictures are asked about.",
     }
@@ -80,8 +84,10 @@ class INaturalist(Reader[ClassifiedImage]):
         return _row(raw.id, _annotated(sources["test"]), raw.fields["image_id"], raw.fields["category_id"])
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """Return a picture below the folder; None for a name that leads out of it."""
-        return file_inside(sources["images"], name)
+        """Return a picture below the folder, which may be the first folder of the name; None for a name that leads out
+        of it.
+        """
+        return picture_below(sources["images"], name)
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses:
         """Return every category with a usable picture in one of the two files, by `<supercategory>/<name>`."""

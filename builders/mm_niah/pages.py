@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
+from builders.common.pictures import picture_below
 from mmlongbench.task import Fault, Image, SourceError, file_inside
 
 WebPage: TypeAlias = Sequence[str | Image]
@@ -99,8 +100,5 @@ def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | No
     Names are relative to `root`, which is `folder` or a folder below it (see `picture_root`); by default, it is
     `folder`.
     """
-    parts, root = PurePosixPath(name).parts, root or folder
-    for tried in (parts, parts[1:]):
-        if tried and (path := file_inside(root, PurePosixPath(*tried))):
-            return path if file_inside(folder, path.absolute()) else None
-    return None
+    path = picture_below(root or folder, name)
+    return path if path and file_inside(folder, path.absolute()) else None

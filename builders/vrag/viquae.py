@@ -2,7 +2,7 @@
 
 `questions` is `{train,validation,test}.jsonl`; `images` is the folder of Commons pictures. The field `output` of a row
 is a dict, whose `provenance` is a list of dicts with lists as values. Paragraphs are numbered as in KILT's knowledge
-source (0 is the title).
+source (0 is the title); -1 means that a span names no paragraph.
 """
 
 import json
@@ -88,15 +88,10 @@ def _row(id: str, raw: Mapping[str, object]) -> EntityQuestion | Fault:
             field="output.answer",
             todo="correct the field in the source or with errata",
         )
-    spans = tuple(_spans(output.get("provenance")))
+    given_spans = tuple(_spans(output.get("provenance")))
+    spans = tuple(span for span in given_spans if min(span[1:]) >= 0)  # the source writes -1 for a missing number
     if not spans:
-        return Fault(
-            "no-provenance",
-            "a span of a page",
-            "nothing",
-            field="output.provenance",
-            todo="name a span of a page, or take the row out",
-        )
+        return _no_span(is_given=bool(given_spans))
     asked, original = escape_markers(texts["input"].strip()), escape_markers(texts["original_question"].strip())
     titles = tuple(dict.fromkeys(map(escape_markers, _titles(output.get("provenance"))))) or ("",)
     apart = named_apart(original, asked)
@@ -112,6 +107,16 @@ def _row(id: str, raw: Mapping[str, object]) -> EntityQuestion | Fault:
         entity_id=str(raw.get("wikidata_id", "")),
         spans=spans,
     )
+
+
+def _no_span(*, is_given: bool) -> Fault:
+    """Return the fault of a row without a usable span; `is_given` says whether it has spans that name no paragraph."""
+    if is_given:
+        expected, found = "a span with the numbers of its paragraphs", "-1, which stands for a missing number"
+        todo = "name the paragraphs of the answer, or take the row out"
+        return Fault("no-paragraph-named", expected, found, field="output.provenance", todo=todo)
+    todo = "name a span of a page, or take the row out"
+    return Fault("no-provenance", "a span of a page", "nothing", field="output.provenance", todo=todo)
 
 
 def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:

@@ -174,6 +174,26 @@ def test_viquae_refuses_a_row_without_a_span(tmp_path: Path, provenance: object)
     assert fault.reason == "no-provenance"
 
 
+NOWHERE = {"title": ["Old Mill"], "wikipedia_id": ["5"], "start_paragraph_id": [-1], "end_paragraph_id": [-1]}
+"""A span as KILT writes it if the answer was not found: the missing numbers are -1."""
+
+
+@pytest.mark.parametrize("provenance", [[NOWHERE], NOWHERE, [NOWHERE, NOWHERE], {**NOWHERE, "end_paragraph_id": [4]}])
+def test_viquae_names_a_row_whose_spans_name_no_paragraph(tmp_path: Path, provenance: object) -> None:
+    [fault] = viquae(tmp_path, {**SHOWN, "output": {"answer": ["Peru"], "provenance": provenance}})
+    assert isinstance(fault, Fault)
+    assert (fault.reason, fault.field) == ("no-paragraph-named", "output.provenance")
+    assert fault.found == "-1, which stands for a missing number"
+
+
+def test_viquae_uses_the_spans_that_name_paragraphs_and_drops_the_others(tmp_path: Path) -> None:
+    lists = {"wikipedia_id": ["5", "6"], "start_paragraph_id": [-1, 0], "end_paragraph_id": [-1, 0]}
+    provenance = [NOWHERE, {"title": ["Old Mill", "New Mill"], **lists}]
+    [row] = viquae(tmp_path, {**SHOWN, "output": {"answer": ["Peru"], "provenance": provenance}})
+    assert isinstance(row, EntityQuestion)
+    assert row.spans == (("6", 0, 0),)
+
+
 @pytest.mark.parametrize("output", [None, [], "x"])
 def test_viquae_refuses_an_output_that_is_no_object(tmp_path: Path, output: object) -> None:
     [fault] = viquae(tmp_path, {**SHOWN, "output": output})
