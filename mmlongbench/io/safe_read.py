@@ -73,6 +73,24 @@ def read_whole(path: Path, expected: str) -> bytes:
     return data
 
 
+def text_lines(path: Path, expected: str) -> list[str]:
+    """Return the lines of a text file in UTF-8, without their ends.
+
+    Raises:
+        SourceError: the file cannot be read, is too large, or is not in UTF-8.
+
+    """
+    data = read_whole(path, expected)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        found, todo = f"byte 0x{data[error.start]:02x}", "save the file in UTF-8"
+        fault = Fault("invalid-unicode", f"{expected} in UTF-8", found, path.name, f"line {number}", todo=todo)
+        raise SourceError(fault) from error
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
 def read_regular(path: Path, most: int) -> bytes:
     """Return all bytes of a file of a release.
 

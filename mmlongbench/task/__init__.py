@@ -27,6 +27,7 @@ from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, Scorin
 from mmlongbench.field_texts import with_field_texts
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
+from mmlongbench.io.safe_read import read_whole, text_lines
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
@@ -162,8 +163,10 @@ __all__ = [
     "pdfs_by_name",
     "rank_texts",
     "raw_row",
+    "read_whole",
     "sentences",
     "table_rows",
+    "text_lines",
     "two_of_one_name",
     "visible_files",
 ]
