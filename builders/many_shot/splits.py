@@ -1,5 +1,6 @@
 """The two splits of a set of classified pictures: the pictures with their classes, whatever form the set has."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -120,7 +121,8 @@ class _Present:
 
     def _list(self, folder: PurePosixPath) -> frozenset[str] | None:
         try:
-            return frozenset(path.name for path in (self._root / folder).iterdir())
+            with os.scandir(self._root / folder) as found:
+                return frozenset(each.name for each in found if each.is_file())
         except (OSError, ValueError):  # it is no folder, or its name is not possible
             return None
 
@@ -140,7 +142,8 @@ def _without_repeats(entries: list[Entry]) -> Iterator[Entry]:
         elif not fault and entry.picture in seen:
             todo = "take it out of the list once"
             fault = Fault("image-twice", "each picture once", f"{entry.picture} again", todo=todo)
-        seen.add(entry.picture)
+        elif not fault:
+            seen.add(entry.picture)
         yield replace(entry, fault=fault)
 
 
