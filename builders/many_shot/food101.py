@@ -33,9 +33,7 @@ def read(folder: Path) -> Splits:
     kinds = {kind for _, rows in found.values() for kind, _, _ in rows if isinstance(kind, str)}
     names = tuple(sorted(kinds))
     labels = {kind: number for number, kind in enumerate(names)}
-    shown, asked = (
-        listed(split, names, _entries(rows, labels, file), folder / "images") for split, (file, rows) in found.items()
-    )
+    shown, asked = (listed(split, names, _entries(rows, labels, file), folder) for split, (file, rows) in found.items())
     return Splits(shown, asked)
 
 
@@ -50,7 +48,7 @@ def _listed(folder: Path, split: str) -> tuple[str, list[_Listed]]:
     if not isinstance(data, dict) or not all(isinstance(rows, list) for rows in data.values()):
         expected, todo = "an object with a list of pictures for each class", "download it again"
         raise SourceError(Fault("unreadable-source", expected, "something else", file.name, todo=todo))
-    rows = [(kind, row, f"{kind}, item {number}") for kind, rows in data.items() for number, row in enumerate(rows)]
+    rows = [(kind, row, f"{kind!a}, item {number}") for kind, rows in data.items() for number, row in enumerate(rows)]
     return file.name, rows
 
 
@@ -58,4 +56,4 @@ def _entries(rows: list[_Listed], labels: Mapping[str, int], file: str) -> Itera
     for kind, row, place in rows:
         folder = row.strip().rpartition("/")[0] if isinstance(row, str) else ""
         fault = None if folder and folder == kind else unknown_class(str(row), "`class/number`, with this class")
-        yield Entry(f"{str(row).strip()}.jpg", labels.get(folder), file, place, fault)
+        yield Entry(f"images/{str(row).strip()}.jpg", labels.get(folder), file, place, fault)

@@ -17,7 +17,7 @@ from pathlib import Path
 from mmlongbench.task import Fault, SourceError, read_whole
 
 MAX_BYTES = 16 * 1024 * 1024
-"""The maximum size of a file in bytes, packed and unpacked; a struct of Stanford Cars takes about 400 bytes."""
+"""The maximum size of a file in bytes, packed and unpacked; a struct of Stanford Cars takes about 350 bytes."""
 _MAX_DEPTH = 8
 """The maximum nesting of arrays; the devkit of Stanford Cars has two levels."""
 _HEADER = 128

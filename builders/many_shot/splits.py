@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -38,7 +38,7 @@ class Split:
     """The names of the classes, by number; empty if the source has none."""
     entries: tuple[Entry, ...]
     folder: Path | None = None
-    """The folder of the pictures that are files."""
+    """The folder that must have the pictures that are files."""
 
     def kind(self, label: int | None) -> str | None:
         """Return the id of the class with a number, or None if there is no such class."""
@@ -103,10 +103,7 @@ class _Present:
         self._files = lru_cache(maxsize=None)(self._list)
 
     def fault(self, name: str) -> Fault | None:
-        """Return what is wrong with the name of a picture; None if there is such a file.
-
-        A link out of the folder is not noticed here; `Split.image` does not follow it.
-        """
+        """Return what is wrong with the name of a picture; None if there is such a file."""
         if not is_unicode(name):
             return Fault("invalid-unicode", "a name in UTF-8", ascii(name)[:200], todo=_CORRECT)
         path = PurePosixPath(name)
@@ -117,12 +114,23 @@ class _Present:
             found = "no such file" if files is not None else f"no folder {str(path.parent)[:200]}"
             todo = "complete the download of the pictures, or correct the list"
             return Fault("missing-image", f"the picture {name[:200]}", found, todo=todo)
+        if not files[path.name]:
+            todo = "copy the picture into the folder"
+            return Fault("path-outside-source", "a picture in the folder of the source", "a link out of it", todo=todo)
         return None
 
-    def _list(self, folder: PurePosixPath) -> frozenset[str] | None:
+    def _list(self, folder: PurePosixPath) -> Mapping[str, bool] | None:
+        """Return whether each file of a folder is inside the root; None if there is no such folder."""
+        path = self._root / folder
         try:
-            with os.scandir(self._root / folder) as found:
-                return frozenset(each.name for each in found if each.is_file())
+            with os.scandir(path) as found:
+                has_links = path.resolve() != self._root.resolve() / folder
+                return {
+                    each.name: not (has_links or each.is_symlink())
+                    or file_inside(self._root, path / each.name) is not None
+                    for each in found
+                    if each.is_file()
+                }
         except (OSError, ValueError):  # it is no folder, or its name is not possible
             return None
 

@@ -7,10 +7,10 @@ lists may be beside the folders of the pictures or in a folder of their own. Of 
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from builders.many_shot.splits import Entry, Splits, listed, needed, unknown_class, with_subfolders
-from mmlongbench.task import Fault, SourceError, text_lines
+from mmlongbench.task import Fault, SourceError, file_inside, text_lines
 
 FORM = "SUN397's folders of pictures with `ClassName.txt` and a partition (`Training_01.txt`, `Testing_01.txt`)"
 _CLASSES = "ClassName.txt"
@@ -40,9 +40,9 @@ def read(folder: Path) -> Splits:
     kinds = [line.strip().strip("/") for line in lines if line.strip()]
     labels = {kind: label for label, kind in enumerate(kinds)}
     names = tuple(map(scene_name, kinds))
-    pictures = next((each for each in folders if any((each / kind).is_dir() for kind in kinds)), folder)
+    pictures = next((each for each in folders if any(_has(each, kind) for kind in kinds)), folder)
     shown, asked = (
-        listed(split, names, _entries(file, labels), pictures)
+        listed(split, names, _entries(file, labels, PurePosixPath(pictures.relative_to(folder))), folder)
         for split, file in (("train", training), ("test", testing))
     )
     return Splits(shown, asked, f"{folder.name}: partition {number} of SUN397 is used")
@@ -73,14 +73,23 @@ def _partition(folders: list[Path], name: str) -> tuple[str, Path, Path]:
 
 def _files(folder: Path) -> list[str]:
     try:
-        return [path.name for path in folder.iterdir() if path.suffix == ".txt" and path.is_file()]
+        names = [path.name for path in folder.iterdir() if path.suffix == ".txt"]
     except OSError:
         return []
+    return [name for name in names if file_inside(folder, name)]
 
 
-def _entries(file: Path, labels: Mapping[str, int]) -> Iterator[Entry]:
+def _has(folder: Path, kind: str) -> bool:
+    try:
+        return (folder / kind).is_dir()
+    except OSError:  # the name is too long
+        return False
+
+
+def _entries(file: Path, labels: Mapping[str, int], below: PurePosixPath) -> Iterator[Entry]:
+    """Yield what a list has; the folders of the classes are in the folder `below`."""
     for number, line in enumerate(text_lines(file, "a list of pictures"), 1):
         if name := line.strip().removeprefix("/"):
             label = labels.get(name.rpartition("/")[0])
             fault = unknown_class(name, f"a picture of a class in {_CLASSES}") if label is None else None
-            yield Entry(name, label, file.name, f"line {number}", fault)
+            yield Entry(str(below / name), label, file.name, f"line {number}", fault)

@@ -226,9 +226,9 @@ def test_a_class_without_a_folder_is_named_and_the_others_are_used(tmp_path: Pat
     ]
     assert reasons(folder) == {"missing-image": 11}
     first = faults(folder)[0]
-    assert (first.id, first.fault.file, first.fault.place) == ("test-2", "test.json", f"{FOODS[1]}, item 0")
-    assert first.fault.expected == f"the picture {FOODS[1]}/1000.jpg"
-    assert first.fault.found == f"no folder {FOODS[1]}"
+    assert (first.id, first.fault.file, first.fault.place) == ("test-2", "test.json", f"'{FOODS[1]}', item 0")
+    assert first.fault.expected == f"the picture images/{FOODS[1]}/1000.jpg"
+    assert first.fault.found == f"no folder images/{FOODS[1]}"
     assert [name for name, _, _ in classes(folder).values()] == [FOODS[0], FOODS[2]]
 
 
@@ -370,7 +370,7 @@ def test_names_of_cars_that_are_no_texts_are_refused(names: list[object], tmp_pa
 
 
 @pytest.mark.parametrize("name", ORIGINALS)
-def test_a_link_out_of_the_folder_is_not_followed(name: str, tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_named_and_not_followed(name: str, tmp_path: Path) -> None:
     folder = ORIGINALS[name](tmp_path / "set")
     (tmp_path / "secret.jpg").write_bytes(b"outside")
     for place in ("tests/0", "exemplars/3"):
@@ -379,11 +379,60 @@ def test_a_link_out_of_the_folder_is_not_followed(name: str, tmp_path: Path) -> 
         path.unlink()
         path.symlink_to(tmp_path / "secret.jpg")
         assert ImageTables().image({"data": folder}, place) is None
+    found = tmp_path / "moved"
+    folder.rename(found)
+    assert [(fault.id, fault.fault.found) for fault in faults(found)] == [
+        ("test-0", "a link out of it"),
+        ("train-3", "a link out of it"),
+    ]
 
 
-def test_a_folder_of_a_class_that_is_a_link_out_gives_no_picture(tmp_path: Path) -> None:
+@pytest.mark.parametrize("linked", ["images", f"images/{FOODS[0]}"])
+def test_a_folder_that_is_a_link_out_gives_no_picture(linked: str, tmp_path: Path) -> None:
     folder = draw_food101(tmp_path / "set")
-    (folder / "images" / FOODS[0]).rename(tmp_path / "outside")
-    (folder / "images" / FOODS[0]).symlink_to(tmp_path / "outside")
+    (folder / linked).rename(tmp_path / "outside")
+    (folder / linked).symlink_to(tmp_path / "outside")
+    asked = 2 if linked.endswith(FOODS[0]) else 6
+    assert reasons(folder) == {"path-outside-source": asked + asked // 2 * COUNTS["train"]}
     found = [ImageTables().image({"data": folder}, f"tests/{number}") for number in range(6)]
-    assert [picture is None for picture in found] == [True, True, False, False, False, False]
+    assert sum(picture is None for picture in found) == asked
+
+
+def test_a_link_within_the_folder_is_followed(tmp_path: Path) -> None:
+    folder = draw_food101(tmp_path / "set")
+    (folder / "images").rename(folder / "pictures")
+    (folder / "images").symlink_to(folder / "pictures")
+    assert not faults(folder)
+    assert all(ImageTables().image({"data": folder}, f"tests/{number}") for number in range(6))
+
+
+@pytest.mark.parametrize("name", ["Training_01.txt", "Testing_01.txt", "ClassName.txt"])
+def test_a_list_that_is_a_link_out_is_not_read(name: str, tmp_path: Path) -> None:
+    folder = draw_sun397(tmp_path / "set")
+    (tmp_path / "secret.txt").write_text("a secret")
+    (folder / name).unlink()
+    (folder / name).symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(mt.SourceError, match=r"missing-(split|file)"):
+        kept(folder)
+
+
+def test_a_build_names_every_hostile_entry_and_keeps_the_rest(tmp_path: Path) -> None:
+    folder = draw_food101(tmp_path / "food")
+    for split in COUNTS:
+        path = folder / f"meta/{split}.json"
+        hostile = {
+            "\ud800": ["\ud800/1", "\ud800"],
+            "..": ["../x"],
+            "a\0b": ["a\0b/1", None],
+            "\x1b[31m": ["\x1b[31m/1"],
+        }
+        path.write_text(json.dumps({**json.loads(path.read_text()), **hostile}))
+    records = built(tmp_path / "out", "food101", "image_tables", {"data": folder})
+    rejects = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text("utf-8").splitlines()]
+    assert (len(records), len(rejects)) == (6, 12)
+    assert Counter(reject["reason"] for reject in rejects) == {
+        "invalid-unicode": 2,
+        "unknown-class": 4,
+        "path-outside-source": 2,
+        "missing-image": 4,
+    }

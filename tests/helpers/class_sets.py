@@ -136,6 +136,6 @@ def draw_inat(folder: Path) -> dict[str, Path]:
             saved(folder / file, data)
             images.append({"id": id, "file_name": file, "width": 420, "height": 420, "latitude": None})
             found.append({"id": id, "image_id": id, "category_id": kind})
-        data = {"info": {}, "images": images, "categories": categories, "annotations": found, "licenses": []}
-        saved(folder / f"{name}.json", json.dumps(data).encode())
+        about = {"info": {}, "images": images, "categories": categories, "annotations": found, "licenses": []}
+        saved(folder / f"{name}.json", json.dumps(about).encode())
     return {"images": folder, "train": folder / "train_mini.json", "test": folder / "val.json"}
