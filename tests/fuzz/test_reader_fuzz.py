@@ -1,11 +1,12 @@
 """For any source, every installed reader returns rows, faults or a named error, also a reader of another package."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from class_sets import draw_cars, draw_food101, draw_sun397
 from hypothesis import given
 from hypothesis import strategies as st
 from mutated import TEXTS, changed_file, fuzzing, refusal_or_none
@@ -24,23 +25,11 @@ from mmlongbench.task.spec import Options
 
 pytestmark = pytest.mark.slow
 
-OTHER_FORM = "own_documents in another form"
-"""Own documents with a spreadsheet of questions, and with documents of page images."""
-READERS = [*(plugin.name for plugin in installed("reader") if not plugin.problem), OTHER_FORM]
 LIMITS = Limits(bytes=10_000_000, pages=50, side=4_000, pixels=4_000_000)
 
 
-@pytest.fixture(scope="module")
-def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Sample":
-    """The sample of a reader; each example moves it, so that nothing is cached by its path."""
-    name = request.param
-    folder = tmp_path_factory.mktemp("fuzz") / "0"
-    folder.mkdir()
-    drawn = drawn_in_another_form(folder) if name == OTHER_FORM else sample_function(name)(folder)
-    return Sample(folder, {key: path.relative_to(folder) for key, path in drawn.items() if key != "corpus"})
-
-
 def drawn_in_another_form(folder: Path) -> dict[str, Path]:
+    """Own documents with a spreadsheet of questions, and with documents of page images."""
     openpyxl = pytest.importorskip("openpyxl", reason="the extra xlsx is not installed")
     sources, book = sample_function("own_documents")(folder), openpyxl.Workbook()
     book.active.append(["Doc", "Question", "Answer", "Pages", "accepted", "sources", "region"])
@@ -56,8 +45,27 @@ def drawn_in_another_form(folder: Path) -> dict[str, Path]:
     return {**sources, "questions": folder / "questions.xlsx"}
 
 
+OTHER_FORMS: dict[str, Callable[[Path], dict[str, Path]]] = {
+    "own_documents in another form": drawn_in_another_form,
+    "image_tables in the form of Food-101": lambda folder: {"data": draw_food101(folder / "data")},
+    "image_tables in the form of SUN397": lambda folder: {"data": draw_sun397(folder / "data", "Partitions")},
+    "image_tables in the form of Stanford Cars": lambda folder: {"data": draw_cars(folder / "data")},
+}
+READERS = [*(plugin.name for plugin in installed("reader") if not plugin.problem), *OTHER_FORMS]
+
+
+@pytest.fixture(scope="module")
+def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Sample":
+    """The sample of a reader; each example moves it, so that nothing is cached by its path."""
+    name = request.param
+    folder = tmp_path_factory.mktemp("fuzz") / "0"
+    folder.mkdir()
+    drawn = OTHER_FORMS.get(name, lambda folder: sample_function(name)(folder))(folder)
+    return Sample(folder, {key: path.relative_to(folder) for key, path in drawn.items() if key != "corpus"})
+
+
 def reader_of(request: pytest.FixtureRequest) -> Reader[Row]:
-    return reader_type(request.node.callspec.id.removesuffix(" in another form"))()
+    return reader_type(request.node.callspec.id.partition(" in ")[0])()
 
 
 class Sample:
