@@ -20,19 +20,22 @@ def pages_asked(row: DocumentQuestion, document: mt.Document, options: DocVQAOpt
     """Return the pages of the document that may be shown for a question.
 
     Raises:
-        Rejected: an answer page or the window is not in the document; an answer page is not in the window; only
-            answer pages are to be shown, and there are none.
+        Rejected: an answer page or the window is not in the document; the source has no image of an answer page; an
+            answer page is not in the window; only answer pages are to be shown, and there are none.
 
     """
-    count, field = len(document.pages), row.pages_field
+    count, field = document.page_count, row.pages_field
     if row.pages and row.pages[-1] >= count:
         expected, found = f"pages from 1 to {count} of {document.id}", f"page {row.pages[-1] + 1}"
         raise _refused("answer-page-out-of-range", expected, found, field, "correct the number; pages count from 1")
+    if lacking := [page for page in row.pages if page in document.missing]:
+        expected, todo = f"page {lacking[0] + 1} of {document.id}", "add the image of this page, or correct the number"
+        raise _refused("missing-answer-page", expected, "no image of it among the sources", field, todo)
     if options.context == "oracle":
         if not row.pages:
             todo = "nothing: this context shows answer pages alone; another options.context keeps the question"
             raise _refused("no-answer-pages", "pages to show alone", "none", field, todo)
-        return tuple(document.pages[page] for page in row.pages)
+        return tuple(document.page(page + 1) for page in row.pages)
     if options.span == "document" or row.window is None:
         return document.pages
     first, last = row.window
@@ -43,7 +46,7 @@ def pages_asked(row: DocumentQuestion, document: mt.Document, options: DocVQAOpt
     if row.pages and not first <= row.pages[0] <= row.pages[-1] <= last:
         expected, found = f"pages from {first + 1} to {last + 1}", f"page {row.pages[0] + 1} to {row.pages[-1] + 1}"
         raise _refused("answer-page-outside-window", expected, found, field, todo)
-    return document.pages[first : last + 1]
+    return tuple(page for page in document.pages if first <= page.index <= last)
 
 
 def _refused(reason: str, expected: str, found: str, field: str, todo: str) -> mt.Rejected:
@@ -53,7 +56,7 @@ def _refused(reason: str, expected: str, found: str, field: str, todo: str) -> m
 def span_of(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> str:
     """Return the first and the last page that a question is about, from 0, as a text such as `41-70`."""
     is_window = options.span == "window" and row.window is not None
-    first, last = row.window if is_window and row.window else (0, len(document.pages) - 1)
+    first, last = row.window if is_window and row.window else (0, document.page_count - 1)
     return f"{first}-{last}"
 
 
@@ -86,8 +89,8 @@ def choose_anchor(
         return Anchor("answer", row.pages)
     if rule == "middle":
         return Anchor("middle", (pages[(len(pages) - 1) // 2].index,))
-    texts = documents.page_texts(row.doc)
-    if found := mt.rank_texts(row.question, [texts[page.index] for page in pages]):
+    texts, document = documents.page_texts(row.doc), documents[row.doc]
+    if found := mt.rank_texts(row.question, [texts[document.position(page.index)] for page in pages]):
         return Anchor("best_match", (pages[found[0]].index,))
     return Anchor("drawn", (draws.choice("anchor", pages).index,))
 
@@ -140,4 +143,5 @@ def labelled_by(row: DocumentQuestion, documents: mt.Documents, options: DocVQAO
 
 def evidence_keys(row: DocumentQuestion, document: mt.Document) -> frozenset[str]:
     """Return the keys (see `Document.keys`) of the answer pages, without those of blank pages."""
-    return frozenset(key for page, key in enumerate(document.keys) if page in row.pages and key)
+    keys = zip(document.pages, document.keys, strict=False)  # there may be no keys
+    return frozenset(key for page, key in keys if page.index in row.pages and key)

@@ -66,11 +66,18 @@ def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iter
         by_doc.setdefault(row.doc, []).append(row)
     for doc, asked in by_doc.items():
         try:
-            read = Read(tuple(map(words, sources.documents.page_texts(doc))))
+            read = Read(tuple(map(words, _texts(sources.documents, doc))))
         except mt.Rejected as refused:
             yield from (mt.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
             continue
         yield from _of_document(asked, read)
+
+
+def _texts(documents: mt.Documents, doc: str) -> list[str]:
+    """Return the text of each page of a document by its number; a page without an image has an empty text."""
+    document = documents[doc]
+    found = dict(zip((page.index for page in document.pages), documents.page_texts(doc), strict=True))
+    return [found.get(number, "") for number in range(document.page_count)]
 
 
 def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Suspect]:

@@ -104,6 +104,10 @@ class BuildDir:
         """The folder with copies of the task files that the manifest names."""
         return self.root / "code"
 
+    def extracted(self, dataset: str) -> Path:
+        """Return the folder with what the reader of a dataset extracts from its sources (`Reader.extract`)."""
+        return self.root / "extracted" / dataset
+
     @property
     def opened(self) -> Path:
         """The folder with unpacked archives, and with sources downloaded from URLs."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.extracting import extract_sources
 from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
 from mmlongbench.building.locating import CORPUS, check_errata, find_sources, refuse_own_output
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
@@ -50,8 +51,9 @@ class DatasetPlan:
 
     spec: DatasetSpec
     sources: dict[str, Path]
+    """The path of each source, by name; what the reader extracted from the sources (`Reader.extract`) is among them."""
     fingerprints: dict[str, SourceFingerprint]
-    """The number of files, the bytes and the SHA-256 of each source, by its name."""
+    """The number of files, the bytes and the SHA-256 of each source that the manifest gives, by its name."""
     documents: dict[str, DocumentFile]
     """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
@@ -204,6 +206,7 @@ def _read_plan(
     progress: Progress,
 ) -> DatasetPlan:
     check_errata(spec, reader)
+    given, sources = sources, extract_sources(spec, reader, sources, build_dir, progress)
     corpus = _corpus(articles, spec, build_dir, progress) if articles else None
     with _source_errors(spec):
         with calling("reader", spec.reader, "documents()"):
@@ -219,7 +222,7 @@ def _read_plan(
     return DatasetPlan(
         spec,
         sources,
-        found.by_source,
+        {name: found.by_source[name] for name in given},
         found.documents,
         found.refused,
         {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256},

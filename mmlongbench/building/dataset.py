@@ -118,10 +118,10 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
             faults[file.id] = read.fault
             continue
         pages = tuple(
-            Page(number, f"{reader.image_folder}/{file.name}/{file.image_name(number)}", width, height)
-            for number, (width, height) in enumerate(read.pages)
+            Page(number, f"{reader.image_folder}/{file.name}/{name}", width, height)
+            for (number, name), (width, height) in zip(file.named_pages(len(read.pages)), read.pages, strict=True)
         )
-        documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.keys))
+        documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.keys), file.missing)
     return Documents(documents, faults, _Texts(build_dir, plan))
 
 

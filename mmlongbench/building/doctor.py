@@ -111,7 +111,8 @@ def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Docume
             except SourceError as error:
                 faults[file.id] = error.fault
             else:
-                pages = tuple(Page(n, f"{file.name}/{n}", width, height) for n, (width, height) in enumerate(sizes))
-                documents[file.id] = Document(file.id, file.name, file.sha256, pages)
+                named = zip(file.named_pages(len(sizes)), sizes, strict=True)
+                pages = tuple(Page(n, f"{file.name}/{n}", width, height) for (n, _), (width, height) in named)
+                documents[file.id] = Document(file.id, file.name, file.sha256, pages, missing=file.missing)
             advance()
     return Documents(documents, faults, cache(lambda name: texts[name]))

@@ -35,10 +35,19 @@ class DocumentFile:
     """Its PDF, or the image files of its pages."""
     sha256: str
 
-    def image_name(self, number: int) -> str:
-        """Return the file name of a page's image in the release; pages are numbered from 0."""
-        names = self.pages.names if isinstance(self.pages, PageImages) else ()
-        return names[number] if names else f"{self.name}_page{number}.jpg"
+    def named_pages(self, count: int) -> list[tuple[int, str]]:
+        """Return (number from 0, file name of the image in the release) of each of the `count` pages that the source
+        has.
+        """
+        images = self.pages if isinstance(self.pages, PageImages) else None
+        numbers = images.numbers if images else range(count)
+        names = images.names if images and images.names else [f"{self.name}_page{number}.jpg" for number in numbers]
+        return list(zip(numbers, names, strict=True))
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the pages of which the source has no image, from 0."""
+        return self.pages.missing if isinstance(self.pages, PageImages) else ()
 
 
 class SourceFingerprint(TypedDict):

@@ -108,6 +108,7 @@ def _is_bare(out: Path) -> bool:
     return {*out.iterdir()} <= {root} and begun <= {
         _CLAIMS,
         "sample",
+        "extracted",
         "corpus",
         "cache",
         "code",

@@ -80,7 +80,8 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
     if rows.are_used:
         names = ", ".join(f"source.{name}" for name in changed)
         raise _refused(plan, f"{said}; every example of this dataset depends on all rows of {names}")
-    if used := [name for name in changed if name in watched.used]:
+    is_extracted = bool(watched.used - plan.source_hashes.keys())  # may be of any source
+    if used := [name for name in changed if is_extracted or name in watched.used]:
         raise _refused(plan, f"{said}; every context may show something from source.{used[0]}")
     if different is not None:
         raise _refused(plan, f"{different} ({said})")

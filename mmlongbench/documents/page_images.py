@@ -22,13 +22,22 @@ class PageImages:
     """The image files of a document's pages, in reading order."""
 
     files: tuple[Path, ...]
-    """The image of each page, in order."""
+    """The image of each page, in order; pages of `missing` have none."""
     names: tuple[str, ...] = ()
     """The file names of the pages in the release, for loaders that do not expect the usual names
     `<document>_page<N>.jpg`; empty: the pages have the usual names."""
     dpi: int | None = None
     """The resolution at which the pages were rendered; None if it is not known. A context shows pages of one DPI
     only."""
+    missing: tuple[int, ...] = ()
+    """The numbers, from 0 and ascending, of pages of the document of which the source has no image. No context shows
+    them, and the other pages keep their numbers."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The number of each page in `files`, from 0."""
+        lacking = frozenset(self.missing)
+        return tuple(number for number in range(len(self.files) + len(lacking)) if number not in lacking)
 
 
 def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
@@ -105,8 +114,9 @@ def image_pages(
         BuildError: a page cannot be decoded any more, so its file has changed since the document was read.
 
     """
+    files = dict(zip(document.numbers, document.files, strict=True))
     for number, path, size in zip(numbers, paths, sizes, strict=True):
-        file = document.files[number]
+        file = files[number]
         try:
             data = released_bytes(file.read_bytes(), size)
             form = _FORMATS.get(Path(path).suffix.lower(), "JPEG")

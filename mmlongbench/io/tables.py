@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.json_lines import json_lines, json_object, load_json
-from mmlongbench.io.safe_read import source_file
+from mmlongbench.io.parquet import parquet_rows
 from mmlongbench.io.sheets import ERRORS, sheet_rows
 
 PlacedRow: TypeAlias = tuple[str, dict[str, object] | Fault]
@@ -33,10 +33,12 @@ class Columns:
     """The columns that a header must have."""
     optional: tuple[str, ...] = ()
     """The columns that it may have."""
+    unread: tuple[str, ...] = ()
+    """The columns of a Parquet file that are not read, such as pictures."""
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Return all of them."""
+        """Return all columns that a reader uses."""
         return (*self.needed, *self.optional)
 
 
@@ -45,8 +47,6 @@ ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".parquet")
 _SHEETS = (".xlsx", ".xlsm")
 _CSV = (".csv", ".tsv", ".tab")
 _LINES = (".jsonl", ".ndjson")
-_BATCH = 256
-"""How many rows of a Parquet file are in memory at a time."""
 _MAX_BYTES = 256 * 1024 * 1024
 """The maximum size of a CSV table, which is read whole."""
 _HEAD = 65_536
@@ -111,7 +111,7 @@ def _rows_of(path: Path, columns: Columns) -> Iterator[PlacedRow]:
     elif ending == ".json":
         yield from _of_json(path)
     elif ending == ".parquet":
-        yield from _of_parquet(path)
+        yield from parquet_rows(path, columns.unread)
     elif ending in _LINES:
         yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
     else:
@@ -134,27 +134,6 @@ def _of_json(path: Path) -> Iterator[PlacedRow]:
         raise SourceError(fault)
     for number, raw in enumerate(found):
         yield f"row {number}", json_object(json.dumps(raw).encode())
-
-
-def _of_parquet(path: Path) -> Iterator[PlacedRow]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with source_file(path, "a Parquet file"), parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            if twice := next((name for name in names if names.count(name) > 1), None):
-                raise SourceError(_twice(twice, path))
-            number = 0
-            for batch in file.iter_batches(_BATCH):
-                for row in batch.to_pylist():
-                    yield f"row {number}", row
-                    number += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        found = (str(error).splitlines() or [type(error).__name__])[0]
-        todo = "write the file again"
-        fault = Fault("broken-parquet", "a Parquet file that can be read", found, path.name, todo=todo)
-        raise SourceError(fault) from error
 
 
 def _of_sheet(path: Path, columns: Columns) -> Iterator[PlacedRow]:

@@ -27,6 +27,7 @@ from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, Scorin
 from mmlongbench.field_texts import with_field_texts
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
+from mmlongbench.io.parquet import parquet_file
 from mmlongbench.io.safe_read import read_whole, text_lines
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
@@ -160,6 +161,7 @@ __all__ = [
     "number_spellings",
     "numbers_in",
     "ordinal_words",
+    "parquet_file",
     "pdfs_by_name",
     "rank_texts",
     "raw_row",

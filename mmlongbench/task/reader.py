@@ -69,6 +69,14 @@ class Reader(ABC, Generic[RowT]):
         fault.
         """
 
+    def extract(self, sources: SourcePaths, folder: Path) -> None:
+        """Write parts of the sources that must be files, such as page images in a table, into an empty folder.
+
+        It is called when a build is planned, before any other method. If it writes a file or folder `folder / name`,
+        the other methods find its path in their `sources`, by this name. Later plans of the same build use these files
+        again, unless the sources or this software changed, so the same sources must always give the same files.
+        """
+
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Return all documents that the rows or the padding need, by id. Each value is a PDF, page images, or the fault
         for which the document is refused.

@@ -49,21 +49,38 @@ class Document:
     sha256: str
     """The SHA-256 of its PDF, in hexadecimal; if its pages are image files, a hash of the hashes of all these files."""
     pages: tuple[Page, ...]
-    """All pages, in order."""
+    """All pages that can be shown, in order."""
     keys: tuple[str, ...] = ()
     """A key for each page: pages with the same content have the same key, and blank pages have an empty key. There are
     keys only if `TaskSpec.page_keys` asks for them."""
+    missing: tuple[int, ...] = ()
+    """The numbers, from 0, of pages of which the source has no image. They are not in `pages`; so, after the first of
+    them, the number of a page (`Page.index`) is not its position in `pages`."""
+
+    @property
+    def page_count(self) -> int:
+        """The number of pages of the document, with missing ones."""
+        return len(self.pages) + len(self.missing)
+
+    def position(self, index: int) -> int:
+        """Return the position in `pages` of the page with a number, from 0, that the document has and is not
+        missing.
+        """
+        return index - sum(1 for number in self.missing if number < index)
 
     def page(self, number: int) -> Page:
         """Return a page by its number, counted from 1 as people count.
 
         Raises:
-            Rejected: the document has no such page.
+            Rejected: the document has no such page, or its source has no image of the page.
 
         """
-        if 1 <= number <= len(self.pages):
-            return self.pages[number - 1]
-        expected = f"a page from 1 to {len(self.pages)} of document {self.id}"
+        if number - 1 in self.missing:
+            expected, todo = f"page {number} of document {self.id}", "add the image of this page, or correct the row"
+            raise Rejected(Fault("missing-page", expected, "no image of it", todo=todo))
+        if 1 <= number <= self.page_count:
+            return self.pages[self.position(number - 1)]
+        expected = f"a page from 1 to {self.page_count} of document {self.id}"
         raise Rejected(Fault("page-out-of-range", expected, f"{number}", todo="correct the row"))
 
 
@@ -165,8 +182,10 @@ class Documents:
         return texts
 
     def page_text(self, id: str, index: int) -> str:
-        """Return the text of one page as a prompt shows it: stripped, its image markers escaped (see `page_texts`)."""
-        return escape_markers(self.page_texts(id)[index]).strip()
+        """Return the text of one page, by its number from 0, as a prompt shows it: stripped, its image markers escaped
+        (see `page_texts`).
+        """
+        return escape_markers(self.page_texts(id)[self[id].position(index)]).strip()
 
 
 class Images:
