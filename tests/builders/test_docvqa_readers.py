@@ -296,13 +296,51 @@ def test_a_broken_page_image_refuses_its_document(images: dict[str, Path], tmp_p
     assert lock["questions"]["rejected"] == {"broken-page": 1}
 
 
-def test_a_deck_that_is_not_there_and_one_that_lacks_a_slide_are_named(slides: dict[str, Path], tmp_path: Path) -> None:
-    decks = sorted(slides["decks"].iterdir())
-    shutil.rmtree(decks[0])
-    sorted(decks[1].iterdir())[3].unlink()
+def test_a_deck_that_is_not_there_and_slides_that_are_not_there_are_named(
+    slides: dict[str, Path], tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in slides["questions"].read_text().splitlines()]
+    gone, lacking, _ = decks = sorted(slides["decks"].iterdir())
+    lost = next(row["evidence_pages"][0] for row in rows if row["deck_name"] == lacking.name)
+    shutil.rmtree(gone)
+    next(lacking.glob(f"*-{lost}-1024.jpg")).unlink()
     lock = built(tmp_path / "out", "slidevqa", slides)
-    assert set(lock["questions"]["rejected"]) == {"missing-document", "missing-pages"}
-    assert lock["questions"]["kept"] > 0
+    of_lost = [row for row in rows if row["deck_name"] == lacking.name and lost in row["evidence_pages"]]
+    of_gone = [row for row in rows if row["deck_name"] == gone.name]
+    rejected = {"missing-document": len(of_gone), "missing-answer-page": len(of_lost)}
+    assert lock["questions"]["rejected"] == rejected
+    assert lock["questions"]["kept"] == len(rows) - sum(rejected.values())
+    assert len(decks) == 3
+
+
+@pytest.mark.parametrize("are_named", [True, False])
+def test_slides_keep_their_numbers_and_names_beside_a_gap(
+    are_named: bool, slides: dict[str, Path], tmp_path: Path
+) -> None:
+    deck = sorted(slides["decks"].iterdir())[0]
+    before = SlideVQA().documents(slides)[deck.name]
+    assert isinstance(before, mt.PageImages)
+    next(deck.glob("*-2-1024.jpg")).unlink()
+    if not are_named:
+        rows = [json.loads(line) | {"image_urls": None} for line in slides["questions"].read_text().splitlines()]
+        slides["questions"].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    after = SlideVQA().documents(slides)[deck.name]
+    assert isinstance(after, mt.PageImages)
+    assert after.missing == (1,)
+    assert after.numbers == (0, *before.numbers[2:])
+    assert after.names == (before.names[0], *before.names[2:])
+    notes = SlideVQA().notes(slides, mt.Options())
+    assert notes == (f"slides that the source lacks are shown in no context: {deck.name} (2)",)
+
+
+def test_a_deck_whose_slides_count_from_0_is_refused(tmp_path: Path) -> None:
+    deck = tmp_path / "decks/a_deck"
+    deck.mkdir(parents=True)
+    for number in (0, 1):
+        Image.new("RGB", (64, 48)).save(deck / f"a-{number}-1024.jpg")
+    (tmp_path / "q.jsonl").write_text(json.dumps(SLIDE) + "\n")
+    found = SlideVQA().documents({"questions": tmp_path / "q.jsonl", "decks": tmp_path / "decks"})["a_deck"]
+    assert str(found) == "a_deck: slide-number: expected slides numbered from 1, found a-0-1024.jpg; number them from 1"
 
 
 def test_slides_with_names_that_loaders_cannot_take_get_another(tmp_path: Path) -> None:

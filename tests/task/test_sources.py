@@ -38,6 +38,19 @@ def test_a_document_is_found_by_the_name_of_its_pdf_unless_that_is_the_id_of_ano
     assert (both["x.pdf"].sha256, both["x"].sha256) == ("2", "1")
 
 
+def test_a_missing_page_is_named_and_the_others_keep_their_numbers() -> None:
+    first, third = PAGES[0], Page(2, "docs/a/a_page2.jpg", 200, 100)
+    document = Document("a", "a", "11", (first, third), missing=(1,))
+    assert (document.page_count, document.page(1), document.page(3)) == (3, first, third)
+    assert [document.position(page.index) for page in document.pages] == [0, 1]
+    for number, reason in ((2, "missing-page"), (4, "page-out-of-range")):
+        with pytest.raises(Rejected) as caught:
+            document.page(number)
+        assert caught.value.fault.reason == reason
+    documents = Documents({"a": document}, texts=lambda name: ("One.", "Three."))
+    assert [documents.page_text("a", index) for index in (0, 2)] == ["One.", "Three."]
+
+
 def test_pages_are_counted_from_1_and_a_number_out_of_range_rejects_the_question() -> None:
     document = DOCUMENTS["a.1"]
     assert [document.page(1), document.page(2)] == list(PAGES)

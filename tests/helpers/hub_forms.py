@@ -1,0 +1,41 @@
+"""Writes drawn sources in the forms in which the hub has them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+SLIDE_COLUMNS = ("deck_name", "deck_url", "qa_id", "question", "answer", "arithmetic_expression", "evidence_pages")
+
+
+def json_lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def slide_rows(github: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """Rows as in `NTT-hil-insight/SlideVQA`, made from the form of the authors' repository: each row repeats the pages
+    of its deck; there is neither `image_urls` nor `reasoning_type`.
+    """
+    rows = []
+    for row in json_lines_of(github["questions"]):
+        names = [url.rpartition("/")[2] for url in row["image_urls"]]
+        files = [github["decks"] / row["deck_name"] / name for name in names]
+        cells = [{"bytes": file.read_bytes(), "path": file.name} if file.is_file() else None for file in files]
+        cells += [None] * (20 - len(cells))
+        rows.append({key: row[key] for key in SLIDE_COLUMNS} | {f"page_{n}": cell for n, cell in enumerate(cells, 1)})
+    return rows
+
+
+def write_slides(rows: Sequence[Mapping[str, Any]], path: Path, *, groups: int = 2, **types: pa.DataType) -> Path:
+    """Write a Parquet file; `types` has the types of columns that differ from the published ones."""
+    kinds: dict[str, pa.DataType] = {name: pa.string() for name in SLIDE_COLUMNS}
+    kinds |= {"qa_id": pa.int64(), "evidence_pages": pa.list_(pa.int64())}
+    kinds |= {f"page_{number}": PAGE for number in range(1, 21)} | types
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = pa.schema([(name, kind) for name, kind in kinds.items() if not rows or name in rows[0]])
+    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path, row_group_size=groups)
+    return path
