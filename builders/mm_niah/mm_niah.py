@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from builders.common.pictures import picture_below
 from builders.mm_niah.annotations import (
     Annotation,
     asked_by,
@@ -19,7 +20,7 @@ from builders.mm_niah.annotations import (
     read_annotation,
 )
 from builders.mm_niah.obelics import obelics_faults, obelics_pages
-from builders.mm_niah.pages import Pages, WebPage, picture_file, picture_root
+from builders.mm_niah.pages import Pages, WebPage, picture_root
 from builders.mm_niah.rows import HaystackQuestion
 from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths, json_line_at, json_lines, raw_row
 
@@ -77,7 +78,7 @@ class MMNIAHRows(Reader[HaystackQuestion]):
         folder = sources["images"]
         if folder not in self._roots:
             self._roots[folder] = picture_root(folder)
-        return picture_file(folder, name, self._roots[folder])
+        return picture_below(folder, name, self._roots[folder])
 
     def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
         """Yield the needles, patterns and options of all rows, including refused ones."""

@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any, ClassVar
 
-from builders.mm_niah.pages import Pages, WebPage, picture_file
+from builders.common.pictures import picture_below
+from builders.mm_niah.pages import Pages, WebPage
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from mmlongbench.task import (
     PICTURE_ENDINGS,
@@ -88,7 +89,7 @@ class OwnPages(Reader[HaystackQuestion]):
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """Return a picture below the folder `images` or, without this folder, below `documents`."""
-        return picture_file(_pictures_folder(sources), name)
+        return picture_below(_pictures_folder(sources), name)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
         """Return the pages by their paths below the folder, sorted."""

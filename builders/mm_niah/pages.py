@@ -1,12 +1,11 @@
-"""Web pages that are read when needed, and the files of their pictures; the readers of MM-NIAH share this code."""
+"""Web pages that are read when needed, and the folders of their pictures; the readers of MM-NIAH share this code."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from builders.common.pictures import picture_below
-from mmlongbench.task import Fault, Image, SourceError, file_inside
+from mmlongbench.task import Fault, Image, SourceError
 
 WebPage: TypeAlias = Sequence[str | Image]
 WEB = "obelics"
@@ -91,14 +90,3 @@ def _folders(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     except OSError:
         return []
-
-
-def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | None:
-    """Return the file of a picture below a folder; None if there is no such file or it is outside the folder. If no
-    file has the name, the first folder of the name is left out.
-
-    Names are relative to `root`, which is `folder` or a folder below it (see `picture_root`); by default, it is
-    `folder`.
-    """
-    path = picture_below(root or folder, name)
-    return path if path and file_inside(folder, path.absolute()) else None

@@ -49,6 +49,7 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         "answer": "Yes or No.",
         "ctxs": "The paths of all photographs below `mmlb_image/`, in the order of the prompt.",
         "needles": "The paths of the photographs that the question is about, in the order of the source.",
+        "needle_count": "How many photographs the question is about; only in datasets of several needles.",
     }
 
     @property
@@ -84,7 +85,9 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         """Return one line of the public file."""
         row: PhotographQuestion = example.question.data["row"]
         shown, needles = list(example.prompt.images), list(example.question.data["needles"])
-        return {"id": row.id, "question": row.question, "answer": row.answer, "ctxs": shown, "needles": needles}
+        count = {"needle_count": len(needles)} if self.options.needles == "several" else {}
+        record = {"id": row.id, "question": row.question, "answer": row.answer, "ctxs": shown, "needles": needles}
+        return {**record, **count}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line."""

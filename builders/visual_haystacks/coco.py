@@ -60,11 +60,11 @@ def objects_of(data: object, file: str, place: Callable[[str], str]) -> Objects:
 def placing(annotations: Path, images: Path) -> Callable[[str], str]:
     """Return a function that turns a `file_name` into a picture's name below the root.
 
-    The pictures of `instances_train2017.json` are in `train2017/`. If there is no such folder, the folder with the
-    picture is searched for below the root.
+    The pictures of `instances_train2017.json` are in `train2017/`, which may be the root itself. If there is no such
+    folder, the folder with the picture is searched for below the root.
     """
     split = annotations.stem.removeprefix("instances_")
-    if split != annotations.stem and (images / split).is_dir():
+    if split != annotations.stem and ((images / split).is_dir() or images.name == split):
         folders, is_known = [split], True
     else:
         inner = images.iterdir() if images.is_dir() else iter(())

@@ -33,9 +33,9 @@ def text_in(raw: Mapping[str, object], field: str) -> str:
 
 def pictures_in(raw: Mapping[str, object], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
     """Return the names of pictures in a field, relative to the root and without `prefix`; raises Rejected if the field
-    is not a list of at least `least` names.
+    is not a list of at least `least` names. A field that is missing or null has no names.
     """
-    value = raw.get(field, [])
+    value = [] if raw.get(field) is None else raw[field]
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value) or len(value) < least:
         expected = "a list of names of pictures" + (f", at least {least}" if least else "")
         raise Rejected(mistyped(raw, field, expected, _SHOWN))

@@ -1,14 +1,15 @@
 """Visual Haystacks (Wu et al. 2024, arXiv:2407.13766): JSON arrays of `pos_image`, `neg_image` and `conversations`.
 
-`questions` is one file `visual_haystack_*.json`. `images` is the root of COCO, which has `train2017/` in it.
-`annotations` (optional) is `instances_train2017.json`. With annotations, distractors also come from all annotated
-pictures without the anchor object.
+`questions` is one file `visual_haystack_*.json`, or a folder of such files (see `question_files`). `images` is the root
+of COCO, which has `train2017/` in it, or this folder itself. `annotations` (optional) is `instances_train2017.json`.
+With annotations, distractors also come from all annotated pictures without the anchor object.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from builders.common.pictures import picture_below
 from builders.visual_haystacks.coco import Annotations, Objects
 from builders.visual_haystacks.fields import (
     against,
@@ -18,6 +19,7 @@ from builders.visual_haystacks.fields import (
     question_of,
     text_in,
 )
+from builders.visual_haystacks.question_files import PREFIX, question_rows
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench.task import (
     Fault,
@@ -26,11 +28,7 @@ from mmlongbench.task import (
     Rejected,
     Row,
     RowFault,
-    SourceError,
     SourcePaths,
-    file_inside,
-    load_json,
-    raw_row,
 )
 
 
@@ -42,9 +40,11 @@ class VisualHaystacks(Reader[PhotographQuestion]):
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
     source_forms: ClassVar[Mapping[str, str]] = {
         "questions": (
-            "A JSON array such as `visual_haystack_*.json`; an item has pos_image, neg_image and conversations."
+            "A JSON array such as `visual_haystack_*.json`, or a folder of such files, also in subfolders; an item has "
+            "pos_image, neg_image and conversations. A question that is in several files is asked once, with the "
+            "negatives of the file with the largest number in its name."
         ),
-        "images": "The root of COCO, with `train2017/` in it.",
+        "images": "The root of COCO, with `train2017/` in it, or the folder `train2017` itself.",
         "annotations": (
             "COCO's instance annotations such as `instances_train2017.json`, with images, annotations and "
             "categories. With them, distractors also come from all annotated pictures without the anchor "
@@ -58,22 +58,11 @@ class VisualHaystacks(Reader[PhotographQuestion]):
         self._annotations = Annotations()
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0."""
+        """Yield each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0. If
+        there are several files, the path of the file stands before the index.
+        """
         self._annotations.read(sources)
-        for index, raw in enumerate(_items(sources["questions"])):
-            needles = raw.get("pos_image") if isinstance(raw, dict) else None
-            id = f"vh_{'multi' if isinstance(needles, list) and len(needles) > 1 else 'single'}-{index}"
-            fields = (
-                raw
-                if isinstance(raw, dict)
-                else Fault(
-                    "not-a-row",
-                    "an object",
-                    type(raw).__name__,
-                    todo="correct the row in the source or with errata, or take it out",
-                )
-            )
-            yield raw_row(id, fields, sources["questions"].name, f"item {index}")
+        yield from question_rows(sources["questions"])
 
     def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
         """Return one question cleaned, and checked against the annotations; raises Rejected."""
@@ -81,7 +70,7 @@ class VisualHaystacks(Reader[PhotographQuestion]):
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """Return a photograph; None for a name that leads out of the folder."""
-        return file_inside(sources["images"], name)
+        return picture_below(sources["images"], name)
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
         """Return the annotated photographs with the objects that each shows; empty without annotations."""
@@ -89,22 +78,10 @@ class VisualHaystacks(Reader[PhotographQuestion]):
         return objects.shown if objects else {}
 
 
-def _items(path: Path) -> list[object]:
-    data = load_json(path, "a JSON array of questions")
-    if not isinstance(data, list):
-        raise SourceError(
-            Fault(
-                "invalid-source",
-                "a JSON array of questions",
-                type(data).__name__,
-                path.name,
-                todo="give a file of questions of Visual Haystacks",
-            )
-        )
-    return data
-
-
 def _row(id: str, raw: Mapping[str, object], objects: Objects | None) -> PhotographQuestion:
+    if "image" in raw and "pos_image" not in raw:
+        expected, todo = "pos_image and neg_image", "give the files of the hub, which tell needles from other pictures"
+        raise Rejected(Fault("joint-picture-list", expected, "one list `image`", field="image", todo=todo))
     asked, said = _turns(raw.get("conversations"))
     question = question_of(asked, "conversations[0].value")
     return against(
@@ -113,8 +90,8 @@ def _row(id: str, raw: Mapping[str, object], objects: Objects | None) -> Photogr
             id=id,
             question=question,
             answer=answer_of(said, "conversations[1].value"),
-            needles=pictures_in(raw, "pos_image", least=1, prefix="coco/"),
-            negatives=pictures_in(raw, "neg_image", prefix="coco/"),
+            needles=pictures_in(raw, "pos_image", least=1, prefix=PREFIX),
+            negatives=pictures_in(raw, "neg_image", prefix=PREFIX),
             anchor=asked_objects(question)[0],
         ),
     )

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import mmlongbench.task as mt
+from builders.common.pictures import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.haystack import Haystack
-from builders.mm_niah.pages import picture_file
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.stages.rows import read_rows
@@ -307,13 +307,13 @@ def test_a_picture_is_found_by_a_relative_and_an_absolute_name_in_a_relative_and
         path.write_bytes(b"a picture")
     for folder in (tmp_path / "pages", Path("pages")):
         for name in ("a/p.png", "images/a/p.png", str(inside)):
-            found = picture_file(folder, name)
+            found = picture_below(folder, name)
             assert found is not None
             assert found.resolve() == inside
         for name in ("../p.png", str(outside), "a", "a/q.png", "/"):
-            assert picture_file(folder, name) is None
-        assert picture_file(folder, "p.png", folder / "a") == folder / "a/p.png"
-        assert picture_file(folder / "a", "p.png", folder / "a") == folder / "a/p.png"
+            assert picture_below(folder, name) is None
+        assert picture_below(folder, "p.png", folder / "a") == folder / "a/p.png"
+        assert picture_below(folder / "a", "p.png", folder / "a") == folder / "a/p.png"
 
 
 def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:

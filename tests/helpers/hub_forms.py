@@ -39,3 +39,29 @@ def write_slides(rows: Sequence[Mapping[str, Any]], path: Path, *, groups: int =
     schema = pa.schema([(name, kind) for name, kind in kinds.items() if not rows or name in rows[0]])
     pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path, row_group_size=groups)
     return path
+
+
+def haystack_item(question: Mapping[str, Any], negatives: int, prefix: str = "") -> dict[str, Any]:
+    """Return a question of the drawn several needles in the original format, with so many negatives."""
+    return {
+        "pos_image": [f"{prefix}{name}" for name in question["needles"]],
+        "neg_image": [f"{prefix}{name}" for name in question["negatives"][:negatives]],
+        "conversations": [
+            {"from": "human", "value": question["question"]},
+            {"from": "gpt", "value": question["answer"]},
+        ],
+    }
+
+
+def write_haystacks(several: Path, folder: Path, sizes: Sequence[int] = (5, 10)) -> Path:
+    """Write the drawn questions with several needles as `multi_needle_2/` and `multi_needle_3/`, with a file for each
+    size, as the hub had them in October 2024.
+    """
+    for question in json_lines_of(several):
+        count = len(question["needles"])
+        for size in sizes:
+            path = folder / f"multi_needle_{count}/visual_haystack_{size}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            items = json.loads(path.read_text("utf-8")) if path.is_file() else []
+            path.write_text(json.dumps([*items, haystack_item(question, size - count, "coco/")]), "utf-8")
+    return folder
