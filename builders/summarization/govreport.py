@@ -1,38 +1,37 @@
-"""GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports as JSON, and a folder of their PDFs named by id.
+"""GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports with their summaries, and a folder of their PDFs.
 
-`reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, or a file with a report on each line;
-`highlight` is GAO's own summary. Reports of the Congressional Research Service have another form of summary and are
-rejected. The id of a report is `GAO-18-107` in the archive, and `gov_report_gao-18-107` in the benchmark's public files
-and claims: both forms are read, and the public form is released.
+`reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, a file with a report on each line, or the
+hub's Parquet files of the configuration `structure` (see `report_files`). GAO's own summary is `highlight` in JSON, and
+`summary_sections` in Parquet. Reports of the Congressional Research Service have another form of summary and are
+rejected. The id of a report is `GAO-18-107` in the archive, `GAO_GAO-18-107` on the hub, and `gov_report_gao-18-107` in
+the benchmark's public files and claims: all are read, and the last one is released.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from builders.summarization.report_files import hub_sections, reports, tables_of, unusable_form
 from builders.summarization.rows import Section, Summarised
 from mmlongbench.task import (
     Fault,
+    Options,
     Pages,
     RawRow,
     Reader,
     Rejected,
     Row,
     RowFault,
-    SourceError,
     SourcePaths,
     escape_markers,
-    json_lines,
-    json_object,
     pdfs_by_name,
     raw_row,
-    visible_files,
 )
 
-_MAX_BYTES = 64 * 1024 * 1024
-"""The maximum size of one report; the longest has a megabyte."""
 _PREFIX = "gov_report_"
 """The prefix of ids in the benchmark's public rows and claims."""
+_HUB_PREFIX = "gao_"
+"""The prefix of ids on the hub, before a number that begins with `GAO-`; in lower case."""
 
 
 class GovReport(Reader[Summarised]):
@@ -43,7 +42,8 @@ class GovReport(Reader[Summarised]):
     source_forms: ClassVar[Mapping[str, str]] = {
         "reports": (
             "GAO's reports: a folder of JSON files such as `gov-report/gao`, one such file, or JSON Lines; a "
-            "report has id and highlight, and may have url."
+            "report has id and highlight, and may have url. Or the Parquet files `structure` of `launch/gov_report`, "
+            "of all splits; a report has id and summary_sections."
         ),
         "documents": (
             "A folder of PDFs, also in subfolders, each named by the id of its report, such as `GAO-18-107.pdf`."
@@ -61,7 +61,7 @@ class GovReport(Reader[Summarised]):
         folder = sources["documents"]
         self._stems[folder] = _stems(folder)
         try:
-            for file, place, raw in _reports(sources["reports"]):
+            for file, place, raw in reports(sources["reports"]):
                 id = None if isinstance(raw, Fault) else _id(raw)
                 yield raw_row(public_id(id) if id else f"{file}, {place}", raw, file, place)
         finally:
@@ -73,6 +73,14 @@ class GovReport(Reader[Summarised]):
         if folder not in self._stems:
             self._stems[folder] = _stems(folder)
         return _row(_id(raw.fields), raw.fields, self._stems[folder])
+
+    def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
+        """Return how many Parquet files are not read, because their summaries have no sections."""
+        used, others = tables_of(sources["reports"])
+        if not others:
+            return ()
+        count = len(used) + others
+        return (f"{others} of {count} Parquet files of reports are not read, because their summaries have no sections",)
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Return every PDF below the folder, by its name without the ending."""
@@ -87,57 +95,19 @@ def _stems(folder: Path) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, object] | Fault]]:
-    """Yield (file, place, report or fault) of each report."""
-    if source.is_file() and not _is_one_report(source):
-        for number, _, raw in json_lines(source):
-            yield source.name, f"line {number}", raw
-        return
-    files = [source] if source.is_file() else [file for file in visible_files(source) if file.suffix == ".json"]
-    if not files:
-        raise SourceError(
-            Fault(
-                "no-reports",
-                "files that end in .json",
-                "none",
-                source.name,
-                todo="give the folder of the reports of GAO",
-            )
-        )
-    for file in files:
-        try:
-            found = _report(file)
-        except OSError as error:
-            found = Fault(
-                "unreadable-source", "a JSON file", error.strerror or str(error), todo="download the file again"
-            )
-        yield file.name if file == source else file.relative_to(source).as_posix(), "report", found
-
-
-def _report(file: Path) -> dict[str, object] | Fault:
-    if (size := file.stat().st_size) > _MAX_BYTES:
-        return Fault("size-of-a-file", f"at most {_MAX_BYTES} bytes", str(size), todo="take the file out, or cut it")
-    return json_object(file.read_bytes())
-
-
-def _is_one_report(file: Path) -> bool:
-    """Return whether a file is one object over many lines, judging by its first line."""
-    first = next(json_lines(file), None) if file.suffix == ".json" else None
-    return first is not None and isinstance(first.value, Fault) and first.value.reason in ("invalid-json", "not-a-row")
-
-
 def public_id(id: str) -> str:
-    """Return the id that a report has in public files and claims, made from the id in either form.
+    """Return the id that a report has in public files and claims, made from the id in any form.
 
-    >>> public_id("GAO-18-107"), public_id("gov_report_gao-18-107")
-    ('gov_report_gao-18-107', 'gov_report_gao-18-107')
+    >>> public_id("GAO-18-107"), public_id("GAO_GAO-18-107"), public_id("gov_report_gao-18-107")
+    ('gov_report_gao-18-107', 'gov_report_gao-18-107', 'gov_report_gao-18-107')
     """
     return f"{_PREFIX}{_number(id)}"
 
 
 def _number(id: str) -> str:
     """Return a report's number in lower case, such as `gao-18-107`."""
-    return id.casefold().removeprefix(_PREFIX)
+    number = id.casefold().removeprefix(_PREFIX)
+    return number.removeprefix(_HUB_PREFIX) if number.startswith(f"{_HUB_PREFIX}gao-") else number
 
 
 def _id(raw: Mapping[str, object]) -> str | None:
@@ -146,6 +116,8 @@ def _id(raw: Mapping[str, object]) -> str | None:
 
 
 def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence[str]]) -> Summarised:
+    if fault := unusable_form(raw):
+        raise Rejected(fault)
     if id is None:
         raise Rejected(
             Fault(
@@ -156,6 +128,7 @@ def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence
                 todo="correct the field in the source or with errata",
             )
         )
+    field = "highlight" if raw.get("summary_sections") is None else "summary_sections"
     if "highlight" not in raw and ("summary" in raw or "reports" in raw or _number(id).startswith("crs")):
         raise Rejected(
             Fault(
@@ -166,15 +139,16 @@ def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence
                 todo="take it out: its summary has no highlights",
             )
         )
-    sections = tuple(_sections(raw.get("highlight")))
+    highlight = raw.get(field) if field == "highlight" else hub_sections(raw[field])
+    sections = tuple(_sections(highlight))
     if not sections:
-        found = repr(raw.get("highlight"))[:80]
+        found = repr(raw.get(field))[:80]
         raise Rejected(
             Fault(
                 "empty-summary",
                 "sections with paragraphs",
                 found,
-                field="highlight",
+                field=field,
                 todo="correct the summary, or take the report out",
             )
         )
@@ -198,7 +172,7 @@ def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
     in upper or lower case. If there is no such name or more than one, return the number.
     """
     alike = stems.get(_number(id)) or stems.get(public_id(id), ())
-    number = _number(id) if id.casefold().startswith(_PREFIX) else id
+    number = id if _number(id) == id.casefold() else _number(id)
     return alike[0] if len(alike) == 1 else number
 
 

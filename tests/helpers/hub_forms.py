@@ -65,3 +65,39 @@ def write_haystacks(several: Path, folder: Path, sizes: Sequence[int] = (5, 10))
             items = json.loads(path.read_text("utf-8")) if path.is_file() else []
             path.write_text(json.dumps([*items, haystack_item(question, size - count, "coco/")]), "utf-8")
     return folder
+
+
+SECTIONS = pa.struct([("title", pa.list_(pa.string())), ("paragraphs", pa.list_(pa.string()))])
+
+
+def structure_row(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report of the archive as a row of `launch/gov_report`, configuration `structure`."""
+    parts = raw.get("highlight") or [{"section_title": "", "paragraphs": raw["summary"]}]
+    id = raw["id"] if raw["id"].startswith("CRS_") else f"GAO_{raw['id']}"
+    titles, texts = [part["section_title"] for part in parts], ["\n".join(part["paragraphs"]) for part in parts]
+    document = {"title": ["Letter"], "paragraphs": ["A report."], "depth": [1]}
+    return {"id": id, "document_sections": document, "summary_sections": {"title": titles, "paragraphs": texts}}
+
+
+def archive_reports(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text("utf-8")) for file in sorted(folder.rglob("*.json"))]
+
+
+def write_table(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
+    return path
+
+
+def write_structure(reports: Path, folder: Path) -> Path:
+    """Write the reports of an archive as the hub's branch `refs/convert/parquet` has them, and beside them as texts."""
+    rows = [structure_row(raw) for raw in archive_reports(reports)]
+    for place, split in enumerate(("train", "validation", "test")):
+        part = rows[place::3]
+        plain = [
+            {"id": row["id"], "document": "A report.", "summary": "\n".join(row["summary_sections"]["paragraphs"])}
+            for row in part
+        ]
+        write_table(part, folder / f"structure/{split}/0000.parquet")
+        write_table(plain, folder / f"plain_text/{split}/0000.parquet")
+    return folder
