@@ -101,3 +101,18 @@ def write_structure(reports: Path, folder: Path) -> Path:
         write_table(part, folder / f"structure/{split}/0000.parquet")
         write_table(plain, folder / f"plain_text/{split}/0000.parquet")
     return folder
+
+
+def loaded_case(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case of `allenai/multi_lexsum` in the form in which `datasets` loads it."""
+    ids = [str(id) for id in raw["case_documents"]]
+    metadata = {
+        "doc_id": ids,
+        "doc_type": ["Complaint"] * len(ids),
+        "doc_title": [f"Document {id}" for id in ids],
+        "url": [f"https://clearinghouse.net/doc/{id}" for id in ids],
+    }
+    summaries = {key: value for key, value in raw.items() if key.startswith("summary/")}
+    texts = ["A text."] * len(ids)
+    about = {"case_name": "A v. B", "case_type": "Jail Conditions"}
+    return {"id": raw["case_id"], "sources": texts, "sources_metadata": metadata, **summaries, "case_metadata": about}
