@@ -45,6 +45,14 @@ class SourceChangedError(BuildError):
     """A file of the sources has changed since the build took the fingerprint of the file."""
 
 
+class FetchError(MMLongBenchError):
+    """A file of the sources cannot be downloaded, or is not the one that is expected."""
+
+
+class DiskFullError(FetchError):
+    """There is no room for a file that is downloaded."""
+
+
 class ScoringError(MMLongBenchError):
     """Predictions, a release or a metric cannot be used as they are."""
 

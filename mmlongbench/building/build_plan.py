@@ -90,6 +90,7 @@ class DatasetPlan:
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
         del manifest["limits"]["seconds_a_page"]  # a time limit never changes a byte
+        del manifest["downloads"]  # the fingerprints say what was read
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
         if self.spec.pages.ocr:

@@ -18,6 +18,7 @@ from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.export import collect, export
 from mmlongbench.cli.failures import words_of
+from mmlongbench.cli.fetch import fetch
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.listing import list_installed
 from mmlongbench.cli.manifest_options import with_manifest
@@ -46,8 +47,8 @@ EXIT_CODES = """
 Exit codes:
   0    done; an audit, `check` or `verify` found nothing wrong, two releases are the same
   1    an audit, `check` or `verify` found something wrong, two releases differ, --strict stopped at a reject, a build
-       kept no question or less than --min-kept, a prediction is missing or does not fit, or a score or claim could not
-       be made
+       kept no question or less than --min-kept, a file could not be fetched, a prediction is missing or does not fit,
+       or a score or claim could not be made
   2    the arguments, the manifest, a source or the output folder must be corrected
   130  interrupted; run the same command to continue
 """
@@ -259,6 +260,7 @@ cli.add_command(corpus)
 cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(export)
+cli.add_command(fetch)
 cli.add_command(list_installed)
 cli.add_command(new)
 cli.add_command(plan)

@@ -14,6 +14,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.field_texts import field_texts_anywhere
 from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.describing import sources_of, usable
+from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.model import (
     LOCATIONS_SCHEMA,
     SAMPLE,
@@ -32,7 +33,18 @@ from mmlongbench.manifest.registry import builder_type, reader_type
 JsonSchema: TypeAlias = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PARTS: tuple[type, ...] = (
-    *(CounterSpec, DatasetSpec, ImageSpec, Limits, PageSpec, PictureSpec, RerankerSpec, RetrievalSpec, SampleSpec),
+    *(
+        CounterSpec,
+        DatasetSpec,
+        DownloadSpec,
+        ImageSpec,
+        Limits,
+        PageSpec,
+        PictureSpec,
+        RerankerSpec,
+        RetrievalSpec,
+        SampleSpec,
+    ),
 )
 """The models of a manifest's parts, each of which has a definition in the schema."""
 _LENGTH: JsonSchema = {

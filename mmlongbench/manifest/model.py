@@ -25,6 +25,7 @@ from mmlongbench.io.locations import Location, parse_location
 from mmlongbench.io.urls import refuse_url
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
+from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.json_values import json_values
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
 from mmlongbench.manifest.task_files import portable_name, root_task_files
@@ -300,6 +301,8 @@ class DatasetSpec(_Model):
     """The licence of the source, as its authors state it; it goes into the lock."""
     options: Annotated[dict[str, Any], BeforeValidator(json_values)] = {}
     """The options of the builder."""
+    downloads: Annotated[tuple[DownloadSpec, ...], TupleOf] = ()
+    """Where the sources come from, for `mmlongbench fetch`; a build does not read it, and it is not in the lock."""
 
     @model_validator(mode="before")
     @classmethod

@@ -44,7 +44,9 @@ def refuse_secrets(spec: DatasetSpec) -> None:
         ManifestError: the error names the key, but does not repeat the text.
 
     """
-    found = spec.model_dump(mode="json", exclude={"source", "corpus", "errata"})  # paths are not in the lock
+    found = spec.model_dump(
+        mode="json", exclude={"source", "corpus", "errata", "downloads"}
+    )  # these are not in the lock
     if key := _secret(found, ""):
         raise ManifestError(
             f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a "

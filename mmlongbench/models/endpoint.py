@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mmlongbench.io.printable import without_password, without_secrets
+from mmlongbench.io.waits import retry_after
 from mmlongbench.models.calls import ModelCall, V
 from mmlongbench.models.options import named_in, of_the_form, renamed
-from mmlongbench.models.pace import retry_after
 from mmlongbench.models.refusals import REFUSALS, name_of
 from mmlongbench.models.replies import Outcome, Reply, RequestError, listed_window, read_reply
 from mmlongbench.models.settings import Caller

@@ -2,10 +2,8 @@
 `Retry-After`.
 """
 
-import email.utils
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mmlongbench.draws import Draws
@@ -60,23 +58,3 @@ class RateLimiter:
     def stop(self) -> None:
         """Wake all waiting threads; from now on no thread waits."""
         self._stopped.set()
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that an endpoint asks to wait, given as milliseconds, seconds or a date; None if it gives no
-    valid time.
-
-    >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "20"}), retry_after({"retry-after": "soon"})
-    (1.5, 0.02, None)
-    """
-    for name, parts in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) / parts
-        except (KeyError, ValueError):
-            continue
-        return seconds if 0 <= seconds < float("inf") else None
-    try:
-        date = email.utils.parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError, OverflowError):
-        return None
-    return max(0.0, date.timestamp() - time.time())

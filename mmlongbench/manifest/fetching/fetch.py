@@ -1,0 +1,258 @@
+"""Downloads the sources of a manifest into a data folder: what is missing or wrong, checked against its record."""
+
+import shutil
+import time
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from mmlongbench.errors import DiskFullError, FetchError
+from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.hub_listing import no_access
+from mmlongbench.io.progress import Advance, Progress
+from mmlongbench.io.sizes import said_bytes
+from mmlongbench.io.transfer import (
+    HttpRefusal,
+    OtherBytesError,
+    Part,
+    Received,
+    Transfer,
+    Wait,
+    fault_of,
+    part_of,
+    received_of,
+)
+from mmlongbench.manifest.fetching.listing import Account, Job, Lister, refuse_shared_targets
+from mmlongbench.manifest.fetching.places import Place, places_of, safe_target
+from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedFile, load_record, save_record
+from mmlongbench.manifest.fetching.results import Fetched, FetchedPlace, is_for_a_program, left_to_do
+from mmlongbench.manifest.model import Manifest
+
+LOCK = ".fetch.lock"
+"""The file of a data folder that one process holds while it downloads."""
+_MB = 1_000_000
+
+
+def fetch(
+    manifest: Manifest,
+    folder: Path,
+    *,
+    only: Collection[str] = (),
+    update: bool = False,
+    progress: Progress | None = None,
+    wait: Wait = time.sleep,
+) -> Fetched:
+    """Download what the datasets of a manifest need and a program may download, unless it is there already.
+
+    Args:
+        manifest: the manifest.
+        folder: the data folder; it is made if it does not exist.
+        only: the names of datasets; empty for all of them.
+        update: whether newer files replace those that were downloaded before, if their place has changed.
+        progress: shows how far it is; nothing is shown by default.
+        wait: waits some seconds between attempts.
+
+    Raises:
+        ManifestError: `only` names no dataset of the manifest.
+        FetchError: there is no room, or the record of the folder cannot be read.
+
+    """
+    places = places_of(manifest, only)
+    programs = [place for place in places if is_for_a_program(place.spec)]
+    left = tuple(left_to_do(place, folder) for place in places if not is_for_a_program(place.spec))
+    if not programs:
+        return Fetched(folder, (), left)
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(folder / LOCK, f"{folder}"), closing(Transfer(wait)) as transfer:
+        run = _Run(folder, transfer, load_record(folder), progress or Progress(False), is_update=update)
+        accounts = run.all(programs)
+    return Fetched(folder, tuple(_result(account, folder) for account in accounts), left)
+
+
+class _Run:
+    """One run of `fetch`."""
+
+    def __init__(
+        self, folder: Path, transfer: Transfer, record: DownloadRecord, progress: Progress, *, is_update: bool
+    ) -> None:
+        self._folder, self._transfer, self._progress = folder, transfer, progress
+        self._is_update = is_update
+        self._record = record
+
+    def all(self, places: Sequence[Place]) -> list[Account]:
+        """List the files of all places, check those that are there, and download the others."""
+        lister = Lister(self._folder, self._transfer, self._is_update, self._record)
+        with self._progress.bar("listing", len(places)) as step:
+            accounts = []
+            for place in places:
+                accounts.append(lister.account(place))
+                step()
+        refuse_shared_targets(accounts)
+        self._record = lister.record
+        missing = self._checked(accounts)
+        self._refuse_small_disk([job for _, job in missing])
+        if accounts and any(account.jobs for account in accounts):
+            save_record(self._folder, self._record)
+        total = sum(job.remote.size or 0 for _, job in missing)
+        with self._progress.meter("fetching, MB", total // _MB + 1) as advance:
+            counted, fetched = _in_megabytes(advance), set[str]()
+            for account, job in missing:
+                if job.path in fetched:
+                    self._count(account, job)
+                elif not account.is_stopped and self._download(account, job, counted):
+                    fetched.add(job.path)
+        return accounts
+
+    def _checked(self, accounts: Sequence[Account]) -> list[tuple[Account, Job]]:
+        """Return the files that have to be downloaded; count the others as there."""
+        missing = []
+        jobs = [(account, job) for account in accounts if not account.is_stopped for job in account.jobs]
+        with self._progress.meter("checking, MB", sum(map(self._size_here, jobs)) // _MB + 1) as advance:
+            counted = _in_megabytes(advance)
+            for account, job in jobs:
+                try:
+                    if self._is_there(account, job, counted):
+                        self._count(account, job)
+                    else:
+                        missing.append((account, self._sized(job)))
+                except HttpRefusal as error:
+                    account.problems.append(_refused(job, error))
+                except FetchError as error:
+                    account.problems.append(str(error))
+        return missing
+
+    def _size_here(self, counted: tuple[Account, Job]) -> int:
+        target = self._folder / counted[1].path
+        return target.stat().st_size if target.is_file() else 0
+
+    def _count(self, account: Account, job: Job) -> None:
+        account.there += 1
+        account.bytes += self._record.files[job.path].size
+
+    def _is_there(self, account: Account, job: Job, advance: Advance) -> bool:
+        """Return whether a file is there with the expected bytes.
+
+        Raises:
+            FetchError: another file is there that was not downloaded here.
+
+        """
+        target = safe_target(self._folder, job.path)
+        if not target.exists():
+            return False
+        found, before = received_of(target, advance), self._record.files.get(job.path)
+        is_ours = before is not None and (before.size, before.sha256) == (found.size, found.sha256)
+        fault, version = fault_of(job.remote, found, target), before.version if before else ""
+        if job.place.spec.url and not job.remote.sha256:  # only the server knows what is right
+            size, version = self._transfer.look(job.remote)
+            fault = f"expected {size:,} bytes, found {found.size:,}" if size not in (None, found.size) else ""
+            if before is not None and not (is_ours and version and version == before.version):
+                fault = fault or "may be of another version"
+        if not fault:
+            self._remember(job, found, version)
+            return True
+        if before is None:
+            raise FetchError(f"{target}: is not the file of {job.origin} ({fault}); move it away")
+        if not is_ours:
+            account.notes.append(f"{target}: {fault}; it is downloaded again")
+        return False
+
+    def _sized(self, job: Job) -> Job:
+        """Return a file of a URL with its size, as the server says it, to know how much room is needed."""
+        if job.remote.size is not None:
+            return job
+        return replace(job, remote=replace(job.remote, size=self._transfer.look(job.remote)[0]))
+
+    def _refuse_small_disk(self, jobs: Sequence[Job]) -> None:
+        """Raise an error if there is less room than the files need whose sizes are known."""
+        parts = [part_of(self._folder / job.path) for job in jobs]
+        have = sum(part.stat().st_size for part in parts if part.is_file())
+        needed = sum(job.remote.size or 0 for job in jobs) - have
+        free = shutil.disk_usage(self._folder).free
+        if needed > free:
+            raise DiskFullError(
+                f"{self._folder}: {len(jobs):,} files need {said_bytes(needed)}, and {said_bytes(free)} are free; make room, "
+                "give another folder, or fetch fewer datasets with --only; nothing was downloaded"
+            )
+
+    def _download(self, account: Account, job: Job, advance: Advance) -> bool:
+        """Download one file, and add it to the record; return whether it is there."""
+        target = safe_target(self._folder, job.path)
+        part = Part(part_of(target), self._record.unfinished.get(job.path, ""))
+
+        def begun() -> None:
+            self._save(unfinished={**self._record.unfinished, job.path: part.validator})
+
+        try:
+            received = self._transfer.fetch(job.remote, target, part, begun, advance)
+        except OtherBytesError as error:
+            account.problems.append(_other_bytes(target, job, error))
+            return False
+        except DiskFullError:
+            raise
+        except FetchError as error:
+            account.problems.append(_refused(job, error) if isinstance(error, HttpRefusal) else str(error))
+            account.is_stopped = True  # what stopped one file of a place would stop the next one
+            return False
+        self._remember(job, received, part.validator if job.place.spec.url else "")
+        self._save(unfinished={path: tag for path, tag in self._record.unfinished.items() if path != job.path})
+        account.downloaded += 1
+        self._count(account, job)
+        return True
+
+    def _remember(self, job: Job, found: Received, version: str) -> None:
+        file = FetchedFile(origin=job.origin, size=found.size, sha256=found.sha256, version=version)
+        self._record = self._record.model_copy(update={"files": {**self._record.files, job.path: file}})
+
+    def _save(self, unfinished: dict[str, str]) -> None:
+        self._record = self._record.model_copy(update={"unfinished": unfinished})
+        save_record(self._folder, self._record)
+
+
+def _refused(job: Job, error: HttpRefusal) -> str:
+    """Return why a server does not give a file, with what to do."""
+    spec = job.place.spec
+    if spec.hub and error.status in (401, 403):
+        return str(no_access(spec.hub, error.status, spec.agree))
+    todo = f"see {spec.name}" if error.status in (401, 403) else "check whether the place still exists"
+    return f"{error}; {todo}, or download the file by hand to {job.path}"
+
+
+def _other_bytes(target: Path, job: Job, error: OtherBytesError) -> str:
+    """Return what is wrong with bytes that were downloaded, with what to do."""
+    if job.place.spec.hub:
+        return f"{target}: {error}; the hub sends other bytes than it lists: run the same command again later"
+    return (
+        f"{target}: {error}; {job.origin} has other bytes than at the first download (downloads.json): --update takes "
+        "the new file"
+    )
+
+
+def _in_megabytes(advance: Advance) -> Advance:
+    """Return a function that takes bytes, and moves a bar by whole megabytes."""
+    done = 0
+
+    def add(size: int) -> None:
+        nonlocal done
+        before, done = done, done + size
+        advance(done // _MB - before // _MB)
+
+    return add
+
+
+def _result(account: Account, folder: Path) -> FetchedPlace:
+    place = account.place
+    return FetchedPlace(
+        place.spec.name,
+        folder / place.spec.to,
+        place.datasets,
+        place.licence,
+        account.commit,
+        len(account.jobs),
+        account.bytes,
+        account.downloaded,
+        account.there,
+        tuple(account.notes),
+        tuple(account.problems),
+        place.spec.unverified,
+    )
