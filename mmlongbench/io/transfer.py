@@ -263,7 +263,7 @@ class Transfer:
     ) -> None:
         """Write the body of a response behind `size` bytes; raise `_AgainError` if it ends early."""
         length = _length(response)
-        for chunk in response.iter_bytes(_CHUNK):
+        for chunk in response.iter_bytes():
             with _disk(target):
                 left = memoryview(chunk)
                 while left:  # an almost full disk takes less than it is given

@@ -1,0 +1,186 @@
+"""A small server that speaks the protocol of the Hugging Face hub: listings, commits, files in ranges, tokens, faults.
+
+Large files lie on a second host, to which the first one redirects, as those of the hub do.
+"""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+LARGE = 1000
+"""Files of at least so many bytes lie on the other host, as large files of the hub do."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with one answer."""
+
+    status: int = 0
+    """Answered in place of the file."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    """The connection ends after so many bytes."""
+    body: bytes | None = None
+    """Sent in place of the bytes of the file."""
+    has_range: bool = True
+    """Whether the range is respected; otherwise the whole file is sent."""
+
+
+@dataclass
+class HubDataset:
+    """A dataset with its commits, each of which has files."""
+
+    commits: dict[str, dict[str, bytes]]
+    branches: dict[str, str]
+    needs: str = ""
+    """The token without which no file is given."""
+
+
+def commit_of(files: Mapping[str, bytes]) -> str:
+    """The id of a commit, which its files decide."""
+    named = json.dumps({name: hashlib.sha1(data).hexdigest() for name, data in files.items()})
+    return hashlib.sha1(named.encode()).hexdigest()
+
+
+class HubServer(ThreadingHTTPServer):
+    """Has datasets and single files, counts what comes in, and makes the faults that a test wants."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.datasets: dict[str, HubDataset] = {}
+        self.files: dict[str, bytes] = {}
+        """Files at `/files/<name>`, which belong to no dataset."""
+        self.faults: dict[str, list[Fault]] = {}
+        """The faults of the next answers, by a part of the address."""
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        """The address and the headers of each request."""
+        self.other: HubServer | None = None
+        """The host of large files."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def put(self, name: str, files: Mapping[str, bytes], branch: str = "main", needs: str = "") -> str:
+        """Commit files to a dataset, and return the commit."""
+        commit = commit_of(files)
+        found = self.datasets.setdefault(name, HubDataset({}, {}, needs))
+        found.commits[commit] = dict(files)
+        found.branches[branch] = commit
+        return commit
+
+    def fail(self, part: str, *faults: Fault) -> None:
+        """Make faults in the next answers to addresses with this part."""
+        self.faults.setdefault(part, []).extend(faults)
+
+    def asked(self, part: str) -> list[dict[str, str]]:
+        """The headers of requests for addresses with this part."""
+        return [headers for address, headers in self.requests if part in address]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that closed its connection."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: HubServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        address = unquote(urlsplit(self.path).path)
+        self.server.requests.append((address, {name.lower(): value for name, value in self.headers.items()}))
+        fault = next((faults.pop(0) for part, faults in self.server.faults.items() if part in address and faults), None)
+        if fault and fault.status:
+            return self._say(fault.status, fault.body or b"", fault.headers)
+        if listing := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/(.+)", address):
+            return self._list(*listing.groups())
+        if file := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([0-9a-f]+)/(.+)", address):
+            return self._resolve(*file.groups(), fault)
+        if address.removeprefix("/files/") in self.server.files:
+            return self._send(self.server.files[address.removeprefix("/files/")], fault, {})
+        return self._say(404, b"", {"X-Error-Code": "EntryNotFound"})
+
+    def _list(self, name: str, revision: str) -> None:
+        found = self.server.datasets.get(name)
+        if found is None:
+            return self._say(404, b"", {"X-Error-Code": "RepoNotFound"})
+        commit = found.branches.get(revision, revision)
+        if commit not in found.commits:
+            return self._say(404, b"", {"X-Error-Code": "RevisionNotFound"})
+        siblings = [_sibling(path, data) for path, data in found.commits[commit].items()]
+        info = {"id": name, "sha": commit, "siblings": siblings, "private": False, "tags": [], "downloads": 0}
+        return self._say(200, json.dumps(info).encode(), {"content-type": "application/json"})
+
+    def _resolve(self, name: str, commit: str, path: str, fault: Fault | None) -> None:
+        found = self.server.datasets[name]
+        if found.needs and self.headers["authorization"] != f"Bearer {found.needs}":
+            return self._say(403, b"", {"X-Error-Code": "GatedRepo"})
+        data = found.commits[commit][path]
+        known = {"X-Repo-Commit": commit, "X-Linked-Size": str(len(data))}
+        if len(data) >= LARGE and self.server.other:
+            stored = hashlib.sha256(data).hexdigest()
+            self.server.other.files[stored] = data
+            if fault:
+                self.server.other.fail(stored, fault)
+            return self._say(302, b"", {**known, "location": f"{self.server.other.url}/files/{stored}?sig=SECRET"})
+        return self._send(data, fault, known)
+
+    def _send(self, data: bytes, fault: Fault | None, headers: Mapping[str, str]) -> None:
+        tag = f'"{hashlib.sha1(data).hexdigest()}"'
+        if fault and fault.body is not None:
+            data = fault.body
+        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("range", ""))
+        may = self.headers.get("if-range", tag) == tag and (fault is None or fault.has_range)
+        begin = int(asked[1]) if asked and may else 0
+        if begin >= len(data) > 0:
+            return self._say(416, b"", {"content-range": f"bytes */{len(data)}"})
+        part = {"content-range": f"bytes {begin}-{len(data) - 1}/{len(data)}"} if begin else {}
+        cut = fault.cut if fault else None
+        return self._say(206 if begin else 200, data[begin:], {**headers, "etag": tag, **part}, cut)
+
+    def _say(self, status: int, body: bytes, headers: Mapping[str, str], cut: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"content-length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body[:cut])
+        if cut is not None:
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
+
+
+def _sibling(path: str, data: bytes) -> dict[str, Any]:
+    """What a listing says about a file: large files have a SHA-256, small ones the id of git."""
+    git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    found: dict[str, Any] = {"rfilename": path, "size": len(data), "blobId": git}
+    if len(data) >= LARGE:
+        found["lfs"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "pointerSize": 130}
+    return found
+
+
+@contextmanager
+def hub() -> Iterator[HubServer]:
+    """A hub with a second host for large files, both of which listen until the block ends."""
+    with HubServer() as server, HubServer() as other:
+        server.other = other
+        threads = [threading.Thread(target=each.serve_forever, args=(0.01,), daemon=True) for each in (server, other)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield server
+        finally:
+            for each in (server, other):
+                each.shutdown()
+            for thread in threads:
+                thread.join()
