@@ -97,7 +97,7 @@ def list_dataset(name: str, revision: str, transfer: Transfer) -> HubListing:
 def remote_of(listing: HubListing, file: HubFile) -> Remote:
     """Return where the bytes of a file are; the token of the user, if there is one, is sent to the hub alone."""
     from huggingface_hub import hf_hub_url
-    from huggingface_hub.utils import build_hf_headers
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # it is documented
 
     url = hf_hub_url(listing.name, file.path, repo_type="dataset", revision=listing.commit, endpoint=hub_address())
     headers = build_hf_headers(library_name="mmlongbench")

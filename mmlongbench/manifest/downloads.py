@@ -92,6 +92,20 @@ class DownloadSpec(BaseModel):
         to = PurePosixPath(self.to)
         return path.is_relative_to(to) or to.is_relative_to(path)
 
+    def gives(self, path: PurePosixPath) -> bool:
+        """Return whether these files may be at a path below the data folder, or inside it."""
+        if not self.hub:
+            return self.holds(path)
+        return any(self.holds(path) and _may_meet(f"{self.to}/{pattern}", str(path)) for pattern in self.files)
+
+
+def _may_meet(pattern: str, path: str) -> bool:
+    """Return whether a file of a pattern may be at a path, or in the folder that the path is."""
+    if "**/" in pattern:
+        return True
+    pairs = zip(pattern.split("/"), path.split("/"), strict=False)
+    return path.count("/") <= pattern.count("/") and all(re.fullmatch(_regex(one), other) for one, other in pairs)
+
 
 def _regex(pattern: str) -> str:
     """Return the regular expression of a pattern: `**/` is any folders, `*` and `?` do not match a slash."""

@@ -139,6 +139,9 @@ def _refuse_urls(value: object, where: str) -> None:
 
 
 def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
+    """Replace a value. The corpus of the manifest goes with its sources, if a sample takes their place."""
+    if path == ["source"] and value == "sample":
+        target["corpus"] = None
     for step in path[:-1]:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}

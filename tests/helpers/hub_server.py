@@ -102,9 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault and fault.status:
             return self._say(fault.status, fault.body or b"", fault.headers)
         if listing := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/(.+)", address):
-            return self._list(*listing.groups())
+            return self._list(listing[1], listing[2])
         if file := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([0-9a-f]+)/(.+)", address):
-            return self._resolve(*file.groups(), fault)
+            return self._resolve(file[1], file[2], file[3], fault)
         if address.removeprefix("/files/") in self.server.files:
             return self._send(self.server.files[address.removeprefix("/files/")], fault, {})
         return self._say(404, b"", {"X-Error-Code": "EntryNotFound"})

@@ -237,7 +237,9 @@ def test_a_source_that_a_reader_does_not_know_or_lacks_is_named(source: Path, tm
         "error: dataset 'mmlongdoc': reader 'mmlongbench_doc' has no source 'document'; its sources are samples, "
         "documents; did you mean 'documents'?; `mmlongbench list mmlongbench_doc` describes them\n"
     )
-    missing = command("build", "mmlongdoc", "--out", tmp_path / "new")
+    lacking = {"datasets": [{**LEAST, "source": {"documents": "documents"}}]}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(lacking), "utf-8")
+    missing = command("build", tmp_path / "own.yaml", "--out", tmp_path / "new")
     assert missing.err.endswith("source.samples is missing; give it with --set source.samples=PATH\n")
     assert (unknown.code, missing.code) == (2, 2)
 

@@ -171,8 +171,8 @@ class _Run:
         free = shutil.disk_usage(self._folder).free
         if needed > free:
             raise DiskFullError(
-                f"{self._folder}: {len(jobs):,} files need {said_bytes(needed)}, and {said_bytes(free)} are free; make room, "
-                "give another folder, or fetch fewer datasets with --only; nothing was downloaded"
+                f"{self._folder}: {len(jobs):,} files need {said_bytes(needed)}, and {said_bytes(free)} are free; make "
+                "room, give another folder, or fetch fewer datasets with --only; nothing was downloaded"
             )
 
     def _download(self, account: Account, job: Job, advance: Advance) -> bool:

@@ -328,7 +328,7 @@ def test_nothing_is_written_through_a_link(server: HubServer, data: Path, tmp_pa
     (data / "Set").unlink()
     (data / "Set/data").mkdir(parents=True)
     part_of(data / "Set/data/a.jsonl").symlink_to(tmp_path / "elsewhere/x")
-    with pytest.raises(OSError, match="a.jsonl|symbolic"):
+    with pytest.raises(OSError, match=r"a\.jsonl|symbolic"):
         run(manifest(tmp_path, HERE), data)
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -336,7 +336,7 @@ def test_nothing_is_written_through_a_link(server: HubServer, data: Path, tmp_pa
 def test_too_small_a_disk_is_said_before_anything_is_downloaded(
     server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10_000, 5_000, 5_000))  # type: ignore[attr-defined]
+    monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10_000, 5_000, 5_000))
     with pytest.raises(DiskFullError, match=r"data: 2 files need 10\.2 kB, and 5\.0 kB are free; make room"):
         run(manifest(tmp_path, HERE), data)
     assert not server.asked("/resolve/")
@@ -370,7 +370,7 @@ def test_a_full_disk_keeps_what_is_done_and_is_continued(
     real = __import__("os").fdopen
     with monkeypatch.context() as patch:
         patch.setattr("mmlongbench.io.transfer.os.fdopen", lambda *args, **more: Full(real(*args, **more)))
-        with pytest.raises(DiskFullError, match="pictures.tar: No space left on device; what was downloaded is kept"):
+        with pytest.raises(DiskFullError, match=r"pictures\.tar: No space left on device; what was downloaded is kept"):
             run(loaded, data)
     assert set(record(data)["files"]) == {"Set/data/a.jsonl"}
     assert part_of(data / "Set/data/pictures.tar").stat().st_size == limit
@@ -434,5 +434,5 @@ def test_two_places_that_want_the_same_file_are_refused(server: HubServer, data:
 def test_a_damaged_record_is_named(text: str, server: HubServer, data: Path, tmp_path: Path) -> None:
     data.mkdir()
     (data / "downloads.json").write_text(text, "utf-8")
-    with pytest.raises(FetchError, match="downloads.json: expected a record of downloads"):
+    with pytest.raises(FetchError, match=r"downloads\.json: expected a record of downloads"):
         run(manifest(tmp_path, HERE), data)
