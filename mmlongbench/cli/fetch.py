@@ -76,16 +76,17 @@ def _show_next(loaded: "Manifest", manifest: str, done: "Fetched") -> None:
     """Print what a person has to do, and the command that builds."""
     left = [each for each in done.left if not each.is_there]
     for each in left:
-        _show_steps(each)
-    if done.places:
+        _show_steps(each, done.folder)
+    if any(place.there for place in done.places):
         say(f"{done.folder / 'downloads.json'} has the size and the SHA-256 of each file")
     data = ["--data", str(done.folder)] if any(dataset.downloads for dataset in loaded.datasets) else []
-    first = "when this is done, build with" if left or not done.is_complete else "build with"
+    first = "when everything is there, build with" if left or not done.is_complete else "build with"
     say(f"{first}: {shlex.join(['mmlongbench', 'build', manifest, *data, '--out', 'release'])}")
 
 
-def _show_steps(left: "LeftToDo") -> None:
-    say(f"{left.folder} is left to you, for {', '.join(left.datasets)} (licence: {left.licence or 'not stated'}):")
+def _show_steps(left: "LeftToDo", data: Path) -> None:
+    licence = left.licence or "not stated"
+    say(f"{left.folder} is left to you, for {', '.join(left.datasets)} (licence: {licence}); in {data}:")
     for number, step in enumerate(left.steps, start=1):
         say(f"  {number}. {step}")
 

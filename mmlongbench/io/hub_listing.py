@@ -109,7 +109,8 @@ def no_access(name: str, status: int, agree: str) -> NoAccessError:
     page = f"{hub_address()}/datasets/{name}"
     first = f"agree to {agree} at {page}" if agree else f"check the name, or ask for access at {page}"
     login = "log in with `hf auth login` or set HF_TOKEN, and run the same command"
-    return NoAccessError(f"hub:{name}: the hub refuses access ({status}); {first}, {login}")
+    what = "the hub has no such dataset for you" if status == 404 else "the hub refuses access"
+    return NoAccessError(f"hub:{name}: {what} ({status}); {first}, {login}")
 
 
 def _asked(what: str, ask: "Callable[[], DatasetInfo]", transfer: Transfer) -> "DatasetInfo":

@@ -383,7 +383,7 @@ def test_one_place_that_fails_does_not_stop_the_others(server: HubServer, data: 
     wrong = {"hub": "owner/none", "files": ["x"], "to": "none"}
     done = run(manifest(tmp_path, wrong, HERE), data)
     assert [place.is_complete for place in done.places] == [False, True]
-    assert "hub:owner/none: the hub refuses access (404); check the name" in done.places[0].problems[0]
+    assert "hub:owner/none: the hub has no such dataset for you (404); check the name" in done.places[0].problems[0]
 
 
 def test_a_pattern_without_a_file_is_named(server: HubServer, data: Path, tmp_path: Path) -> None:
