@@ -20,7 +20,6 @@ from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.code import PluginCode, code_of
-from mmlongbench.manifest.missing import how_to_get
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
@@ -315,7 +314,7 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
     from mmlongbench.corpus.retrieval.models import find_model, hash_files, need_libraries
 
     if not path.exists():
-        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}{how_to_get(spec, path)}")
+        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
     if spec.retrieval.reranker:
         need_libraries()  # fail before the long work
     folder = path

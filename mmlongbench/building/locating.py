@@ -10,7 +10,7 @@ from mmlongbench.errors import BuildError, ManifestError, nearest
 from mmlongbench.io.opening import OpenedSource, SourceOpener
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.errata import load_errata
-from mmlongbench.manifest.missing import how_to_get, is_there, local_paths
+from mmlongbench.manifest.missing import missing_of
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.registry import GROUPS, is_installed, sample_function
 from mmlongbench.manifest.task_files import task_file
@@ -46,29 +46,22 @@ def find_sources(
             said = f"reader {spec.shown_reader!r} has no source {name!r}; its sources are {', '.join(names)}"
             more = "" if task_file(spec.reader) else f"; `mmlongbench list {spec.reader}` describes them"
             raise ManifestError(f"dataset {spec.name!r}: {said}{hint}{more}")
+    if lacking := [name for name in reader.sources if name not in spec.source]:
+        raise ManifestError(
+            f"dataset {spec.name!r}: source.{lacking[0]} is missing; give it with --set source.{lacking[0]}=PATH"
+        )
+    if missing := missing_of(spec):
+        raise ManifestError(f"dataset {spec.name!r}: {missing}")
     found: dict[str, OpenedSource] = {}
     for name in (*reader.sources, *(name for name in optional if name in spec.source)):
-        if name not in spec.source:
-            raise ManifestError(
-                f"dataset {spec.name!r}: source.{name} is missing; give it with --set source.{name}=PATH"
-            )
-        _refuse_missing(spec, name)
         opened = opener.open(spec.source[name], reader.hub_files, f"source.{name}")
         path, asked = opened.path, f"dataset {spec.name!r}: source.{name}"
         if not path.exists():
-            raise ManifestError(f"{asked}: no such file or folder: {path}{how_to_get(spec, path)}")
+            raise ManifestError(f"{asked}: no such file or folder: {path}")
         if not (path.is_file() or path.is_dir()):  # reading a pipe might never end
             raise ManifestError(f"{asked}: expected a file or a folder, found a pipe or a device: {path}")
         found[name] = opened
     return found
-
-
-def _refuse_missing(spec: DatasetSpec, name: str) -> None:
-    """Refuse a source of which a path is not there, before anything of it is unpacked."""
-    for path in local_paths(spec)[f"source.{name}"]:
-        if not is_there(path):
-            said = f"no such file or folder: {path}{how_to_get(spec, path)}"
-            raise ManifestError(f"dataset {spec.name!r}: source.{name}: {said}")
 
 
 def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir: BuildDir) -> None:

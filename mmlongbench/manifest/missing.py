@@ -1,6 +1,9 @@
 """Says which sources of a manifest are missing, and how to get them: by `mmlongbench fetch`, or by hand."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from mmlongbench.errors import MMLongBenchError
@@ -11,7 +14,8 @@ from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
 
 
 def missing_sources(manifest: Manifest, data: Path, name: str = "") -> tuple[str, ...]:
-    """Return, for each source of a manifest below the folder `data` that is not there, a line that says how to get it.
+    """Return, for each dataset of a manifest with sources below the folder `data` that are not there, a line that says
+    which, and how to get them.
 
     Args:
         manifest: the manifest.
@@ -20,37 +24,53 @@ def missing_sources(manifest: Manifest, data: Path, name: str = "") -> tuple[str
             same dataset.
 
     """
-    return tuple(
-        f"dataset {spec.name!r}: {key} is missing ({path}){how_to_get(spec, path, name)}"
-        for spec in manifest.datasets
-        for key, paths in local_paths(spec).items()
-        for path in paths
-        if path.is_relative_to(data) and not is_there(path)
-    )
+    found = ((spec, missing_of(spec, name, data)) for spec in manifest.datasets)
+    return tuple(f"dataset {spec.name!r}: {said}" for spec, said in found if said)
 
 
-def how_to_get(spec: DatasetSpec, path: Path, name: str = "") -> str:
-    """Return what to do about a missing source of a dataset, as the end of a message; empty if the manifest does not
-    say where it comes from.
+def missing_of(spec: DatasetSpec, name: str = "", below: Path | None = None) -> str:
+    """Return which sources of a dataset are not there, and how to get them; empty if all are there.
 
     Args:
         spec: the dataset.
-        path: the path of the source, which has the folder of a download in it.
         name: see `missing_sources`.
+        below: the folder whose sources count; by default all count.
 
     """
-    found = [(place, data) for place in spec.downloads if (data := _data_folder(path, place)) is not None]
-    by_hand = [step for place, _ in found for step in place.steps]
-    programs = [data for place, data in found if not place.steps]
-    said = []
-    if programs:
-        is_given = programs[0] not in {path.parent for path in installed_manifests().values()}
-        folder = str(programs[0]) if is_given else "data"
-        command = ["mmlongbench", "fetch", name or _manifest_of(spec), "--to", folder]
-        said.append(f"; `{shlex.join(command)}` downloads it{'' if is_given else ', then add --data data'}")
-    if by_hand:
-        said.append("; by hand: " + " ".join(f"{number}. {step}" for number, step in enumerate(by_hand, start=1)))
-    return "".join(said)
+    missing = [
+        (key, path)
+        for key, paths in local_paths(spec).items()
+        for path in paths
+        if not is_there(path) and (below is None or path.is_relative_to(below))
+    ]
+    said = [f"{key}: no such file or folder: {path}" for key, path in missing]
+    programs: dict[Path, list[str]] = {}
+    by_hand: list[str] = []
+    for key, path in missing:
+        for place, data in _places_of(spec, path):
+            if place.steps:
+                steps = " ".join(f"{number}. {step}" for number, step in enumerate(place.steps, start=1))
+                by_hand.append(f"{key} by hand: {steps}")
+            else:
+                programs.setdefault(data, []).append(key)
+    fetched = [_command(spec, name, data, keys, len(missing)) for data, keys in programs.items()]
+    return "; ".join((*said, *fetched, *dict.fromkeys(by_hand)))
+
+
+def _places_of(spec: DatasetSpec, path: Path) -> Iterator[tuple[DownloadSpec, Path]]:
+    """Yield (place, data folder) of each place whose files may be at a path, or inside it."""
+    for place in spec.downloads:
+        if (data := _data_folder(path, place)) is not None:
+            yield place, data
+
+
+def _command(spec: DatasetSpec, name: str, data: Path, keys: list[str], missing: int) -> str:
+    """Return the command that downloads the sources `keys`, in words."""
+    is_given = data not in {path.parent for path in installed_manifests().values()}
+    command = ["mmlongbench", "fetch", name or _manifest_of(spec), "--to", str(data) if is_given else "data"]
+    several = dict.fromkeys(keys)
+    what = "it" if missing == 1 else "them" if missing == len(several) else ", ".join(several)
+    return f"`{shlex.join(command)}` downloads {what}{'' if is_given else ', then add --data data'}"
 
 
 def local_paths(spec: DatasetSpec) -> dict[str, list[Path]]:
@@ -76,12 +96,18 @@ def _data_folder(path: Path, place: DownloadSpec) -> Path | None:
 
 
 def _manifest_of(spec: DatasetSpec) -> str:
-    """Return the name of an installed manifest that has a dataset's downloads; `MANIFEST` if there is none."""
-    for name, path in installed_manifests().items():
-        try:
-            datasets = load_manifest(path).datasets
-        except MMLongBenchError:
-            continue
+    """Return the name of the smallest installed manifest with a dataset's downloads; `MANIFEST` if there is none."""
+    for name, datasets in _installed():
         if any(each.name == spec.name and each.downloads == spec.downloads for each in datasets):
             return name
     return "MANIFEST"
+
+
+@cache
+def _installed() -> tuple[tuple[str, tuple[DatasetSpec, ...]], ...]:
+    """Return (name, datasets) of each installed manifest that can be read, those with few datasets first."""
+    found = []
+    for name, path in installed_manifests().items():
+        with suppress(MMLongBenchError):
+            found.append((name, load_manifest(path).datasets))
+    return tuple(sorted(found, key=lambda each: len(each[1])))

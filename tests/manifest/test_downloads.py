@@ -14,7 +14,7 @@ from mmlongbench.io.printable import has_secret
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec, fault_of_path
-from mmlongbench.manifest.missing import how_to_get, missing_sources
+from mmlongbench.manifest.missing import local_paths, missing_of, missing_sources
 from mmlongbench.manifest.model import load_manifest
 
 HUB: dict[str, Any] = {"hub": "owner/set", "files": ["a/*.pdf"], "to": "Set"}
@@ -92,37 +92,56 @@ def test_every_source_of_a_shipped_manifest_has_a_download(name: str, tmp_path: 
     """Each source lies where an entry puts files; no entry is without a licence; no address has a secret."""
     manifest = find_manifest(name)
     for dataset in load_manifest(manifest).datasets:
-        assert isinstance(dataset.source, dict)
-        for path in (*dataset.source.values(), *([dataset.corpus] if dataset.corpus else [])):
+        paths = [path for found in local_paths(dataset).values() for path in found]
+        assert paths
+        for path in paths:
             below = PurePosixPath(path.relative_to(manifest.parent))
             assert any(place.gives(below) for place in dataset.downloads), below
         for place in dataset.downloads:
             assert place.licence or dataset.licence
             assert not has_secret(place.url)
-    for line in missing_sources(load_manifest(manifest), manifest.parent):
-        assert (
-            f"`mmlongbench fetch {name} --to data` downloads it, then add --data data" in line
-            or "; by hand: 1. " in line
-        )
+    for line in missing_sources(load_manifest(manifest), manifest.parent, name):
+        assert f"; `mmlongbench fetch {name} --to data` downloads " in line
 
 
-def test_a_missing_source_says_how_to_get_it(tmp_path: Path) -> None:
+def test_all_missing_sources_are_named_with_how_to_get_them(tmp_path: Path) -> None:
     folder = tmp_path / "my data"
-    dataset = load_manifest(
-        find_manifest("vh_single"),
-        {"source.images": folder / "coco", "source.questions": folder / "visual_haystacks/single_needle"},
-    ).datasets[0]
-    assert isinstance(dataset.source, dict)
-    said = how_to_get(dataset, dataset.source["questions"])
-    assert said == f"; `mmlongbench fetch vh_single --to '{folder}'` downloads it"
-    said = how_to_get(dataset, dataset.source["images"], "own.yaml")
-    assert said.startswith("; by hand: 1. Read COCO's terms of use")
-    assert how_to_get(dataset, tmp_path / "elsewhere") == ""
+    (dataset,) = load_manifest(find_manifest("vh_single"), data=folder).datasets
+    questions = folder / "visual_haystacks/single_needle/VHs_large/visual_haystack_10.json"
+    annotations = folder / "coco/annotations/instances_train2017.json"
+    photographs, files = (place.steps for place in dataset.downloads if place.steps)
+    by_hand = [f"{number}. {step}" for number, step in enumerate(photographs, start=1)]
+    said = (
+        f"source.questions: no such file or folder: {questions}; source.images: no such file or folder: {folder}/coco; "
+        f"source.annotations: no such file or folder: {annotations}; `mmlongbench fetch vh_single --to '{folder}'` "
+        f"downloads source.questions; source.images by hand: {' '.join(by_hand)}; "
+        f"source.images by hand: 1. {files[0]}; "
+        f"source.annotations by hand: 1. {files[0]}"
+    )
+    assert missing_of(dataset) == said
+    questions.parent.mkdir(parents=True)
+    questions.touch()
+    annotations.parent.mkdir(parents=True)
+    assert missing_of(dataset) == (
+        f"source.annotations: no such file or folder: {annotations}; source.annotations by hand: 1. {files[0]}"
+    )
+    annotations.touch()
+    assert missing_of(dataset) == ""
+    assert missing_sources(load_manifest(find_manifest("vh_single"), data=folder), folder) == ()
+
+
+def test_a_source_elsewhere_is_named_without_a_command(tmp_path: Path) -> None:
+    elsewhere = {"source.samples": tmp_path / "mine.json", "source.documents": tmp_path}
+    (dataset,) = load_manifest(find_manifest("mmlongdoc"), elsewhere).datasets
+    assert missing_of(dataset) == f"source.samples: no such file or folder: {tmp_path}/mine.json"
 
 
 def test_plan_and_build_say_how_to_get_what_is_missing(tmp_path: Path) -> None:
     planned = command("plan", "mmlongdoc")
-    assert (planned.code, planned.out.endswith("then add --data data\n")) == (1, True)
+    said = "`mmlongbench fetch mmlongdoc --to data` downloads them, then add --data data\n"
+    assert (planned.code, planned.out.endswith(said)) == (1, True)
     built = command("build", "mmlongdoc", "--out", tmp_path / "out")
-    assert "`mmlongbench fetch mmlongdoc --to data` downloads it, then add --data data" in built.err
-    assert built.code == 2
+    assert (built.code, built.err.endswith(said)) == (2, True)
+    whole = command("plan", "benchmark", "--data", tmp_path)
+    assert whole.code == 1
+    assert whole.out.count("cannot be built: ") == whole.out.count(f"--to {tmp_path}` downloads ") == 21
