@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         BuildError,
         DraftError,
         Fault,
+        FetchError,
         ManifestError,
         MMLongBenchError,
         NotHereError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
+    from mmlongbench.manifest.fetching.results import Fetched, FetchedPlace, LeftToDo
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.messages import Messages
@@ -78,11 +80,15 @@ __all__ = [
     "Example",
     "Exported",
     "Fault",
+    "FetchError",
+    "Fetched",
+    "FetchedPlace",
     "FileDifference",
     "Finding",
     "Forecast",
     "Image",
     "Judge",
+    "LeftToDo",
     "Lock",
     "LockedFile",
     "MMLongBenchError",
@@ -125,6 +131,7 @@ __all__ = [
     "collect",
     "diff",
     "export",
+    "fetch",
     "open_release",
     "plan",
     "run",
@@ -295,6 +302,43 @@ def check(
 
     loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
     return run(small(loaded, lengths is not None), Progress(progress))
+
+
+def fetch(
+    manifest: "str | Path | Manifest",
+    to: str | Path,
+    *,
+    only: str | Sequence[str] = (),
+    update: bool = False,
+    progress: bool | None = False,
+) -> "Fetched":
+    """Download the sources of a manifest that a program may download, unless they are there already.
+
+    Args:
+        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
+        to: the data folder, which `build(..., data=to)` then reads.
+        only: the names of datasets; empty for all of them.
+        update: whether newer files replace downloaded ones whose place has changed since then.
+        progress: see `build`.
+
+    Returns:
+        A `Fetched`: what was downloaded from each place, why files are not there, and what is left to do by hand.
+
+    Raises:
+        ManifestError: the manifest, or an argument, cannot be used.
+        FetchError: there is no room, or the folder has a damaged record of downloads.
+        BuildError: another process downloads into the folder.
+
+    """
+    from mmlongbench.errors import ManifestError
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.io.urls import local_path
+    from mmlongbench.manifest.chosen import chosen_manifest
+    from mmlongbench.manifest.fetching.fetch import fetch as run
+
+    loaded = chosen_manifest(manifest, None, None, None)
+    names = (only,) if isinstance(only, str) else tuple(only)
+    return run(loaded, local_path(to, "to", ManifestError), only=names, update=update, progress=Progress(progress))
 
 
 def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] | TaskFiles" = ()) -> "Release":
@@ -734,11 +778,12 @@ _MODULES = {
     "mmlongbench.building.shortfalls": ("Shortfall",),
     "mmlongbench.checking.findings": ("Checked", "CheckedDataset", "Finding"),
     "mmlongbench.errors": (
-        *("BuildError", "DraftError", "Fault", "MMLongBenchError", "ManifestError", "NotHereError", "PluginError"),
-        *("ReleaseError", "ScoringError", "SourceError", "StrictStop", "TooFewKept"),
+        *("BuildError", "DraftError", "Fault", "FetchError", "MMLongBenchError", "ManifestError"),
+        *("NotHereError", "PluginError", "ReleaseError", "ScoringError", "SourceError", "StrictStop", "TooFewKept"),
     ),
     "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
     "mmlongbench.exports.target": ("Exported",),
+    "mmlongbench.manifest.fetching.results": ("Fetched", "FetchedPlace", "LeftToDo"),
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
     "mmlongbench.manifest.task_files": ("TaskFiles",),
     "mmlongbench.messages": ("Messages",),

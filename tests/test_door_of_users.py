@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hub_server import hub
 
 import mmlongbench as mm
 import mmlongbench.task as mt
@@ -235,6 +236,20 @@ def test_a_url_in_a_manifest_is_refused_without_being_repeated(tmp_path: Path) -
     with pytest.raises(mm.BuildError, match="--out nope://") as unknown:
         mm.build("vh_single", "nope://user:secret@bucket/x", **SMALL)
     assert "secret" not in str(unknown.value)
+
+
+def test_sources_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"data/train-00000-of-00001.parquet": b"PAR1", "documents/a.pdf": b"%PDF"}
+    with hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        server.put("yubo2333/MMLongBench-Doc", files)
+        done = mm.fetch("mmlongdoc", str(tmp_path / "data"), only="mmlongdoc")
+    assert (done.is_complete, done.left, done.places[0].downloaded) == (True, (), 2)
+    assert {str(path.relative_to(done.places[0].folder)) for path in done.places[0].folder.rglob("*.p*")} == {*files}
+    for to in ("", "s3://user:secret@bucket/x"):
+        with pytest.raises(mm.ManifestError, match="to: expected a") as refused:
+            mm.fetch("mmlongdoc", to)
+        assert "secret" not in str(refused.value)
 
 
 def test_a_tokenizer_is_the_file_that_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

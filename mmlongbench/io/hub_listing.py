@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mmlongbench.errors import FetchError
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.transfer import HttpRefusal, Remote, Transfer
 from mmlongbench.io.waits import retry_after
 
@@ -106,7 +107,7 @@ def remote_of(listing: HubListing, file: HubFile) -> Remote:
 
 def no_access(name: str, status: int, agree: str) -> NoAccessError:
     """Return the error for a dataset that the hub does not give to this user, with what to do."""
-    page = f"{hub_address()}/datasets/{name}"
+    page = without_secrets(f"{hub_address()}/datasets/{name}")
     first = f"agree to {agree} at {page}" if agree else f"check the name, or ask for access at {page}"
     login = "log in with `hf auth login` or set HF_TOKEN, and run the same command"
     what = "the hub has no such dataset for you" if status == 404 else "the hub refuses access"
@@ -133,7 +134,7 @@ def _asked(what: str, ask: "Callable[[], DatasetInfo]", transfer: Transfer) -> "
         except httpx2.TransportError as error:
             why = f"the hub cannot be reached ({type(error).__name__})"
         except Exception as error:  # the errors of the hub's client have no common base
-            said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            said = without_secrets(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
             raise FetchError(f"{what}: the hub's answer cannot be used ({said}); check HF_ENDPOINT") from error
         try:
             transfer.again(what, attempt, seconds, why)

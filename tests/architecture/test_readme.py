@@ -1,16 +1,20 @@
 """Every command of the README and of its pages runs, in the order of the page."""
 
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from counting_server import counting
+from hub_server import hub
 from model_server import serving
 from tiny import Ran, command
 
@@ -67,6 +71,21 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def hub_of_pages(sources: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A hub that has MMLongBench-Doc in the form of the public one."""
+    folder = sources / "MMLongBench-Doc/data"
+    rows = json.loads((folder / "samples.json").read_text("utf-8"))
+    table = io.BytesIO()
+    pd.DataFrame(rows).to_parquet(table)
+    files = {f"documents/{path.name}": path.read_bytes() for path in sorted((folder / "documents").iterdir())}
+    with hub() as server:
+        server.put("yubo2333/MMLongBench-Doc", {"data/train-00000-of-00001.parquet": table.getvalue(), **files})
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield
+
+
+@pytest.mark.usefixtures("hub_of_pages")
 @pytest.mark.timeout(900)  # a page has up to thirty commands
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_runs_and_prints_what_the_page_shows(
@@ -118,8 +137,8 @@ def _process(words: list[str]) -> Ran:
 
 
 def _lines(text: str) -> str:
-    """A text without blanks at the ends of lines, and without seconds."""
-    return "\n".join(re.sub(r"\b\d+ s\b", "# s", line.rstrip()) for line in text.splitlines())
+    """A text without blanks at the ends of lines, and without seconds and commits."""
+    return "\n".join(re.sub(r"\b\d+ s\b|\b[0-9a-f]{12}\b", "# s", line.rstrip()) for line in text.splitlines())
 
 
 def test_every_block_of_python_prints_what_stands_below_it(tmp_path: Path) -> None:
