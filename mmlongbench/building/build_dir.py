@@ -109,6 +109,11 @@ class BuildDir:
         return self.root / "extracted" / dataset
 
     @property
+    def corpora(self) -> Path:
+        """The folder with corpora that the build made from articles."""
+        return self.root / "corpus"
+
+    @property
     def opened(self) -> Path:
         """The folder with unpacked archives, and with sources downloaded from URLs."""
         return self.root / "opened"

@@ -1,5 +1,6 @@
 """The plan: the resolved manifest and the fingerprint of every source file that it names."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -103,16 +104,18 @@ class DatasetPlan:
 
 
 def plan_datasets(
-    manifest: Manifest, build_dir: BuildDir, progress: Progress, opened: Path | None = None
+    manifest: Manifest, build_dir: BuildDir, progress: Progress, shared: Path | None = None
 ) -> list[DatasetPlan]:
     """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader.
 
-    Archives are unpacked, and sources at a URL downloaded, into the folder `opened`; by default, it is in the working
-    folder.
+    Archives are unpacked, sources at a URL downloaded, and corpora built once for all datasets: in the working folder
+    or, for plans of several builds, in the folder `shared`.
     """
     drawn: dict[str, dict[str, Path]] = {}
-    opener = SourceOpener(opened or build_dir.opened, progress)
-    plans = [_plan_dataset(spec, build_dir, drawn, opener, progress) for spec in manifest.datasets]
+    shared = shared or build_dir.root
+    opener = SourceOpener(shared / build_dir.opened.name, progress)
+    corpora = shared / build_dir.corpora.name
+    plans = [_plan_dataset(spec, build_dir, drawn, opener, corpora, progress) for spec in manifest.datasets]
     _refuse_shared_images(plans)
     return plans
 
@@ -168,6 +171,7 @@ def _plan_dataset(
     build_dir: BuildDir,
     drawn: dict[str, dict[str, Path]],
     opener: SourceOpener,
+    corpora: Path,
     progress: Progress,
 ) -> DatasetPlan:
     spec = _with_kept_code(spec, build_dir)
@@ -178,7 +182,7 @@ def _plan_dataset(
     refuse_own_output(spec, sources, build_dir)
     articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
-        plan = _read_plan(spec, reader, sources, articles, build_dir, progress)
+        plan = _read_plan(spec, reader, sources, articles, build_dir, corpora, progress)
     return replace(plan, opened_bytes=kept)
 
 
@@ -204,11 +208,12 @@ def _read_plan(
     sources: dict[str, Path],
     articles: Path | None,
     build_dir: BuildDir,
+    corpora: Path,
     progress: Progress,
 ) -> DatasetPlan:
     check_errata(spec, reader)
     given, sources = sources, extract_sources(spec, reader, sources, build_dir, progress)
-    corpus = _corpus(articles, spec, build_dir, progress) if articles else None
+    corpus = _corpus(articles, spec, build_dir, corpora, progress) if articles else None
     with _source_errors(spec):
         with calling("reader", spec.reader, "documents()"):
             documents = reader.documents(sources)
@@ -303,9 +308,9 @@ def _portable(name: str) -> str:
     return Path(name).name if Path(name).exists() else name
 
 
-def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progress) -> CorpusPlan:
-    """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it, as `corpus build`
-    does.
+def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, progress: Progress) -> CorpusPlan:
+    """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
+    as `corpus build` does; datasets with the same articles share it.
     """
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.info import INFO
@@ -319,7 +324,7 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
         need_libraries()  # fail before the long work
     folder = path
     if not (path / INFO).is_file():
-        folder = build_dir.root / "corpus" / spec.name
+        folder = corpora / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
         make_corpus(str(path), folder, progress=progress)
     corpus = Corpus.open(folder)
     cache = folder if os.access(folder, os.W_OK) else build_dir.root / "cache" / spec.name

@@ -59,7 +59,7 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
 def _is_dear(inner: BuildDir, saved: SavedPlan | None) -> bool:
     """Return whether the folder of an extension has something that took long: results, a corpus, unpacked sources."""
     has_results = has_expensive_results(inner, saved.plans if saved else {})
-    return has_results or (inner.root / "corpus").is_dir() or inner.opened.is_dir()
+    return has_results or inner.corpora.is_dir() or inner.opened.is_dir()
 
 
 def plan_extension(

@@ -107,21 +107,21 @@ class Forecast:
 
 def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[DatasetForecast]:
     """Yield the forecast of each dataset; a dataset with a problem does not stop the others."""
-    with tempfile.TemporaryDirectory() as opened:  # the datasets may have the same archives
+    with tempfile.TemporaryDirectory() as shared:  # the datasets may have the same archives and articles
         for spec in manifest.datasets:
             with tempfile.TemporaryDirectory() as folder:
                 build_dir = BuildDir(Path(folder) / "release")
                 try:
-                    yield _forecast(spec, build_dir, Path(opened), executor, probe)
+                    yield _forecast(spec, build_dir, Path(shared), executor, probe)
                 except Interrupted as stop:
                     raise Interrupted("interrupted; nothing was built") from stop
                 except MMLongBenchError as error:
                     yield DatasetForecast(spec.name, str(error))
 
 
-def _forecast(spec: DatasetSpec, build_dir: BuildDir, opened: Path, executor: Executor, probe: int) -> DatasetForecast:
+def _forecast(spec: DatasetSpec, build_dir: BuildDir, shared: Path, executor: Executor, probe: int) -> DatasetForecast:
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor, opened=opened)
+    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor, shared=shared)
     with Session(build_dir.out) as session:
         prepare([plan], session, executor)
         return _probed(plan, session, probe)

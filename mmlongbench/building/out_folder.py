@@ -29,7 +29,7 @@ def locked(out: Path) -> Iterator[BuildDir]:
         try:
             yield build_dir
         except (MMLongBenchError, OSError):
-            dear = (build_dir.root / "corpus", build_dir.opened, build_dir.extension.root)
+            dear = (build_dir.corpora, build_dir.opened, build_dir.extension.root)
             is_dear = build_dir.holds_work or any(folder.is_dir() for folder in dear)
             if build_dir.root in new and not is_dear:
                 shutil.rmtree(build_dir.root, ignore_errors=True)

@@ -53,14 +53,14 @@ def plan_build(
     executor: Executor,
     *,
     is_restart: bool = False,
-    opened: Path | None = None,
+    shared: Path | None = None,
 ) -> tuple[list[DatasetPlan], tuple[str, ...]]:
     """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
 
     If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
     (`has_expensive_results`), the build starts again; a note says what changed. `is_restart` discards the results of an
     unfinished build, whatever they are, but only after the new build is planned; so a manifest that cannot be built
-    discards nothing. Samples, corpora and caches that the new build uses stay. `opened`: see `plan_datasets`.
+    discards nothing. Samples, corpora and caches that the new build uses stay. `shared`: see `plan_datasets`.
 
     Raises:
         BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
@@ -69,28 +69,29 @@ def plan_build(
     check_manifest(manifest)
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart, opened=opened)
+    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart, shared=shared)
     return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
 
 
 def plan_anew(
-    manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, opened: Path | None = None
+    manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, shared: Path | None = None
 ) -> list[DatasetPlan]:
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
-    articles are made again; if the new build cannot be planned, the old corpora stay. `opened`: see `plan_datasets`.
+    articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
     """
     from mmlongbench.corpus.place import OtherCorpusError
 
     try:
-        return plan_datasets(manifest, build_dir, progress, opened)
+        return plan_datasets(manifest, build_dir, progress, shared)
     except OtherCorpusError:
         if not is_restart:
             raise
-    corpora, aside = build_dir.root / "corpus", build_dir.root / "corpus-before"
+    corpora = build_dir.corpora
+    aside = corpora.with_name("corpus-before")
     shutil.rmtree(aside, ignore_errors=True)
     corpora.rename(aside)
     try:
-        plans = plan_datasets(manifest, build_dir, progress, opened)
+        plans = plan_datasets(manifest, build_dir, progress, shared)
     except BaseException:
         shutil.rmtree(corpora, ignore_errors=True)
         aside.rename(corpora)

@@ -1,0 +1,72 @@
+"""The manifest of the whole benchmark, built from small sources in the forms in which their authors publish them."""
+
+from pathlib import Path
+
+import pytest
+from drawn_downloads import draw_data
+from tiny import command
+
+import mmlongbench as mm
+from mmlongbench.manifest.builtin_manifests import find_manifest
+from mmlongbench.manifest.model import load_manifest
+
+SMALL: dict[str, object] = {
+    "infoseek.retrieval.reranker": None,  # the paper's model is not on this machine
+    "viquae.retrieval.reranker": None,
+    "gov.reference_length": "16K",  # the drawn reports are short
+    "lexsum.reference_length": "16K",
+    "inat2021.options.domains": [],  # the drawn shapes are neither birds nor plants
+}
+FILES = {
+    *(
+        f"ICL/{name}_K8.{form}"
+        for name in ("cars196", "food101", "inat2021", "sun397")
+        for form in ("json", "frozen.jsonl")
+    ),
+    *(
+        f"NIAH/{task}-{kind}_test_K8_dep{3 if task == 'counting' else 6}.jsonl"
+        for task in ("counting", "retrieval")
+        for kind in ("image", "text")
+    ),
+    *("NIAH/reasoning-image_test_K8_dep6.jsonl", "NIAH/reasoning-text_test_K8_dep3.jsonl"),
+    *("NIAH/vh_multi_test_2_K8_dep3.jsonl", "NIAH/vh_single_test_2_K8_dep6.jsonl"),
+    *(
+        f"documentQA/{name}_K8.jsonl"
+        for name in ("longdocurl", "mmlongdoc", "slidevqa", "text_longdocurl", "text_mmlongdoc")
+    ),
+    *("summ/gov_K8.jsonl", "summ/lexsum_K8.jsonl", "vrag/infoseek_K8_dep3.jsonl", "vrag/viquae_K8_dep6.jsonl"),
+}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", name="data")
+def _data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("downloads") / "data"
+    folder.mkdir()
+    draw_data(folder)
+    return folder
+
+
+def test_the_whole_benchmark_is_built_from_what_its_authors_publish(data: Path, tmp_path: Path) -> None:
+    built = mm.build("benchmark", tmp_path / "release", data=data, overrides=SMALL, lengths="8K", limit=2)
+    names = [spec.name for spec in load_manifest(find_manifest("benchmark")).datasets]
+    assert len(names) == 21
+    assert [dataset["name"] for dataset in built.lock.manifest] == names
+    assert {path for path in built.lock.files if path.startswith("mmlb_data/")} == {
+        f"mmlb_data/{path}" for path in FILES
+    }
+    lines = mm.audit(tmp_path / "release")
+    assert {line.file for line in lines} == FILES
+    assert [problem for line in lines for problem in line.problems] == []
+    assert all(line.examples >= 2 for line in lines)
+    assert not mm.verify(tmp_path / "release").problems
+
+
+def test_a_plan_without_sources_says_how_to_get_each(tmp_path: Path) -> None:
+    ran = command("plan", "benchmark", "--data", tmp_path)
+    lines = ran.out.splitlines()
+    assert ran.code == 1
+    names = [spec.name for spec in load_manifest(find_manifest("benchmark")).datasets]
+    assert [line.partition(":")[0] for line in lines if "cannot be built" in line] == names
+    assert all(f"mmlongbench fetch {name} --to {tmp_path}" in ran.out for name in ("mmlongdoc", "food101", "gov"))
