@@ -8,7 +8,7 @@ from mmlongbench.io.locations import HubFiles
 from mmlongbench.io.printable import without_secrets
 
 
-def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: str) -> Path:
+def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: str, *, is_shown: bool = False) -> Path:
     """Return a file or a folder of a dataset, after downloading it if necessary.
 
     Args:
@@ -17,6 +17,7 @@ def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: st
         patterns: the files that are needed of the whole dataset, such as `*.parquet`. If there are none, a path must be
             given, because a dataset may be larger than a disk.
         field: the source as messages name it, such as `source.data`.
+        is_shown: whether the hub's client shows bars.
 
     Raises:
         SourceError: the dataset cannot be downloaded, or has no such file; the message says why.
@@ -29,7 +30,9 @@ def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: st
             Fault("unknown-source", f"hub:{location.repository}/<path>", f"{location}", "", "", field, todo)
         )
     from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
+    (enable_progress_bars if is_shown else disable_progress_bars)()
     try:
         found = snapshot_download(
             location.repository,

@@ -84,7 +84,7 @@ class SourceOpener:
             return _split(location.path, field)
         if isinstance(location, HubFiles):
             outer, inner = _split_name(location.path)
-            return downloaded(location, outer, patterns, field), inner
+            return downloaded(location, outer, patterns, field, is_shown=self._progress.is_shown), inner
         address, inner = _split_url(location)
         place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
         if not place.exists():

@@ -1,14 +1,15 @@
-"""Downloads files and folders that `fsspec` can read, such as those at `s3://…` and `https://…`."""
+"""Downloads a source: a file over HTTP, or a file or folder that `fsspec` can read, such as those at `s3://…`."""
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from mmlongbench.errors import Fault, MMLongBenchError, SourceError
+from mmlongbench.errors import Fault, FetchError, MMLongBenchError, SourceError
 from mmlongbench.io.archives import disk_error, whole_folder
 from mmlongbench.io.atomic import atomic_replace
 from mmlongbench.io.locations import Url
 from mmlongbench.io.progress import Progress
+from mmlongbench.io.transfer import Part, Remote, Transfer, part_of
 
 _STEP = 1024 * 1024
 MAX_FILES = 4_000_000
@@ -32,7 +33,12 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
 
     """
     try:
-        _download(url, into, progress, field)
+        if url.address.startswith(("http://", "https://")):
+            _over_http(url, into, progress, field)
+        else:
+            _download(url, into, progress, field)
+    except FetchError as error:
+        raise _unreadable(url, error, field) from None
     except (MMLongBenchError, KeyboardInterrupt):
         raise
     except OSError as error:
@@ -41,6 +47,15 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
         raise _unreadable(url, error, field) from None
     except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)
         raise _unreadable(url, error, field) from None
+
+
+def _over_http(url: Url, into: Path, progress: Progress, field: str) -> None:
+    remote = Remote(url.address.partition("#")[0])
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with closing(Transfer()) as transfer:
+        size, _ = transfer.look(remote)
+        with progress.meter(f"{field}: downloading", size or 0) as advance:
+            transfer.fetch(remote, into, Part(part_of(into)), lambda: None, advance)
 
 
 def _download(url: Url, into: Path, progress: Progress, field: str) -> None:

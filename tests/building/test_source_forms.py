@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import tarfile
 import zipfile
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from tiny import command, hashes, write_manifest
+from hub_server import hub
+from tiny import command, hashes, in_one_process, write_manifest
 
 import mmlongbench as mm
 
@@ -86,6 +88,20 @@ def test_the_same_sources_in_another_form_give_the_same_bytes(
     given = settings(make(source, tmp_path))
     built = command("build", source / "tiny.yaml", *given, "--out", tmp_path / "out")
     assert built.code == 0, built.err
+    assert hashes(tmp_path / "out") == hashes(finished)
+
+
+def test_sources_of_the_hub_are_downloaded_by_the_hubs_own_client(source: Path, finished: Path, tmp_path: Path) -> None:
+    archive = zipped(source / "documents", tmp_path / "documents.zip")
+    places = {"samples": "hub:owner/name@main/data/samples.json", "documents": "hub:owner/name/documents.zip"}
+    words = ("build", source / "tiny.yaml", *settings(places), "--out", tmp_path / "out", "-q", "--workers", 1)
+    files = {"data/samples.json": (source / "samples.json").read_bytes(), "documents.zip": archive.read_bytes()}
+    with hub() as server:
+        server.put("owner/name", {**files, "large.bin": b"-"})
+        surroundings = {**os.environ, "HF_ENDPOINT": server.url, "HF_HOME": f"{tmp_path}/hub", "HF_TOKEN": "SECRET"}
+        (ran,) = in_one_process(words, env=surroundings)
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        assert not any("large.bin" in address for address, _ in server.requests)
     assert hashes(tmp_path / "out") == hashes(finished)
 
 

@@ -95,6 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
         address = unquote(urlsplit(self.path).path)
         self.server.requests.append((address, {name.lower(): value for name, value in self.headers.items()}))
@@ -103,6 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._say(fault.status, fault.body or b"", fault.headers)
         if listing := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/(.+)", address):
             return self._list(listing[1], listing[2])
+        if tree := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([0-9a-f]+)", address):
+            files = self.server.datasets[tree[1]].commits[tree[2]]
+            entries = [_entry(path, data) for path, data in files.items()]
+            return self._say(200, json.dumps(entries).encode(), {"content-type": "application/json"})
         if file := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([0-9a-f]+)/(.+)", address):
             return self._resolve(file[1], file[2], file[3], fault)
         if address.removeprefix("/files/") in self.server.files:
@@ -131,6 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.other.files[stored] = data
             if fault:
                 self.server.other.fail(stored, fault)
+            known["X-Linked-ETag"] = f'"{stored}"'
             return self._say(302, b"", {**known, "location": f"{self.server.other.url}/files/{stored}?sig=SECRET"})
         return self._send(data, fault, known)
 
@@ -152,7 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"content-length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body[:cut])
+        if self.command != "HEAD":
+            self.wfile.write(body[:cut])
         if cut is not None:
             self.close_connection = True
 
@@ -166,6 +175,15 @@ def _sibling(path: str, data: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {"rfilename": path, "size": len(data), "blobId": git}
     if len(data) >= LARGE:
         found["lfs"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "pointerSize": 130}
+    return found
+
+
+def _entry(path: str, data: bytes) -> dict[str, Any]:
+    """What a tree says about a file."""
+    sibling = _sibling(path, data)
+    found = {"type": "file", "path": path, "size": len(data), "oid": sibling["blobId"]}
+    if large := sibling.get("lfs"):
+        found["lfs"] = {"oid": large["sha256"], "size": len(data), "pointerSize": large["pointerSize"]}
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hub_server import Fault, hub
 
 from mmlongbench.errors import SourceError
 from mmlongbench.io.locations import LocalPath, parse_location
@@ -148,7 +149,10 @@ def test_a_url_is_downloaded_and_unpacked(documents: Path, tmp_path: Path) -> No
         "file:///nowhere/x?sig=SECRET",
     ],
 )
-def test_a_url_that_cannot_be_read_is_named_without_its_secrets(url: str, tmp_path: Path) -> None:
+def test_a_url_that_cannot_be_read_is_named_without_its_secrets(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmlongbench.io.transfer.ATTEMPTS", 0)
     with pytest.raises(SourceError, match=r"source\.documents: unreachable-source: expected a source at ") as found:
         opened(tmp_path, url)
     assert "SECRET" not in str(found.value)
@@ -191,3 +195,19 @@ def test_a_dataset_of_the_hub_is_used_where_the_hubs_client_keeps_it(
         opened(tmp_path, "hub:owner/name/none")
     with pytest.raises(SourceError, match="unknown-source: expected hub:owner/name/<path>"):
         opened(tmp_path, "hub:owner/name")
+
+
+def test_a_file_over_http_is_continued_where_the_connection_broke(documents: Path, tmp_path: Path) -> None:
+    data = tarred(documents, "documents.tar.gz", "documents", "w:gz").read_bytes()
+    with hub() as server:
+        server.files["d.tar.gz"] = data
+        server.faults["d.tar.gz"] = [Fault(), Fault(cut=100)]
+        found = opened(tmp_path, f"{server.url.replace('//', '//user:SECRET@')}/files/d.tar.gz?sig=SECRET")
+        assert content(found.path) == FILES
+        assert [headers.get("range") for _, headers in server.requests] == [None, None, "bytes=100-"]
+        server.files["page"] = b"<html>"
+        for name, status in (("d.tar.gz", 403), ("d.tar.gz", 404)):
+            server.faults[name] = [Fault(status=status)]
+            with pytest.raises(SourceError, match=f"unreachable-source: .*the server answered {status}") as refused:
+                opened(tmp_path / str(status), f"{server.url}/files/{name}?sig=SECRET")
+            assert "SECRET" not in str(refused.value)
