@@ -30,7 +30,7 @@ def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: st
             Fault("unknown-source", f"hub:{location.repository}/<path>", f"{location}", "", "", field, todo)
         )
     from huggingface_hub import snapshot_download
-    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
     (enable_progress_bars if is_shown else disable_progress_bars)()
     try:
