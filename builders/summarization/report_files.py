@@ -4,7 +4,7 @@ The hub has the dataset in several forms. Those whose summaries are one text can
 summary of the benchmark has sections with titles; and without ids no PDF can be found.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -63,7 +63,7 @@ def tables_of(source: Path) -> tuple[Sequence[Path], int]:
     return usable, len(found) - len(usable)
 
 
-def unusable_form(raw: dict[str, object]) -> Fault | None:
+def unusable_form(raw: Mapping[str, object]) -> Fault | None:
     """Return the fault of a row of a form of the hub that cannot be used; None for any other row."""
     is_text = isinstance(raw.get("summary"), str) and not set(raw).intersection(_WITH_SECTIONS)
     return _without(list(raw)) if is_text and (isinstance(raw.get("document") or raw.get("report"), str)) else None

@@ -136,7 +136,7 @@ def test_a_page_without_a_name_is_named_by_its_deck_number_and_format(github: di
     slide = sorted(github["decks"].rglob("*.jpg"))[0].read_bytes()
     png = b"\x89PNG\r\n\x1a\n"
     names = {1: None, 2: "x.jpg", 3: "tea-9-1024.jpg", 4: 'te"a-4-1024.jpg', 5: "tea-5-638.jpg"}
-    row = {"deck_name": "Tea / 茶", "question": "Who?", "answer": "x", "evidence_pages": [1]}
+    row: dict[str, Any] = {"deck_name": "Tea / 茶", "question": "Who?", "answer": "x", "evidence_pages": [1]}
     row |= {f"page_{number}": {"bytes": slide, "path": name} for number, name in names.items()}
     row["page_6"] = {"bytes": png, "path": None}
     (deck,) = extracted(write_slides([row], tmp_path / "x.parquet"), tmp_path / "out").values()
@@ -149,7 +149,7 @@ def test_pages_may_be_plain_bytes(rows: Rows, tmp_path: Path) -> None:
     for row in rows:
         row |= {f"page_{n}": row[f"page_{n}"] and row[f"page_{n}"]["bytes"] for n in range(1, 21)}
     plain = {f"page_{number}": pa.large_binary() for number in range(1, 21)}
-    source = write_slides(rows, tmp_path / "test.parquet", **plain)
+    source = write_slides(rows, tmp_path / "test.parquet", plain)
     assert built(tmp_path / "out", {"questions": source})["questions"]["rejected"] == {}
 
 
@@ -291,7 +291,7 @@ def test_evidence_pages_are_a_list_an_array_or_a_text(
     kind: pa.DataType, value: object, expected: object, tmp_path: Path
 ) -> None:
     row = {"deck_name": "tea", "question": "Who?", "answer": "x", "evidence_pages": value, "page_1": None}
-    source = write_slides([row], tmp_path / "x.parquet", evidence_pages=kind)
+    source = write_slides([row], tmp_path / "x.parquet", {"evidence_pages": kind})
     (found,) = read_rows(SlideVQA(), {"questions": source})
     assert (found.fault.reason if isinstance(found, mt.RowFault) else found.pages) == expected  # type: ignore[attr-defined]
 
@@ -299,7 +299,7 @@ def test_evidence_pages_are_a_list_an_array_or_a_text(
 @pytest.mark.parametrize(("kind", "value"), [(pa.string(), None), (pa.float64(), float("nan"))])
 def test_a_question_without_an_answer_is_rejected_by_name(kind: pa.DataType, value: object, tmp_path: Path) -> None:
     row = {"deck_name": "tea", "question": "Who?", "answer": value, "evidence_pages": [1], "page_1": None}
-    source = write_slides([row], tmp_path / "x.parquet", answer=kind)
+    source = write_slides([row], tmp_path / "x.parquet", {"answer": kind})
     (found,) = read_rows(SlideVQA(), {"questions": source})
     assert isinstance(found, mt.RowFault)
     assert (found.id, found.fault.reason, found.fault.file, found.fault.place) == (
@@ -346,7 +346,7 @@ def test_an_empty_cell_is_a_missing_page(cell: dict[str, object], rows: Rows, tm
 )
 def test_columns_of_other_types_are_named(types: dict[str, pa.DataType], said: str, tmp_path: Path) -> None:
     row: dict[str, Any] = {"deck_name": "tea", "question": "Who?", "answer": "x", "page_3": None}
-    source = write_slides([row], tmp_path / "test.parquet", **types)
+    source = write_slides([row], tmp_path / "test.parquet", types)
     with pytest.raises(SourceError, match=said):
         extracted(source, tmp_path / "out")
 

@@ -30,11 +30,13 @@ def slide_rows(github: Mapping[str, Path]) -> list[dict[str, Any]]:
     return rows
 
 
-def write_slides(rows: Sequence[Mapping[str, Any]], path: Path, *, groups: int = 2, **types: pa.DataType) -> Path:
+def write_slides(
+    rows: Sequence[Mapping[str, Any]], path: Path, types: Mapping[str, pa.DataType] | None = None, *, groups: int = 2
+) -> Path:
     """Write a Parquet file; `types` has the types of columns that differ from the published ones."""
     kinds: dict[str, pa.DataType] = {name: pa.string() for name in SLIDE_COLUMNS}
     kinds |= {"qa_id": pa.int64(), "evidence_pages": pa.list_(pa.int64())}
-    kinds |= {f"page_{number}": PAGE for number in range(1, 21)} | types
+    kinds |= {f"page_{number}": PAGE for number in range(1, 21)} | dict(types or {})
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = pa.schema([(name, kind) for name, kind in kinds.items() if not rows or name in rows[0]])
     pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path, row_group_size=groups)
