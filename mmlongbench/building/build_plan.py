@@ -71,8 +71,8 @@ class DatasetPlan:
     notes: tuple[str, ...] = ()
     """What a user must know about the sources, one sentence each (`Reader.notes`)."""
     opened_bytes: int = 0
-    """How many bytes of archives were unpacked, and of URLs downloaded, for this dataset. They are kept until the
-    release is finished."""
+    """How many bytes of archives were unpacked, of URLs downloaded, and of files extracted by the reader, for this
+    dataset. They are kept until the release is finished."""
 
     @property
     def source_hashes(self) -> dict[str, str]:
@@ -183,6 +183,8 @@ def _plan_dataset(
     articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
         plan = _read_plan(spec, reader, sources, articles, build_dir, corpora, progress)
+    written = (path for name, path in plan.sources.items() if name not in sources)
+    kept += sum(file.stat().st_size for path in written for file in files_of(path))
     return replace(plan, opened_bytes=kept)
 
 

@@ -93,8 +93,8 @@ class DatasetForecast:
     image_seconds: float = 0.0
     """Seconds to make all images in one process."""
     opened_bytes: int = 0
-    """How many bytes of archives a build unpacks, and of URLs downloads, for the sources. They are kept in the working
-    folder until the release is finished."""
+    """How many bytes of archives a build unpacks, of URLs downloads, and of files its reader extracts, for the sources.
+    They are kept in the working folder until the release is finished."""
 
 
 @dataclass(frozen=True, slots=True)

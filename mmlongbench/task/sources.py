@@ -54,8 +54,7 @@ class Document:
     """A key for each page: pages with the same content have the same key, and blank pages have an empty key. There are
     keys only if `TaskSpec.page_keys` asks for them."""
     missing: tuple[int, ...] = ()
-    """The numbers, from 0, of pages of which the source has no image. They are not in `pages`; so, after the first of
-    them, the number of a page (`Page.index`) is not its position in `pages`."""
+    """The numbers, from 0, of pages of which the source has no image. They are not in `pages`."""
 
     @property
     def page_count(self) -> int:
@@ -63,9 +62,7 @@ class Document:
         return len(self.pages) + len(self.missing)
 
     def position(self, index: int) -> int:
-        """Return the position in `pages` of the page with a number, from 0, that the document has and is not
-        missing.
-        """
+        """Return the position in `pages` of the page with a number from 0, which must not be missing."""
         return index - sum(1 for number in self.missing if number < index)
 
     def page(self, number: int) -> Page:
@@ -182,9 +179,7 @@ class Documents:
         return texts
 
     def page_text(self, id: str, index: int) -> str:
-        """Return the text of one page, by its number from 0, as a prompt shows it: stripped, its image markers escaped
-        (see `page_texts`).
-        """
+        """Return the text of a page, by its number from 0, as a prompt shows it: stripped, its markers escaped."""
         return escape_markers(self.page_texts(id)[self[id].position(index)]).strip()
 
 
