@@ -37,7 +37,7 @@ class SplitFiles:
         if self.others:
             said.append(
                 f"of the splits {', '.join(sorted((self.name, *self.others)))}, only {self.name} is read; to read "
-                "another one, give a folder with its files alone"
+                "another one, name its files alone, as in data/train-*.parquet"
             )
         counts = {int(part["count"]) for part in map(_PART.fullmatch, (file.name for file in self.files)) if part}
         if len(counts) == 1 and (count := counts.pop()) > len(self.files):

@@ -28,6 +28,15 @@ class LocalPath:
     path: Path
     """The path; it is not checked yet."""
 
+    def matching(self) -> "tuple[LocalPath, ...]":
+        """Return the paths that this one means: itself, or all whose names match its last part, as
+        `data/test-*.parquet` does. If none matches, or something has this very name, it is itself.
+        """
+        if "*" not in self.path.name or self.path.exists():
+            return (self,)
+        found = sorted(path for path in self.path.parent.glob(self.path.name) if not path.name.startswith("."))
+        return tuple(map(LocalPath, found)) or (self,)
+
     def __str__(self) -> str:
         return str(self.path)
 

@@ -59,7 +59,8 @@ class SourceOpener:
         """Return a source as a file or a folder.
 
         Args:
-            locations: where it is; several locations are one folder that has the files of all.
+            locations: where it is; several locations, and all files that a pattern such as `test-*.parquet` matches,
+                are one folder that has the files of all.
             patterns: the files that the reader needs of a dataset of the hub, if the location names no path in it.
             field: the source as messages name it, such as `source.documents`.
 
@@ -67,7 +68,8 @@ class SourceOpener:
             SourceError: a location does not exist, cannot be read, or holds something that no source may hold.
 
         """
-        found = [self._local(location, patterns, field) for location in locations]
+        meant = [each for one in locations for each in (one.matching() if isinstance(one, LocalPath) else (one,))]
+        found = [self._local(location, patterns, field) for location in meant]
         if len(found) == 1:
             return self._opened(*found[0], field)
         key = [str(part) for path, inner in found for part in (*_identity(path), inner)]

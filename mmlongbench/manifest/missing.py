@@ -77,7 +77,9 @@ def local_paths(spec: DatasetSpec) -> dict[str, list[Path]]:
     """Return the paths on this machine of each source of a dataset that the manifest gives, and of its corpus."""
     found: dict[str, list[Path]] = {}
     for name, locations in spec.source.items() if not isinstance(spec.source, str) else ():
-        found[f"source.{name}"] = [each.path for each in locations if isinstance(each, LocalPath)]
+        found[f"source.{name}"] = [
+            each.path for one in locations if isinstance(one, LocalPath) for each in one.matching()
+        ]
     return {**found, **({"corpus": [spec.corpus]} if spec.corpus else {})}
 
 

@@ -125,7 +125,8 @@ LOCATIONS_SCHEMA: dict[str, Any] = {
 SourceLocations = Annotated[
     tuple[Location, ...], PlainValidator(_located), PlainSerializer(_texts), WithJsonSchema(LOCATIONS_SCHEMA)
 ]
-"""Where a source is, in the form of `parse_location`; several locations are one folder with the files of all."""
+"""Where a source is, in the form of `parse_location`; several locations, and the files that a pattern
+matches (`data/test-*.parquet`), are one folder with the files of all."""
 
 
 class _FromMapping:

@@ -164,8 +164,8 @@ def test_of_several_splits_test_is_read_and_a_note_says_so(rows: Rows, tmp_path:
     assert len([*reader.raw_rows({"questions": source})]) == len(rows)
     done = build(manifest_of({"questions": source}), tmp_path / "out", LocalExecutor(1, QUIET))
     assert done.notes == (
-        "dataset 'slidevqa': of the splits test, train, validation, only test is read; to read another one, give a "
-        "folder with its files alone",
+        "dataset 'slidevqa': of the splits test, train, validation, only test is read; to read another one, name its "
+        "files alone, as in data/train-*.parquet",
         "dataset 'slidevqa': slides that the source lacks are shown in no context: " + GAPS,
     )
 

@@ -123,8 +123,8 @@ def test_of_several_splits_test_is_read_and_a_note_says_so(tmp_path: Path) -> No
     assert [row.id for row in read(tmp_path)] == ["test"]
     notes = MultiLexSum().notes({"cases": tmp_path}, mt.Options())
     assert notes == (
-        "of the splits test, train, validation, only test is read; to read another one, give a folder with its files "
-        "alone",
+        "of the splits test, train, validation, only test is read; to read another one, name its files alone, as "
+        "in data/train-*.parquet",
     )
 
 

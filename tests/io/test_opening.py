@@ -121,6 +121,22 @@ def test_several_locations_are_one_folder_with_the_files_of_all(documents: Path,
         opened(tmp_path, more, tmp_path / "nowhere")
 
 
+def test_a_pattern_is_the_folder_of_the_files_that_match_it(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("test-0.parquet", "test-1.parquet", "val-0.parquet", ".test-2.parquet"):
+        (tmp_path / "data" / name).write_text(name)
+    opener = SourceOpener(tmp_path / "kept", Progress(is_shown=False))
+    found = opener.open([LocalPath(tmp_path / "data/test-*.parquet")], (), "source.questions").path
+    assert {path.name: path.read_text() for path in found.iterdir()} == {
+        "test-0.parquet": "test-0.parquet",
+        "test-1.parquet": "test-1.parquet",
+    }
+    one = tmp_path / "data/val-*.parquet"
+    assert opener.open([LocalPath(one)], (), "source.questions").path == tmp_path / "data/val-0.parquet"
+    one.write_text("a file of this very name")
+    assert opener.open([LocalPath(one)], (), "source.questions").path == one
+
+
 def test_what_several_locations_make_follows_a_change_of_one(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
