@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.extracting import extract_sources
 from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
 from mmlongbench.building.locating import CORPUS, check_errata, find_sources, refuse_own_output
+from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
+from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
-from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.code import PluginCode, code_of
-from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import keep_task_file, portable_name
@@ -68,6 +69,8 @@ class DatasetPlan:
     """The code of the plug-ins, by kind."""
     files: tuple[SourceFile, ...] = ()
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
+    ocr: OcrEngine | None = None
+    """The engine that reads all pages; None if none does."""
     notes: tuple[str, ...] = ()
     """What a user must know about the sources, one sentence each (`Reader.notes`)."""
     opened_bytes: int = 0
@@ -94,7 +97,9 @@ class DatasetPlan:
         del manifest["downloads"]  # the fingerprints say what was read
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
-        if self.spec.pages.ocr:
+        if self.ocr:
+            manifest["pages"]["ocr"] = asdict(self.ocr)
+        elif self.spec.pages.ocr is True:
             manifest["pages"]["ocr"] = ocr or ocr_version()
         return {
             **manifest,
@@ -136,8 +141,9 @@ def replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec, 
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or given) if spec.errata else None,
         code=code_of(spec, bind_builder(spec).spec.metric),
+        ocr=saved.ocr if needs_ocr(spec) else None,
     )
-    found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr else "true")
+    found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
     now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
     if now and before and _is_same_file(now.model, before.model):
         found["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
@@ -152,11 +158,11 @@ def _is_same_file(name: str, before: str) -> bool:
 
 def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
     """Refuse datasets that would write different pages under the same paths."""
-    shown: dict[tuple[str, str], tuple[str, tuple[str, PageSpec]]] = {}
+    shown: dict[tuple[str, str], tuple[str, tuple[str, int, int]]] = {}
     for plan in plans:
         folder = reader_type(plan.spec.reader).image_folder
         for file in plan.documents.values():
-            made = (file.sha256, plan.spec.pages)
+            made = (file.sha256, plan.spec.pages.dpi, plan.spec.pages.quality)
             name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
             if before != made:
                 differ = "pages.dpi or pages.quality" if before[0] == made[0] else "the document"
@@ -238,6 +244,7 @@ def _read_plan(
         next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code_of(spec, bind_builder(spec).spec.metric),
         (*found.files, *others),
+        ocr_engine() if needs_ocr(spec) else None,
         notes,
     )
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.lines import QUESTIONS, RowCounts
+from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
@@ -95,6 +96,8 @@ class DatasetForecast:
     opened_bytes: int = 0
     """How many bytes of archives a build unpacks, of URLs downloads, and of files its reader extracts, for the sources.
     They are kept in the working folder until the release is finished."""
+    ocr_pages: int = 0
+    """How many pages the build reads by OCR (`pages.ocr: all`). The forecast takes the texts of the PDFs instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +124,16 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
 
 def _forecast(spec: DatasetSpec, build_dir: BuildDir, shared: Path, executor: Executor, probe: int) -> DatasetForecast:
     build_dir.root.mkdir(parents=True, exist_ok=True)
+    check_ocr(spec)
+    is_read = needs_ocr(spec)
+    if is_read:  # this may take hours, and nothing of a forecast is kept
+        spec = spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})})
     (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor, shared=shared)
     with Session(build_dir.out) as session:
         prepare([plan], session, executor)
-        return _probed(plan, session, probe)
+        found = _probed(plan, session, probe)
+        documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
+        return replace(found, ocr_pages=sum(len(document.pages) for document in documents))
 
 
 def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:

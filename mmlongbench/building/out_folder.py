@@ -121,10 +121,12 @@ def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -
     """Return whether an unfinished build has made something that takes long to make again.
 
     Page sizes, rows and the choice of questions are cheap. Hard negatives, records, images and files are expensive, and
-    so are the texts of documents that are read by OCR. Corpora and their caches are expensive too, but a build that
-    starts again keeps them.
+    so are the texts of scanned documents that are read by OCR. The texts of all pages (`pages.ocr: all`), corpora and
+    caches are expensive too, but a build that starts again keeps them.
     """
-    if any(plan.spec.pages.ocr and _has_results(build_dir, f"documents/{name}") for name, plan in before.items()):
+    if any(
+        plan.spec.pages.ocr is True and _has_results(build_dir, f"documents/{name}") for name, plan in before.items()
+    ):
         return True
     return any(_has_results(build_dir, stage) for stage in _EXPENSIVE)
 

@@ -8,6 +8,7 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
 from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.ocr_texts import check_ocr
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans
 from mmlongbench.building.source_files import SourceFile, SourceFiles
@@ -35,6 +36,7 @@ def check_manifest(manifest: Manifest) -> None:
         check_plugins(spec, builder)
         placements_of(spec, builder)
         check_reserve(spec, builder)
+        check_ocr(spec)
 
 
 def notes_on(manifest: Manifest) -> list[str]:

@@ -80,6 +80,11 @@ def _show(found: "DatasetForecast") -> None:
     if found.opened_bytes:
         size = f"{found.opened_bytes / _MB:,.0f} MB" if found.opened_bytes >= _MB else f"{found.opened_bytes:,} bytes"
         say(f"  sources: {size} unpacked or downloaded, kept in OUT/.build until the release is finished")
+    if found.ocr_pages:
+        say(
+            f"  OCR reads {found.ocr_pages:,} pages in the build, in seconds each; this forecast takes the texts of "
+            "the PDFs instead"
+        )
     for cell in found.cells:
         say(
             f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, fill "

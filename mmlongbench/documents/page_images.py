@@ -2,13 +2,14 @@
 
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, unreadable
+from mmlongbench.documents.ocr import DPI, scale_of
+from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import BuildError, Fault, SourceError
 
 if TYPE_CHECKING:
@@ -124,6 +125,36 @@ def image_pages(
         except unreadable() as error:
             todo = "mend the document, or take it out of the sources, and build into a new folder"
             raise BuildError(f"{_broken(file, error)}; {todo}") from error
+
+
+def images_to_read(document: PageImages, known: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield (page number, PNG bytes) of each page for OCR; pages in `known` are not opened. If the resolution of the
+    pages is known, they are enlarged to that of OCR, because `tesseract` reads small letters badly.
+
+    Raises:
+        SourceError: a page cannot be decoded.
+
+    """
+    for number, file in enumerate(document.files):
+        try:
+            yield number, b"" if number in known else _to_read(file, document.dpi)
+        except unreadable() as error:
+            raise SourceError(_broken(file, error)) from error
+
+
+def _to_read(file: Path, dpi: int | None) -> bytes:
+    from PIL import Image
+
+    buffer, size = io.BytesIO(), header_size(file)
+    with opened(io.BytesIO(released_bytes(file.read_bytes(), size))) as picture:
+        picture.load()
+        layer = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+        wanted = shrunk(size, scale_of(size, dpi))
+        layer = layer if wanted == size else layer.resize(wanted, Image.Resampling.LANCZOS)
+        ground = Image.new("RGB", wanted, "white")
+        ground.paste(layer, mask=layer.getchannel("A") if layer.mode == "RGBA" else None)
+        ground.save(buffer, "PNG", compress_level=1, **({"dpi": (DPI, DPI)} if dpi else {}))
+    return buffer.getvalue()
 
 
 def _encoded(data: bytes, form: str, quality: int) -> bytes:

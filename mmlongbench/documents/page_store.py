@@ -4,13 +4,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes
+from mmlongbench.documents.ocr import Ocr, read_page
+from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes, images_to_read
 from mmlongbench.documents.pdf_reader import (
     page_keys,
     page_keys_and_texts,
     page_sizes,
     page_text,
+    pages_to_read,
     render_pages,
 )
 
@@ -23,8 +26,17 @@ def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]
     return image_sizes(document, limits) if isinstance(document, PageImages) else page_sizes(document, dpi, limits)
 
 
-def texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """Yield the text of each page, which is empty if the page is an image file. Raises SourceError."""
+def texts_of(document: Pages, limits: Limits, *, ocr: Ocr = False, kept: KeptTexts | None = None) -> Iterator[str]:
+    """Yield the text of each page. If OCR does not read all pages, the text of an image file is empty.
+
+    Raises:
+        SourceError: the document cannot be read.
+        TimeLimitError: a page takes too long.
+        ReaderDiedError: OCR fails at a page.
+
+    """
+    if ocr == "all":
+        return _read_texts(document, limits, kept or KeptTexts())
     if isinstance(document, PageImages):
         return iter([""] * len(document.files))
     return page_text(document, limits, ocr=ocr)
@@ -41,13 +53,34 @@ def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
     return image_keys(document) if isinstance(document, PageImages) else page_keys(document, limits)
 
 
-def keys_and_texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the key and the text of each page, reading the document once (see `keys_of`, `texts_of`). Raises
-    SourceError.
+def keys_and_texts_of(
+    document: Pages, limits: Limits, *, ocr: Ocr = False, kept: KeptTexts | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of each page (see `keys_of`, `texts_of`). The document is read once, unless OCR reads
+    all pages. Raises the errors of these functions.
     """
+    if ocr == "all":
+        keys = list(keys_of(document, limits))
+        return zip(keys, texts_of(document, limits, ocr=ocr, kept=kept), strict=True)
     if isinstance(document, PageImages):
         return ((key, "") for key in image_keys(document))
     return page_keys_and_texts(document, limits, ocr=ocr)
+
+
+def _read_texts(document: Pages, limits: Limits, kept: KeptTexts) -> Iterator[str]:
+    """Yield the text that OCR reads on each page; texts that are kept are not read again."""
+    known = kept.texts
+    for number, picture in _pictures(document, limits, list(known)):
+        if number not in known:
+            name = document.files[number].name if isinstance(document, PageImages) else document.name
+            kept.add(number, read_page(picture, f"{name}, page {number}", limits.seconds_a_page))
+        yield known[number]
+
+
+def _pictures(document: Pages, limits: Limits, known: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    if isinstance(document, PageImages):
+        return images_to_read(document, known)
+    return ((number, data) for number, _, data in pages_to_read(document, known, limits))
 
 
 def images_of(

@@ -6,22 +6,18 @@ within the limits.
 
 import hashlib
 import io
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.ocr import DPI, dpi_of, find_tesseract, run
 from mmlongbench.documents.page_cost import Costs
 from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
-from mmlongbench.io.process_pool import end_with
 
 if TYPE_CHECKING:
     from mmlongbench.documents.mupdf_types import Document, Page, PageWord
@@ -31,8 +27,6 @@ _REPLACE = "replace the file, or exclude the document"
 _LETTERS = 40
 """A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
-_ANSWERING = 60.0
-"""The seconds within which `tesseract` must print its version."""
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
@@ -169,51 +163,32 @@ def _key(kind: str, data: bytes) -> str:
 
 
 def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
-    """Return what `tesseract` reads on a page, which is rendered at 288 DPI, twice the default of releases."""
-    command = [_tesseract(), "stdin", "stdout"]
+    """Return what `tesseract` reads on a page."""
+    program = find_tesseract()
     with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
-        picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
-        try:
-            done = _run(command, picture, max(0.1, seconds))
-        except subprocess.TimeoutExpired as error:
-            raise TimeLimitError(
-                f"{path.name}, page {number}: tesseract takes longer than the limit of a page"
-            ) from error
-        if done.returncode:
-            raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [f"exit {done.returncode}"])[-1])
-    return str(done.stdout, "utf-8", "replace")
+        picture = page.get_pixmap(dpi=DPI, alpha=False).tobytes("png")
+        return run(program, picture, f"{path.name}, page {number}", max(0.1, seconds))
 
 
-def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program with a time limit. On Linux, the kernel kills the program if this process dies."""
-    return subprocess.run(
-        command,
-        input=given,
-        capture_output=True,
-        check=False,
-        timeout=seconds,
-        preexec_fn=partial(end_with, os.getpid()),
-    )
+def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn.
 
+    Raises:
+        SourceError: the document cannot be opened, or a page cannot be drawn. `page_sizes` has checked what the pages
+            cost.
 
-def _tesseract() -> str:
-    command = shutil.which("tesseract")
-    if command is None:
-        raise BuildError("pages.ocr: `tesseract` is not installed; install it, or leave pages.ocr out")
-    return command
-
-
-@cache
-def ocr_version() -> str:
-    """Return the first line of `tesseract --version`; raise BuildError if it is not installed or does not answer."""
-    try:
-        done = _run([_tesseract(), "--version"], b"", _ANSWERING)
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(
-            f"pages.ocr: `tesseract --version` does not answer within {_ANSWERING:g} s; repair it, or leave out "
-            "pages.ocr"
-        ) from error
-    return next(iter((done.stdout or done.stderr).decode("utf-8", "replace").splitlines()), "")
+    """
+    left_out = set(known)
+    with open_pdf(path, limits) as document:
+        for number in range(document.page_count):
+            if number in left_out:
+                yield number, (0, 0), b""
+                continue
+            with _named(path, "unreadable-page", "a page that can be drawn", f"page {number}"):
+                page = document.load_page(number)
+                pixels = page.get_pixmap(dpi=dpi_of(page.rect.width, page.rect.height), alpha=False)
+                data = pixels.tobytes("png")
+            yield number, (pixels.width, pixels.height), data
 
 
 def has_words(text: str) -> bool:

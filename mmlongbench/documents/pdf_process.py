@@ -20,6 +20,7 @@ from mmlongbench.documents.pdf import (
     page_keys_and_texts,
     page_text,
     page_words,
+    pages_to_read,
     render_pages,
     steps_to_sizes,
 )
@@ -33,8 +34,11 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "keys and texts": page_keys_and_texts,
     "images": render_pages,
     "words": page_words,
+    "pages to read": pages_to_read,
 }
 """The functions that can be requested; each yields its answers page by page."""
+WITH_BYTES = frozenset(("images", "pages to read"))
+"""The functions whose answers end with bytes, which are sent as a message of their own."""
 
 
 def request(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> bytes:
@@ -81,7 +85,7 @@ def _started() -> bytes:
 def _answer(connection: Connection, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> None:
     try:
         for found in answers(call, path, limits, arguments):
-            if call == "images":
+            if call in WITH_BYTES:
                 number, size, data = found
                 connection.send_bytes(json.dumps({"item": [number, size]}).encode())
                 connection.send_bytes(data)

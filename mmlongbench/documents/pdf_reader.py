@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_process import request
+from mmlongbench.documents.pdf_process import WITH_BYTES, request
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ def render_pages(
     found: Iterator[tuple[int, list[int], bytes]] = ask(
         "images", path, limits, numbers=list(numbers), dpi=dpi, quality=quality
     )
+    for number, size, data in found:
+        yield number, (size[0], size[1]), data
+
+
+def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """See `pdf.pages_to_read`."""
+    found: Iterator[tuple[int, list[int], bytes]] = ask("pages to read", path, limits, known=list(known))
     for number, size, data in found:
         yield number, (size[0], size[1]), data
 
@@ -197,7 +204,7 @@ class _Reader:
             if "item" not in said:
                 return dict(said)
             item = said["item"]
-            yield (*item, self._channel.recv_bytes()) if call == "images" else item
+            yield (*item, self._channel.recv_bytes()) if call in WITH_BYTES else item
             page = item + 1 if isinstance(item, int) else page + 1
 
     def _says_something(self, seconds: float) -> bool:

@@ -161,7 +161,7 @@ class SourceOpener:
                     Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
-            _link(file, target, field)
+            _copy(file, target, field)
 
     def _place(self, kind: str, *identity: str) -> Path:
         """Return the folder for something that is kept."""
@@ -229,14 +229,13 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _link(file: Path, target: Path, field: str) -> None:
-    """Make a file appear in another folder: without a copy, if both are on one disk."""
+def _copy(file: Path, target: Path, field: str) -> None:
+    """Copy a file. A link would be refused as one that leads out of the folder, and a hard link would change the times
+    by which other builds see that a source has not changed.
+    """
     try:
-        try:
-            target.hardlink_to(file.resolve())
-        except OSError:
-            with atomic_replace(target) as temporary:
-                shutil.copyfile(file, temporary)
+        with atomic_replace(target) as temporary:
+            shutil.copyfile(file, temporary)
     except OSError as error:
         raise disk_error(error, file.name, field) from error
 

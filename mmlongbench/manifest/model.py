@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.ocr import Ocr
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.locations import Location, parse_location
 from mmlongbench.io.urls import refuse_url
@@ -206,8 +207,9 @@ class PageSpec(_Model):
     """The resolution at which pages are rendered."""
     quality: int = Field(default=90, ge=1, le=95)
     """The quality of JPEG."""
-    ocr: bool = False
-    """Whether `tesseract` reads pages that have almost no text, if the task needs the text of pages."""
+    ocr: Ocr = False
+    """Which pages `tesseract` reads if the task needs the text of pages: with `true`, pages of PDFs that have almost
+    no text; with `all`, every page."""
 
 
 class PictureSpec(_Model):

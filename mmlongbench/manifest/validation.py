@@ -13,7 +13,7 @@ MAX_SHOWN = 300
 
 
 _ARM = re.compile(
-    r"int|(?:list|tuple|dict|set|frozenset|literal|union|tagged-union|nullable|lax-or-strict|json-or-python|is-instance"
+    r"bool|int|(?:list|tuple|dict|set|frozenset|literal|union|tagged-union|nullable|lax-or-strict|json-or-python|is-instance"
     r"|function-[\w-]+|constrained-\w+)\[.*\]"
 )
 """Parts that pydantic adds to a location if a type has several alternatives, such as `literal['sample']`."""

@@ -34,7 +34,7 @@ from builders.summarization.templates import INSTRUCTIONS
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.documents.pdf import ocr_version
+from mmlongbench.documents.ocr import ocr_version
 from mmlongbench.documents.pdf_reader import end_readers
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K

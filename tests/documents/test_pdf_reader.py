@@ -12,7 +12,7 @@ import pytest
 from crash_harness import started, wait_for
 from hostile_pdfs import groups
 
-from mmlongbench.documents import pdf, pdf_reader
+from mmlongbench.documents import ocr, pdf, pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 
@@ -231,10 +231,10 @@ def test_tesseract_ends_with_the_process_that_waits_for_it(killed: str, drawn: P
 def test_a_tesseract_that_does_not_say_its_version_is_named(
     slow_tesseract: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pdf, "_ANSWERING", 0.3)
-    pdf.ocr_version.cache_clear()
+    monkeypatch.setattr(ocr, "_ANSWERING", 0.3)
+    ocr.ocr_version.cache_clear()
     with pytest.raises(BuildError, match=r"`tesseract --version` does not answer within 0\.3 s"):
-        pdf.ocr_version()
+        ocr.ocr_version()
 
 
 def test_a_fork_has_processes_of_its_own(drawn: Path) -> None:

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.fingerprints import DocumentFile, parts_of
 from mmlongbench.building.lines import DocumentLine, ReadDocument, RefusedDocument
+from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.manifest.model import DatasetSpec
@@ -29,7 +31,10 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     plan = session.plan(shard.dataset)
     file, asked = plan.documents[shard.name], session.task(shard.dataset)
     with reading(session.source_files, shard.dataset, file):
-        read = _pages(file.pages, plan.spec, asked)
+        if plan.ocr:
+            check_engine(plan.ocr)
+        with kept_texts(session.build_dir, file, plan.ocr) as kept:
+            read = _pages(file.pages, plan.spec, asked, kept)
     yield read
 
 
@@ -60,7 +65,7 @@ def excluding(id: str) -> str:
     return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest) and build in a new folder"
 
 
-def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument | RefusedDocument:
+def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec, kept: KeptTexts) -> ReadDocument | RefusedDocument:
     """Return the page sizes of a document, with the keys and texts that the task asks for, or what is wrong with the
     document.
     """
@@ -68,12 +73,12 @@ def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument 
     try:
         pages, keys, texts = list(sizes_of(document, spec.pages.dpi, limits)), list[str](), list[str]()
         if asked.page_keys and asked.page_texts:
-            found = list(keys_and_texts_of(document, limits, ocr=spec.pages.ocr))
+            found = list(keys_and_texts_of(document, limits, ocr=spec.pages.ocr, kept=kept))
             keys, texts = [key for key, _ in found], [text for _, text in found]
         elif asked.page_keys:
             keys = list(keys_of(document, limits))
         elif asked.page_texts:
-            texts = list(texts_of(document, limits, ocr=spec.pages.ocr))
+            texts = list(texts_of(document, limits, ocr=spec.pages.ocr, kept=kept))
     except SourceError as error:
         return RefusedDocument(error.fault)
     return ReadDocument(pages, keys, texts)

@@ -1,0 +1,85 @@
+"""Programs that read pictures: the real `tesseract`, and one that takes its place and notes each picture."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mmlongbench.documents import ocr
+from mmlongbench.documents.pdf_reader import end_readers
+
+STAND_IN = """#!/bin/sh
+here=$(dirname "$0")
+case "$1" in
+  --version) printf 'tesseract 9.8.7\\n leptonica-6.5.4\\n'; exit 0 ;;
+  --list-langs) printf 'List of available languages in "%s" (1):\\n' "$here"; cat "$here/languages"; exit 0 ;;
+esac
+sum=$(sha256sum | cut -c1-16)
+if [ -e "$here/next" ] && [ "$(cat "$here/left")" = 0 ]; then
+  . "$here/next"
+fi
+[ ! -e "$here/left" ] || echo $(($(cat "$here/left") - 1)) > "$here/left"
+echo "$sum" >> "$here/pictures"
+echo "The picture $sum has many words, so that a page with it is no scan."
+"""
+
+
+class StandIn:
+    """A program `tesseract` whose text is made of the hash of the picture."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write the program and its data."""
+        self.folder = folder
+        folder.mkdir()
+        self.languages("eng", "osd")
+        (folder / "eng.traineddata").write_text("data")
+        program = folder / "tesseract"
+        program.write_text(STAND_IN)
+        program.chmod(0o755)
+
+    @property
+    def pictures(self) -> list[str]:
+        """The hash of each picture that was read, in order."""
+        path = self.folder / "pictures"
+        return path.read_text().split() if path.exists() else []
+
+    def languages(self, *names: str) -> None:
+        """Set the languages of which it has data."""
+        (self.folder / "languages").write_text("".join(f"{name}\n" for name in names))
+
+    def after(self, pictures: int, do: str) -> None:
+        """Do something else, in the words of a shell, instead of reading the next picture after some."""
+        (self.folder / "left").write_text(str(pictures))
+        (self.folder / "next").write_text(do)
+
+    def mend(self) -> None:
+        """Read pictures again."""
+        (self.folder / "next").unlink()
+
+
+@contextmanager
+def programs_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *, alone: bool = False) -> Iterator[None]:
+    """Find programs in a folder first, or there alone."""
+    monkeypatch.setenv("PATH", str(folder) if alone else f"{folder}{os.pathsep}{os.environ['PATH']}")
+    forget()
+    yield
+    forget()
+
+
+def forget() -> None:
+    """Ask the program for its version again."""
+    ocr.ocr_version.cache_clear()
+    ocr.ocr_engine.cache_clear()
+    end_readers()
+
+
+def require_tesseract() -> str:
+    """Return the path of the real program; skip the test where it is not installed, unless CI asks for all tests."""
+    if found := shutil.which("tesseract"):
+        return found
+    if os.environ.get("CI") == "true":
+        pytest.fail("tesseract is not installed: apt-get install tesseract-ocr")
+    pytest.skip("no tesseract")
