@@ -36,18 +36,18 @@ _FOLDER = re.compile(r'"(.+)"')
 _POINTS_PER_INCH = 72
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OcrEngine:
     """Everything that decides which text is read in a picture; the lock names it as `pages.ocr`."""
 
+    pages: Literal["all"] = "all"
+    """The pages that are read."""
     engine: str
     """The program and its version."""
     library: str
     """The library that opens pictures, with its version."""
     language: dict[str, str]
     """The `name` of the language, and the `sha256` of its data; empty if the program does not say where they are."""
-    pages: Literal["all"] = "all"
-    """The pages that are read."""
     options: str = " ".join(_OPTIONS)
     """The options of the program."""
     dpi: int = DPI
@@ -81,7 +81,7 @@ def ocr_engine() -> OcrEngine:
     folder = _FOLDER.search(title)
     data = Path(folder[1]) / f"{_LANGUAGE}.traineddata" if folder else None
     sha256 = hashlib.sha256(data.read_bytes()).hexdigest() if data and data.is_file() else ""
-    return OcrEngine(ocr_version(), library, {"name": _LANGUAGE, "sha256": sha256})
+    return OcrEngine(engine=ocr_version(), library=library, language={"name": _LANGUAGE, "sha256": sha256})
 
 
 def dpi_of(width: float, height: float) -> int:
@@ -137,10 +137,13 @@ def run(program: str, picture: bytes, page: str, seconds: float, options: Sequen
     except subprocess.TimeoutExpired as error:
         raise TimeLimitError(f"{page}: tesseract takes longer than {seconds:g} s") from error
     if done.returncode:
-        code = done.returncode
-        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
-        raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [how])[-1])
+        raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [_how(done.returncode)])[-1])
     return str(done.stdout, "utf-8", "replace")
+
+
+def _how(code: int) -> str:
+    """Return how a program ended, in words."""
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
 
 
 def find_tesseract() -> str:
@@ -155,7 +158,12 @@ def find_tesseract() -> str:
 
 
 def _answer(question: str) -> list[str]:
-    """Return the lines that `tesseract` prints for an option such as `--version`."""
+    """Return the lines that `tesseract` prints for an option such as `--version`.
+
+    Raises:
+        BuildError: it is not installed, does not answer, or fails.
+
+    """
     try:
         done = _run([find_tesseract(), question], b"", _ANSWERING)
     except subprocess.TimeoutExpired as error:
@@ -163,7 +171,13 @@ def _answer(question: str) -> list[str]:
             f"pages.ocr: `tesseract {question}` does not answer within {_ANSWERING:g} s; repair it, or leave out "
             "pages.ocr"
         ) from error
-    return (done.stdout or done.stderr).decode("utf-8", "replace").splitlines()
+    lines = (done.stdout or done.stderr).decode("utf-8", "replace").splitlines()
+    if done.returncode:
+        raise BuildError(
+            f"pages.ocr: `tesseract {question}` fails ({lines[-1] if lines else _how(done.returncode)}); repair it, or "
+            "leave out pages.ocr"
+        )
+    return lines
 
 
 def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":

@@ -232,6 +232,17 @@ def test_missing_data_for_english_are_named_before_any_work(own: Path, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_broken_program_is_named_before_any_work(own: Path, tmp_path: Path, stand_in: StandIn) -> None:
+    (stand_in.folder / "tesseract").write_text("#!/bin/sh\necho 'cannot open libtesseract.so' >&2\nexit 127\n")
+    ran = build(own, tmp_path / "out")
+    assert (ran.code, ran.err) == (
+        2,
+        "error: pages.ocr: `tesseract --version` fails (cannot open libtesseract.so); repair it, or leave out "
+        "pages.ocr\n",
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_task_without_page_texts_needs_no_program() -> None:
     spec = {"name": "x", "reader": "own_pages", "source": "sample", "pages": {"ocr": "all"}}
     text = DatasetSpec.model_validate({**spec, "builder": "docvqa", "reader": "own_documents"})
