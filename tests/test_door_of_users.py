@@ -313,15 +313,23 @@ def test_a_build_that_cannot_be_is_refused(manifest: str, options: dict[str, Any
 
 def test_overrides_say_what_settings_of_the_command_line_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    overrides = {"source.questions": Path("q"), "source.images": "i", "seed": 7, "vh_single.options.finish": "prefix"}
+    paths = {"source.questions": Path("q"), "source.images": "i", "source.annotations": "a"}
+    overrides = {**paths, "seed": 7, "vh_single.options.finish": "prefix"}
     typed = [f"{key}={value}" for key, value in overrides.items()]
     assert load_manifest(find_manifest("vh_single"), overrides) == load_manifest(find_manifest("vh_single"), typed)
     loaded = load_manifest(find_manifest("vh_single"), overrides)
     source = loaded.datasets[0].source
     assert isinstance(source, dict)
     assert (source["questions"], source["images"]) == ((LocalPath(tmp_path / "q"),), (LocalPath(tmp_path / "i"),))
-    whole = {"source": {"questions": "q", "images": Path("i")}, "seed": 7, "options.finish": "prefix"}
+    whole = {
+        "source": {"questions": "q", "images": Path("i"), "annotations": "a"},
+        "seed": 7,
+        "options.finish": "prefix",
+    }
     assert load_manifest(find_manifest("vh_single"), whole) == loaded
-    assert load_manifest(find_manifest("vh_single"), [*typed[2:], "source={questions: q, images: i}"]) == loaded
+    assert (
+        load_manifest(find_manifest("vh_single"), [*typed[3:], "source={questions: q, images: i, annotations: a}"])
+        == loaded
+    )
     with pytest.raises(mm.ManifestError, match="change the given Manifest object"):
         mm.plan(loaded, overrides=overrides)

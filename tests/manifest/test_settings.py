@@ -5,6 +5,7 @@ from tiny import build, write_manifest
 
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.locations import LocalPath
+from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest, narrowed
 
 TWO = """
@@ -129,3 +130,14 @@ def test_one_name_or_depth_of_a_setting_needs_no_brackets(tmp_path: Path) -> Non
     (dataset,) = load_manifest(write_manifest(tmp_path / "m.yaml"), ("exclude=ash, b", "placements=0.5")).datasets
     assert dataset.exclude == ("ash, b",)
     assert dataset.placements == (0.5,)
+
+
+def test_a_sample_takes_the_place_of_the_corpus_too() -> None:
+    path = find_manifest("viquae")
+    (given,) = load_manifest(path).datasets
+    assert given.corpus is not None
+    for settings in (["source=sample"], {"source": "sample"}):
+        (drawn,) = load_manifest(path, settings).datasets
+        assert (drawn.source, drawn.corpus) == ("sample", None)
+    (own,) = load_manifest(path, ["source=sample", "corpus=mine"]).datasets
+    assert own.corpus == Path.cwd() / "mine"
