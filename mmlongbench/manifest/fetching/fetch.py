@@ -82,7 +82,7 @@ class _Run:
 
     def all(self, places: Sequence[Place]) -> list[Account]:
         """List the files of all places, check those that are there, and download the others."""
-        lister = Lister(self._folder, self._transfer, self._is_update, self._record)
+        lister = Lister(self._transfer, self._is_update, self._record)
         with self._progress.bar("listing", len(places)) as step:
             accounts = []
             for place in places:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
 from mmlongbench.errors import FetchError
 from mmlongbench.io.hub_listing import (
+    HubFile,
     HubListing,
     NoRevisionError,
     UnreachableError,
@@ -51,7 +52,6 @@ class Account:
 class Lister:
     """Lists the files of places; it asks the hub once for each dataset and revision."""
 
-    folder: Path
     transfer: Transfer
     is_update: bool
     record: DownloadRecord
@@ -66,7 +66,9 @@ class Lister:
         try:
             account.jobs = list(self._of_hub(place, account) if place.spec.hub else self._of_url(place))
         except HttpRefusal as error:
-            account.problems.append(str(no_access(place.spec.hub, error.status, place.spec.agree)))
+            is_kept_from_us = error.status in (401, 403, 404)
+            said = no_access(place.spec.hub, error.status, place.spec.agree) if is_kept_from_us else error
+            account.problems.append(str(said))
         except FetchError as error:
             account.problems.append(str(error))
         return account
@@ -81,7 +83,11 @@ class Lister:
 
     def _of_hub(self, place: Place, account: Account) -> Iterator[Job]:
         """Yield the files of a dataset of the hub at the recorded commit, or at the newest one."""
-        listing = self._pinned(place, account)
+        try:
+            listing = self._pinned(place, account)
+        except UnreachableError as error:
+            listing = self._recorded(place, error)
+            account.notes.append(f"{error}; the files are checked against the record of downloads alone")
         account.commit = listing.commit
         files = {file.path: file for file in listing.files}
         found = list(paths_of(place.spec, files.keys()))
@@ -108,6 +114,18 @@ class Lister:
             return self._listing(spec.hub, before.commit)
         except (NoRevisionError, HttpRefusal) as error:
             raise FetchError(f"{moved}, which the hub no longer has; --update downloads the newer files") from error
+
+    def _recorded(self, place: Place, error: UnreachableError) -> HubListing:
+        """Return the files of a place as the record has them; raise `error` if it has none."""
+        before = self.record.datasets.get(place.key)
+        if before is None:
+            raise error
+        return HubListing(place.spec.hub, before.commit, tuple(map(partial(self._file, place), before.files)))
+
+    def _file(self, place: Place, path: str) -> HubFile:
+        found = self.record.files.get(path)
+        size, sha256 = (found.size, found.sha256) if found else (None, "")
+        return HubFile(path.removeprefix(f"{place.spec.to}/"), size, sha256, "")
 
     def _listing(self, name: str, revision: str) -> HubListing:
         if self._silent:

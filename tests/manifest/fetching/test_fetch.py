@@ -401,6 +401,36 @@ def test_a_hub_that_does_not_answer_is_asked_once(data: Path, tmp_path: Path, mo
     assert not (data / "downloads.json").exists()
 
 
+def test_without_the_hub_files_are_checked_against_the_record(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = manifest(tmp_path, HERE)
+    commit = run(loaded, data).places[0].commit
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    (place,) = run(loaded, data).places
+    assert (place.is_complete, place.there, place.commit) == (True, 2, commit)
+    assert "cannot be reached" in place.notes[0]
+    (data / "Set/data/a.jsonl").write_bytes(b"broken")
+    done = run(loaded, data)
+    assert "ConnectError" in problem(done)
+    assert (done.places[0].there, record(data)["files"].keys()) == (1, {"Set/data/a.jsonl", "Set/data/pictures.tar"})
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    assert run(loaded, data).is_complete
+
+
+def test_a_hub_that_answers_nonsense_is_named(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = manifest(tmp_path, HERE)
+    for body, said in (
+        (b"<html>", "the hub's answer cannot be used (JSONDecodeError"),
+        (b'{"id": "x", "sha": "../..", "siblings": []}', "the hub names no commit for 'main'"),
+        (b'{"id": "x", "siblings": [3]}', "the hub's answer cannot be used ("),
+    ):
+        server.fail("/api/", Fault(status=200, body=body))
+        assert said in problem(run(loaded, data))
+    server.fail("/api/", Fault(status=418))
+    assert problem(run(loaded, data)) == f"hub:{NAME}: the hub answered 418"
+
+
 def test_a_web_page_in_place_of_a_file_is_refused(server: HubServer, data: Path, tmp_path: Path) -> None:
     server.fail("x.zip", Fault(status=200, body=b"<html>", headers={"content-type": "text/html"}))
     said = problem(run(manifest(tmp_path, {"url": f"{server.url}/files/x.zip", "to": "x.zip"}), data))
