@@ -5,8 +5,6 @@ one if the server says that the file is the same (`If-Range`). The library of th
 process ends, so this module downloads the files of the hub too.
 """
 
-import errno
-import hashlib
 import os
 import re
 import time
@@ -16,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from mmlongbench.errors import DiskFullError, FetchError
+from mmlongbench.errors import FetchError
+from mmlongbench.io.partial_files import Part, Received, disk_errors, git_id, opened_part
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance
 from mmlongbench.io.waits import retry_after
@@ -34,10 +33,8 @@ MAX_ASKED = 300.0
 """The longest wait that a server may ask for, in seconds."""
 SILENCE = 60.0
 """The seconds after which a server that sends nothing is given up for this attempt."""
-_CHUNK = 1024 * 1024
 _WORTH = (408, 425, 429, 500, 502, 503, 504)
 """The HTTP statuses after which the same request may succeed."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Wait: TypeAlias = Callable[[float], None]
 """A function that waits some seconds."""
@@ -64,14 +61,6 @@ class Remote:
         return without_secrets(self.url)
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
-    """The bytes that were downloaded."""
-
-    size: int
-    sha256: str
-
-
 class HttpRefusal(FetchError):
     """A server refuses a file; `status` says why."""
 
@@ -91,46 +80,6 @@ class _AgainError(Exception):
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
-
-
-@dataclass
-class Part:
-    """The bytes of a file that are already there."""
-
-    path: Path
-    validator: str = ""
-    """What the server calls this version of the file: a strong ETag, or a date."""
-    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
-    _hashed: int = 0
-    """How many of the bytes are in `_digest`, counted from the first."""
-
-    def add(self, chunk: bytes, offset: int) -> None:
-        """Take bytes into account that were written at an offset."""
-        if offset == 0:
-            self._digest, self._hashed = hashlib.sha256(), 0
-        if offset == self._hashed:
-            self._digest.update(chunk)
-            self._hashed += len(chunk)
-
-    def received(self) -> Received:
-        """Return the size and the SHA-256 of the bytes; they are read again if another process wrote some of them."""
-        is_hashed = self._hashed == self.size
-        return Received(self._hashed, self._digest.hexdigest()) if is_hashed else received_of(self.path)
-
-    @property
-    def size(self) -> int:
-        """The number of bytes; 0 if there is no file."""
-        return self.path.stat().st_size if self.path.is_file() and not self.path.is_symlink() else 0
-
-    def drop(self) -> None:
-        """Remove the bytes."""
-        self.path.unlink(missing_ok=True)
-        self.validator = ""
-
-
-def part_of(target: Path) -> Path:
-    """Return the path of the bytes of a file that is not complete."""
-    return target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
 
 
 class Transfer:
@@ -223,7 +172,7 @@ class Transfer:
         else:
             todo = "run the same command again to continue"
             raise FetchError(f"{remote.name}: the connection broke {ATTEMPTS_IN_ALL:,} times; {todo}")
-        with _disk(target), part.path.open("rb") as file:
+        with disk_errors(target), part.path.open("rb") as file:
             os.fsync(file.fileno())
         return part.received()
 
@@ -236,7 +185,7 @@ class Transfer:
         """
         have = part.size
         if remote.size is not None and have == remote.size:
-            with _opened(part.path, target, is_new=not have):
+            with opened_part(part.path, target, is_new=not have):
                 return
         asked = {"range": f"bytes={have}-", **({"if-range": part.validator} if part.validator else {})} if have else {}
         with self._answer(remote, asked) as response:
@@ -248,7 +197,7 @@ class Transfer:
                 _forget(part, advance)
             part.validator = _validator(response)
             begun()
-            with _opened(part.path, target, is_new=not is_rest) as file:
+            with opened_part(part.path, target, is_new=not is_rest) as file:
                 self._copy(response, file, remote, part, have if is_rest else 0, target, advance)
 
     def _copy(
@@ -264,7 +213,7 @@ class Transfer:
         """Write the body of a response behind `size` bytes; raise `_AgainError` if it ends early."""
         length = _length(response)
         for chunk in response.iter_bytes():
-            with _disk(target):
+            with disk_errors(target):
                 left = memoryview(chunk)
                 while left:  # an almost full disk takes less than it is given
                     left = left[file.write(left) :]
@@ -303,26 +252,6 @@ def fault_of(remote: Remote, received: Received, path: Path) -> str:
     if remote.git and (found := git_id(path)) != remote.git:
         return f"expected the git id {remote.git[:12]}…, found {found[:12]}…"
     return ""
-
-
-def received_of(path: Path, advance: Advance = lambda size: None) -> Received:
-    """Return the size and the SHA-256 of a file that is there."""
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-            advance(len(chunk))
-    return Received(size, digest.hexdigest())
-
-
-def git_id(path: Path) -> str:
-    """Return the id that git gives the bytes of a file."""
-    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _refuse(response: "httpx2.Response", remote: Remote) -> None:
@@ -366,30 +295,6 @@ def _validator(response: "httpx2.Response") -> str:
     if response.headers.get("content-encoding", "identity") != "identity":
         return ""
     return tag if tag.startswith('"') else str(response.headers.get("last-modified", ""))
-
-
-@contextmanager
-def _opened(part: Path, target: Path, *, is_new: bool) -> Iterator[IO[bytes]]:
-    """Open the bytes of a file for writing at their end; a link is not followed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | (os.O_TRUNC if is_new else 0)
-    with _disk(target):
-        part.parent.mkdir(parents=True, exist_ok=True)
-        opened = os.fdopen(os.open(part, flags, 0o644), "ab", buffering=0)
-    with opened as file:
-        yield file
-
-
-@contextmanager
-def _disk(target: Path) -> Iterator[None]:
-    """Turn an error of a full disk into one that names the file."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        raise DiskFullError(
-            f"{target}: {error.strerror}; what was downloaded is kept: make room and run the same command to continue"
-        ) from error
 
 
 def _kind(error: Exception) -> str:

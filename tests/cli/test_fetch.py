@@ -54,6 +54,10 @@ def test_a_dry_run_asks_no_server_and_writes_nothing(server: HubServer, tmp_path
         "  missing\n"
     )
     assert (listed.code, server.requests, list(tmp_path.iterdir())) == (0, [], [])
+    for file in (f"{TO}/{PARQUET}", f"{TO}/documents/mine.pdf"):
+        (tmp_path / "other" / file).parent.mkdir(parents=True)
+        (tmp_path / "other" / file).touch()
+    assert command("fetch", "mmlongdoc", "--to", "other", "--dry-run").out.endswith("  there (not checked)\n")
     command("fetch", "mmlongdoc", "--to", "data")
     assert command("fetch", "mmlongdoc", "--to", "data", "--dry-run").out.endswith("  there: 3 of 3 files (3.0 MB)\n")
     Path(f"data/{TO}/documents/a.pdf").unlink()

@@ -89,22 +89,23 @@ def state_of(place: Place, folder: Path, record: DownloadRecord) -> str:
     target = folder / place.spec.to
     if place.spec.steps:
         return "there (not checked)" if is_filled(target) else "missing"
-    if place.spec.url:
-        return _state([place.spec.to], folder, record)
     known = record.datasets.get(place.key)
-    return _state(known.files, folder, record) if known else "missing"
+    paths = [place.spec.to] if place.spec.url else known.files if known else ()
+    if state := _state(paths, folder, record):
+        return state
+    patterns = [f"{place.spec.to}/{pattern}" for pattern in place.spec.files] or [place.spec.to]
+    return "there (not checked)" if all(any(folder.glob(pattern)) for pattern in patterns) else "missing"
 
 
 def _state(paths: Sequence[str], folder: Path, record: DownloadRecord) -> str:
+    """Return in words how many files are there with their recorded sizes; empty if none is."""
     there = [path for path in paths if path in record.files and _size(folder / path) == record.files[path].size]
     if len(there) == len(paths) == 1:
         return f"there ({said_bytes(record.files[there[0]].size)})"
-    if there:
-        size = said_bytes(sum(record.files[path].size for path in there))
-        return (
-            f"{'there' if len(there) == len(paths) else 'incomplete'}: {len(there):,} of {len(paths):,} files ({size})"
-        )
-    return "missing"
+    if not there:
+        return ""
+    size = said_bytes(sum(record.files[path].size for path in there))
+    return f"{'there' if len(there) == len(paths) else 'incomplete'}: {len(there):,} of {len(paths):,} files ({size})"
 
 
 def _size(path: Path) -> int:

@@ -13,7 +13,7 @@ from hub_server import Fault, HubServer, hub
 
 from mmlongbench.errors import DiskFullError, FetchError, ManifestError
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.io.transfer import part_of
+from mmlongbench.io.partial_files import part_of
 from mmlongbench.manifest.fetching.fetch import fetch
 from mmlongbench.manifest.fetching.results import Fetched
 from mmlongbench.manifest.model import Manifest, load_manifest
@@ -369,7 +369,7 @@ def test_a_full_disk_keeps_what_is_done_and_is_continued(
 
     real = __import__("os").fdopen
     with monkeypatch.context() as patch:
-        patch.setattr("mmlongbench.io.transfer.os.fdopen", lambda *args, **more: Full(real(*args, **more)))
+        patch.setattr("mmlongbench.io.partial_files.os.fdopen", lambda *args, **more: Full(real(*args, **more)))
         with pytest.raises(DiskFullError, match=r"pictures\.tar: No space left on device; what was downloaded is kept"):
             run(loaded, data)
     assert set(record(data)["files"]) == {"Set/data/a.jsonl"}
@@ -377,6 +377,14 @@ def test_a_full_disk_keeps_what_is_done_and_is_continued(
     assert run(loaded, data).is_complete
     assert server.other
     assert server.other.asked("/files/")[-1]["range"] == f"bytes={limit}-"
+
+
+def test_a_revision_may_be_a_branch_with_slashes(server: HubServer, data: Path, tmp_path: Path) -> None:
+    commit = server.put(NAME, {"structure/test/0000.parquet": b"PAR1"}, branch="refs/convert/parquet")
+    entry = {**HERE, "revision": "refs/convert/parquet", "files": ["structure/*/*.parquet"]}
+    (place,) = run(manifest(tmp_path, entry), data).places
+    assert (place.is_complete, place.commit, [*files_in(data)]) == (True, commit, ["Set/structure/test/0000.parquet"])
+    assert "no such revision" in problem(run(manifest(tmp_path, {**entry, "revision": "v9"}), data))
 
 
 def test_one_place_that_fails_does_not_stop_the_others(server: HubServer, data: Path, tmp_path: Path) -> None:
