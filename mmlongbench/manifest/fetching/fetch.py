@@ -93,7 +93,21 @@ class _Run:
                     self._count(account, job)
                 elif not account.is_stopped and self._download(account, job, counted):
                     fetched.add(job.path)
+        for account in accounts:
+            if account.there == len(account.jobs) and not account.problems:
+                self._drop_stale(account)
         return accounts
+
+    def _drop_stale(self, account: Account) -> None:
+        """Remove files of earlier commits that a dataset of the hub no longer has, so that no reader finds them."""
+        stale = [path for path, file in self._record.files.items() if account.is_stale(path, file.origin)]
+        for path in stale:
+            safe_target(self._folder, path).unlink(missing_ok=True)
+            account.notes.append(f"{self._folder / path}: removed, because {account.commit[:12]} no longer has it")
+        if stale:
+            kept = {path: file for path, file in self._record.files.items() if path not in stale}
+            self._record = self._record.model_copy(update={"files": kept})
+            save_record(self._folder, self._record)
 
     def _checked(self, accounts: Sequence[Account]) -> list[tuple[Account, Job]]:
         """Return the files that have to be downloaded; count the others as there."""

@@ -47,6 +47,14 @@ class Account:
     is_stopped: bool = False
     """Whether nothing more of the place is downloaded."""
 
+    def is_stale(self, path: str, origin: str) -> bool:
+        """Return whether a downloaded file is one of the place at another commit, and the place no longer has it."""
+        spec = self.place.spec
+        name, _, rest = origin.partition("@")
+        commit, _, file = rest.partition("/")
+        is_here = name == spec.name and path == f"{spec.to}/{file}" and spec.matches(file)
+        return is_here and commit != self.commit and all(job.path != path for job in self.jobs)
+
 
 @dataclass
 class Lister:

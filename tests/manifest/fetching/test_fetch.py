@@ -158,10 +158,11 @@ def test_attempts_are_bounded_and_waits_grow(server: HubServer, data: Path, tmp_
 
 @pytest.mark.parametrize("part", ["/api/", "pictures.tar"])
 def test_a_wait_that_a_server_asks_for_is_kept(part: str, server: HubServer, data: Path, tmp_path: Path) -> None:
-    server.fail(part, Fault(status=429, headers={"Retry-After": "7"}))
+    asked = {"Retry-After": "7"}, {"RateLimit": '"resolvers";r=0;t=55'}
+    server.fail(part, *[Fault(status=429, headers=headers) for headers in asked])
     waits: list[float] = []
     assert run(manifest(tmp_path, HERE), data, waits).is_complete
-    assert waits == [7.0]
+    assert waits == [7.0, 55.0]
 
 
 def test_too_long_a_wait_ends_the_place(server: HubServer, data: Path, tmp_path: Path) -> None:
@@ -233,6 +234,22 @@ def test_a_moved_revision_is_said_and_replaces_nothing_unless_asked(
     del server.datasets[NAME].commits[now]
     server.put(NAME, FILES)
     assert "which the hub no longer has; --update downloads" in problem(run(loaded, data))
+
+
+def test_an_update_removes_what_the_dataset_no_longer_has(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = manifest(tmp_path, HERE)
+    run(loaded, data)
+    (data / "Set/data/mine.jsonl").write_bytes(b"mine")
+    now = server.put(NAME, {"data/a-00000-of-00002.jsonl": b"{}\n"})
+    assert set(files_in(data)) == {"Set/data/a.jsonl", "Set/data/pictures.tar", "Set/data/mine.jsonl"}
+    server.fail("a-00000", *[Fault(status=404)])
+    assert not run(loaded, data, update=True).is_complete
+    assert set(files_in(data)) == {"Set/data/a.jsonl", "Set/data/pictures.tar", "Set/data/mine.jsonl"}
+    (place,) = run(loaded, data).places
+    assert (place.is_complete, place.commit) == (True, now)
+    assert place.notes[0] == f"{data}/Set/data/a.jsonl: removed, because {now[:12]} no longer has it"
+    assert set(files_in(data)) == {"Set/data/a-00000-of-00002.jsonl", "Set/data/mine.jsonl"}
+    assert set(record(data)["files"]) == {"Set/data/a-00000-of-00002.jsonl"}
 
 
 def test_a_url_with_other_bytes_than_at_first_is_named_and_replaced_only_if_asked(
