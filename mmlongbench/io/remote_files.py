@@ -8,8 +8,9 @@ from mmlongbench.errors import Fault, FetchError, MMLongBenchError, SourceError
 from mmlongbench.io.archives import disk_error, whole_folder
 from mmlongbench.io.atomic import atomic_replace
 from mmlongbench.io.locations import Url
+from mmlongbench.io.partial_files import Part, part_of
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.transfer import Part, Remote, Transfer, part_of
+from mmlongbench.io.transfer import Remote, Transfer
 
 _STEP = 1024 * 1024
 MAX_FILES = 4_000_000

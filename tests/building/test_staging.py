@@ -12,7 +12,7 @@ from tiny import command
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import replanned
 from mmlongbench.building.saved_plan import load_interrupted_plan
-from mmlongbench.documents.pdf import ocr_version
+from mmlongbench.documents.ocr import ocr_version
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.manifest.model import RerankerSpec, RetrievalSpec
 

@@ -19,7 +19,7 @@ from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
 from mmlongbench.manifest.registry import installed, reader_type, sample_function
-from mmlongbench.task.reader import Reader
+from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import Row, RowFault
 from mmlongbench.task.spec import Options
 
@@ -60,7 +60,8 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = request.param
     folder = tmp_path_factory.mktemp("fuzz") / "0"
     folder.mkdir()
-    drawn = OTHER_FORMS.get(name, lambda folder: sample_function(name)(folder))(folder)
+    draw: SampleFunction = OTHER_FORMS[name] if name in OTHER_FORMS else sample_function(name)
+    drawn = draw(folder)
     return Sample(folder, {key: path.relative_to(folder) for key, path in drawn.items() if key != "corpus"})
 
 

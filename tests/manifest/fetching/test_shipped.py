@@ -47,10 +47,11 @@ def test_the_whole_benchmark_is_fetched_to_where_its_manifests_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tmp_path / "data"
+    waits: list[float] = []
     with hub() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         loaded = copied(tmp_path, server)
-        done = fetch(loaded, data, wait=[].append)
+        done = fetch(loaded, data, wait=waits.append)
         assert [place.problems for place in done.places if not place.is_complete] == []
         assert {str(left.folder.relative_to(data)) for left in done.left} == {*HANDMADE, ANNOTATIONS}
     assert not list(data.rglob("file.bin"))
