@@ -67,7 +67,7 @@ _NAME: JsonSchema = {"type": ["string", "integer"]}
 _INCLUDE: JsonSchema = {
     "type": "array",
     "items": {"type": "string"},
-    "description": "Manifests whose datasets come before those of this one; paths are relative to its folder.",
+    "description": "Manifests whose datasets come first: files beside this one, or names of installed ones.",
 }
 
 

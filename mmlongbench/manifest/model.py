@@ -26,6 +26,7 @@ from mmlongbench.io.locations import Location, parse_location
 from mmlongbench.io.urls import refuse_url
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
+from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.json_values import json_values
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
@@ -387,14 +388,24 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     if not isinstance(included, list) or not all(isinstance(each, str) for each in included):
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
     for name in included:
-        refuse_url(name, f"{path}: include", ManifestError)
-        if not (path.parent / name).is_file():
-            others = [each.name for each in path.parent.glob("*.yaml")]
-            raise ManifestError(f"{path}: include: no such file: {name}{nearest(name, others)}")
-        yield from _read(path.parent / name, data, (*above, path.resolve()))
+        yield from _read(_included(name, path), data, (*above, path.resolve()))
     for dataset in _datasets(found, path):
         root_paths(dataset, path, data)
         yield dataset, path
+
+
+def _included(name: str, path: Path) -> Path:
+    """Return the manifest that another one includes: a file beside it, or an installed manifest."""
+    refuse_url(name, f"{path}: include", ManifestError)
+    beside, installed = path.parent / name, installed_manifests()
+    if beside.is_file():
+        return beside
+    if name in installed:
+        return installed[name]
+    known = [*(each.name for each in path.parent.glob("*.yaml")), *installed]
+    raise ManifestError(
+        f"{path}: include: no such file beside it, and no installed manifest: {name}{nearest(name, known)}"
+    )
 
 
 def _text(path: Path) -> str:

@@ -15,6 +15,8 @@ from hub_server import hub
 from tiny import command, hashes, in_one_process, write_manifest
 
 import mmlongbench as mm
+from mmlongbench.manifest.builtin_manifests import find_manifest
+from mmlongbench.manifest.model import load_manifest
 
 Sources = Mapping[str, object]
 SECRET = "user:SECRET@host"
@@ -197,13 +199,24 @@ def test_a_manifest_includes_others(source: Path, finished: Path, tmp_path: Path
     assert hashes(tmp_path / "out") == hashes(finished)
     planned = mm.plan(folder / "more.yaml", overrides={"mmlongdoc.seed": 7})
     assert [dataset.name for dataset in planned.datasets] == ["mmlongdoc", "food101"]
+    (folder / "shipped.yaml").write_text("include: [gov, slidevqa]\n")
+    loaded = load_manifest(folder / "shipped.yaml", data=tmp_path / "data")
+    sources = [dataset.source for dataset in loaded.datasets]
+    assert sources == [
+        find.source
+        for name in ("gov", "slidevqa")
+        for find in load_manifest(find_manifest(name), data=tmp_path / "data").datasets
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("include: [a.yaml]", "include: no such file: a.yaml"),
-        ("include: [all.yml]", "include: no such file: all.yml; did you mean 'all.yaml'?"),
+        ("include: [a.yaml]", "include: no such file beside it, and no installed manifest: a.yaml"),
+        (
+            "include: [all.yml]",
+            "include: no such file beside it, and no installed manifest: all.yml; did you mean 'all.yaml'?",
+        ),
         ("include: [all.yaml]", "includes itself; take it out of 'include'"),
         ("include: tiny.yaml", "include: expected a list of files, such as [mmlongdoc.yaml]"),
         ("include: ['https://user:SECRET@host/x.yaml']", "found a URL (https://…)"),
