@@ -73,7 +73,7 @@ def split_files(source: Path, preferred: str = "test") -> SplitFiles:
         if file.suffix.lower() == PARQUET:
             found.setdefault(split_of(file.relative_to(source).as_posix()), []).append(file)
     if not found:
-        raise _refused(source, "Parquet files of one split", "none", "give the folder that has them")
+        raise _refused(source, "Parquet files of one split", "none", "give the folder that has them, or a file")
     if len(found) > 1 and preferred not in found:
         names = ", ".join(sorted(name or "no split" for name in found))
         raise _refused(source, "files of one split", f"files of {names}", "give a folder with the files of one split")

@@ -50,6 +50,7 @@ class GovReport(Reader[Summarised]):
         ),
     }
     image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
+    hub_files: ClassVar[tuple[str, ...]] = ("structure/*/*.parquet",)
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def __init__(self) -> None:

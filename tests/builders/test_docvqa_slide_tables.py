@@ -245,6 +245,30 @@ def test_only_questions_about_missing_slides_are_rejected(rows: Rows, tmp_path: 
     )
 
 
+def test_questions_without_an_answer_are_asked_about_decks_with_gaps(rows: Rows, tmp_path: Path) -> None:
+    for row in rows:
+        row |= {"answer": "Not answerable", "evidence_pages": [], "page_1": None, "page_3": None}
+    for options in ({}, {"unanswerable_anchor": "middle"}, {"context": "natural"}):
+        out = tmp_path / f"out-{len([*tmp_path.iterdir()])}"
+        lock = built(out, {"questions": write_slides(rows, tmp_path / "test.parquet")}, options=options)
+        assert lock["questions"]["rejected"] == {}
+        for record in records(out):
+            shown = {(path.split("/")[1], int(path.split("-")[-2])) for path in record["page_list"]}
+            assert {(record["doc_name"], page + 1) for page in record["anchor_page_list"]} <= shown
+            assert not {number for _, number in shown} & {1, 3}
+
+
+def test_decks_of_the_manifest_are_read_instead_of_the_pages_in_rows(
+    github: dict[str, Path], rows: Rows, tmp_path: Path
+) -> None:
+    sources = {**github, "questions": write_slides(rows, tmp_path / "test.parquet")}
+    (tmp_path / "out").mkdir()
+    SlideVQA().extract(sources, tmp_path / "out")
+    assert [*(tmp_path / "out").iterdir()] == []
+    found = SlideVQA().documents(sources)
+    assert found == SlideVQA().documents(github)
+
+
 def test_both_forms_treat_gaps_alike(github: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(github["decks"].parent, tmp_path / "drawn")
     sources = {name: folder / path.name for name, path in github.items()}
