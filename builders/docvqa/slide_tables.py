@@ -74,7 +74,7 @@ def written_decks(folder: Path) -> Mapping[str, Pages | Fault]:
         if isinstance(deck, str) and isinstance(pages, list):
             files = tuple(folder / page for page in pages if page)
             missing = tuple(number for number, page in enumerate(pages) if not page)
-            no_page = Fault("missing-pages", f"at least one page of {deck}", "none", deck, todo="add its pages")
+            no_page = Fault("missing-pages", "at least one page", "none", deck[:100], todo="add its pages")
             found[deck] = PageImages(files, tuple(file.name for file in files), missing=missing) if files else no_page
     return found
 

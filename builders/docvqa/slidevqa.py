@@ -32,6 +32,8 @@ from mmlongbench.task import (
 
 _MAX_MISSING = 100
 """If more slides of a deck are missing, the deck is refused, because its slides are numbered wrongly."""
+_NAME = 100
+"""How many characters of a deck's name a message has."""
 _SHOWN = 5
 """How many slides or decks a message lists."""
 
@@ -124,7 +126,7 @@ class SlideVQA(Reader[DocumentQuestion]):
         }
         if not lacking:
             return notes
-        listed = ", ".join(f"{deck} ({_numbers(missing)})" for deck, missing in islice(lacking.items(), _SHOWN))
+        listed = ", ".join(f"{deck[:_NAME]} ({_numbers(missing)})" for deck, missing in islice(lacking.items(), _SHOWN))
         more = " …" if len(lacking) > _SHOWN else ""
         return (*notes, f"slides that the source lacks are shown in no context: {listed}{more}")
 

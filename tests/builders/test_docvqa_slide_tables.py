@@ -291,7 +291,7 @@ def test_a_deck_without_any_slide_is_named(rows: Rows, tmp_path: Path) -> None:
         rows[0][f"page_{number}"] = None
     (deck,) = extracted(write_slides(rows[:1], tmp_path / "x.parquet"), tmp_path / "out").values()
     assert isinstance(deck, mt.Fault)
-    assert str(deck).startswith(f"{rows[0]['deck_name']}: missing-pages: expected at least one page")
+    assert str(deck).startswith(f"{rows[0]['deck_name']}: missing-pages: expected at least one page, found none")
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

@@ -2,11 +2,22 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from class_sets import draw_cars, draw_food101, draw_sun397
+from hub_forms import (
+    json_lines_of,
+    loaded_case,
+    slide_rows,
+    write_haystacks,
+    write_slides,
+    write_structure,
+    write_table,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from mutated import TEXTS, changed_file, fuzzing, refusal_or_none
@@ -45,8 +56,37 @@ def drawn_in_another_form(folder: Path) -> dict[str, Path]:
     return {**sources, "questions": folder / "questions.xlsx"}
 
 
+def drawn_slides(folder: Path) -> dict[str, Path]:
+    """SlideVQA's questions with their slides in a table."""
+    rows = slide_rows(sample_function("slidevqa")(folder / "drawn"))[:4]
+    return {"questions": write_slides(rows, folder / "data/test-00000-of-00001.parquet").parent}
+
+
+def drawn_haystacks(folder: Path) -> dict[str, Path]:
+    """Visual Haystacks' files of two and three needles."""
+    drawn = sample_function("photographs")(folder)
+    return {**drawn, "questions": write_haystacks(drawn["questions"], folder / "multi_needle")}
+
+
+def drawn_structure(folder: Path) -> dict[str, Path]:
+    """GovReport's sections in tables."""
+    drawn = sample_function("govreport")(folder)
+    return {**drawn, "reports": write_structure(drawn["reports"], folder / "hub")}
+
+
+def drawn_cases(folder: Path) -> dict[str, Path]:
+    """Multi-LexSum's cases in a table."""
+    drawn = sample_function("multi_lexsum")(folder)
+    cases = [loaded_case(row) for row in json_lines_of(drawn["cases"])]
+    return {**drawn, "cases": write_table(cases, folder / "test.parquet")}
+
+
 OTHER_FORMS: dict[str, Callable[[Path], dict[str, Path]]] = {
     "own_documents in another form": drawn_in_another_form,
+    "slidevqa in the form of the hub": drawn_slides,
+    "visual_haystacks in the form of a folder": drawn_haystacks,
+    "govreport in the form of the hub": drawn_structure,
+    "multi_lexsum in the form of the hub": drawn_cases,
     "image_tables in the form of Food-101": lambda folder: {"data": draw_food101(folder / "data")},
     "image_tables in the form of SUN397": lambda folder: {"data": draw_sun397(folder / "data", "Partitions")},
     "image_tables in the form of Stanford Cars": lambda folder: {"data": draw_cars(folder / "data")},
@@ -186,11 +226,15 @@ def look_at(pictures: Pictures, name: str, sources: dict[str, Path]) -> None:
 
 def documents(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
     """The changed document is measured and read."""
-    for document in reader.documents(sources).values():
-        if not isinstance(document, Fault) and changed in files_of(document):
-            assert all(min(size) > 0 for size in sizes_of(document, 72, LIMITS))
-            assert all(isinstance(text, str) for text in texts_of(document, LIMITS))
-            assert all(isinstance(key, str) for key in keys_of(document, LIMITS))
+    with TemporaryDirectory() as folder:
+        reader.extract(sources, Path(folder))
+        extracted = {path.name: path for path in Path(folder).iterdir()}
+        for document in reader.documents({**sources, **extracted}).values():
+            if not isinstance(document, Fault) and (extracted or changed in files_of(document)):
+                with refusal_or_none() if extracted else nullcontext():
+                    assert all(min(size) > 0 for size in sizes_of(document, 72, LIMITS))
+                    assert all(isinstance(text, str) for text in texts_of(document, LIMITS))
+                    assert all(isinstance(key, str) for key in keys_of(document, LIMITS))
 
 
 def files_of(document: Pages) -> tuple[Path, ...]:
