@@ -28,6 +28,7 @@ from mmlongbench.checking.purity import rows_are_the_same_twice
 from mmlongbench.checking.rules import BYTES, RULES, Rule
 from mmlongbench.checking.world import SmallRelease, World
 from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.builtin_manifests import find_manifest
@@ -97,7 +98,8 @@ def worlds(drawn: Drawn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
 def _sources(drawn: Drawn, name: str) -> dict[str, Any]:
     """The values of a dataset that say where its sources are."""
     source = dict(drawn[name])
-    return {"corpus": source.pop("corpus", None), "source": source}
+    corpus = source.pop("corpus", None)
+    return {"corpus": corpus, "source": {name: (LocalPath(path),) for name, path in source.items()}}
 
 
 every = pytest.mark.parametrize("name", NAMES)
