@@ -65,7 +65,7 @@ def _show_place(place: "FetchedPlace") -> None:
 
     commit = f" at {place.commit[:12]}" if place.commit else ""
     if not place.files:
-        say(f"{place.name}: nothing is there")
+        say(f"{place.name}: its files could not be listed")
         return
     said = f"{place.there:,} of {place.files:,} files are there ({said_bytes(place.bytes)})"
     said = f"{said}, {place.downloaded:,} downloaded now" if place.downloaded else said
