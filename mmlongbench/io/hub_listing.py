@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlongbench.errors import FetchError
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.io.transfer import HttpRefusal, Remote, Transfer
+from mmlongbench.io.transfer import WORTH, AgainError, HttpRefusal, Remote, Transfer
 from mmlongbench.io.waits import retry_after
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SECONDS = 60.0
 """The seconds that the hub has for a listing."""
-_WORTH = (408, 425, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +120,22 @@ def _asked(what: str, ask: "Callable[[], DatasetInfo]", transfer: Transfer) -> "
 
     attempt = 0
     while True:
-        seconds = None
         try:
             return ask()
         except RevisionNotFoundError as error:
             raise NoRevisionError(f"{what}: the hub has no such revision") from error
         except HfHubHTTPError as error:
             status = error.response.status_code
-            if status not in _WORTH:
+            if status not in WORTH:
                 raise HttpRefusal(status, f"{what}: the hub answered {status}") from error
-            why, seconds = f"the hub answered {status}", retry_after(error.response.headers)
+            again = AgainError(f"the hub answered {status}", retry_after(error.response.headers))
         except httpx2.TransportError as error:
-            why = f"the hub cannot be reached ({type(error).__name__})"
+            again = AgainError(f"the hub cannot be reached ({type(error).__name__})", is_unreachable=True)
         except Exception as error:  # the errors of the hub's client have no common base
             said = without_secrets(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
             raise FetchError(f"{what}: the hub's answer cannot be used ({said}); check HF_ENDPOINT") from error
         try:
-            transfer.again(what, attempt, seconds, why)
+            transfer.again(what, attempt, again)
         except FetchError as error:
             raise UnreachableError(str(error)) from error
         attempt += 1

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 """How often a request is made again in a row without a byte more."""
+ATTEMPTS_TO_CONNECT = 3
+"""How often in a row a connection is tried again."""
 ATTEMPTS_IN_ALL = 1000
 """How often a file is requested in one run."""
 MAX_WAIT = 30.0
@@ -33,7 +35,7 @@ MAX_ASKED = 300.0
 """The longest wait that a server may ask for, in seconds."""
 SILENCE = 60.0
 """The seconds after which a server that sends nothing is given up for this attempt."""
-_WORTH = (408, 425, 429, 500, 502, 503, 504)
+WORTH = (408, 425, 429, 500, 502, 503, 504)
 """The HTTP statuses after which the same request may succeed."""
 
 Wait: TypeAlias = Callable[[float], None]
@@ -60,6 +62,11 @@ class Remote:
         """The address without secrets."""
         return without_secrets(self.url)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its bytes are known, so that wrong ones are found."""
+        return bool(self.sha256 or self.git)
+
 
 class HttpRefusal(FetchError):
     """A server refuses a file; `status` says why."""
@@ -74,12 +81,34 @@ class OtherBytesError(FetchError):
     """A file has other bytes than expected."""
 
 
-class _AgainError(Exception):
-    """An attempt failed in a way that another one may not; `seconds` is the wait that the server asks for."""
+class AgainError(Exception):
+    """An attempt failed in a way that another one may not."""
 
-    def __init__(self, message: str, seconds: float | None = None) -> None:
+    def __init__(self, message: str, seconds: float | None = None, *, is_unreachable: bool = False) -> None:
         super().__init__(message)
         self.seconds = seconds
+        """The wait that the server asks for."""
+        self.is_unreachable = is_unreachable
+        """Whether there was no connection at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file that is downloaded."""
+
+    remote: Remote
+    target: Path
+    part: Part
+    """The bytes that are already there, to which the others are added."""
+    begun: Callable[[], None]
+    """Called when `part.validator` is known, before the first byte is written."""
+    advance: Advance
+    """Called with the number of bytes that came in, or with a negative one if bytes were dropped."""
+
+    def forget(self) -> None:
+        """Drop the bytes of a file that the server has changed, or cannot continue."""
+        self.advance(-self.part.size)
+        self.part.drop()
 
 
 class Transfer:
@@ -96,19 +125,20 @@ class Transfer:
         """Close the connections."""
         self._client.close()
 
-    def again(self, what: str, attempt: int, seconds: float | None, why: str) -> None:
-        """Wait before attempt number `attempt` + 1.
+    def again(self, what: str, attempt: int, error: AgainError) -> None:
+        """Wait before another attempt; `attempt` is the number of those that were made again before.
 
         Raises:
             FetchError: there were enough attempts, or the server asks for too long a wait.
 
         """
-        if seconds is not None and seconds > MAX_ASKED:
-            raise FetchError(f"{what}: {why}; the server asks to wait {seconds:,.0f} s: run the same command then")
-        if attempt >= ATTEMPTS:
+        if error.seconds is not None and error.seconds > MAX_ASKED:
+            todo = "run the same command then"
+            raise FetchError(f"{what}: {error}; the server asks to wait {error.seconds:,.0f} s: {todo}")
+        if attempt >= (ATTEMPTS_TO_CONNECT if error.is_unreachable else ATTEMPTS):
             todo = "run the same command again to continue"
-            raise FetchError(f"{what}: {why}, {attempt + 1} times in a row; {todo}")
-        self._wait(min(2.0**attempt, MAX_WAIT) if seconds is None else seconds)
+            raise FetchError(f"{what}: {error}, {attempt + 1} times in a row; {todo}")
+        self._wait(min(2.0**attempt, MAX_WAIT) if error.seconds is None else error.seconds)
 
     def look(self, remote: Remote) -> tuple[int | None, str]:
         """Return the size of a file, and the name of its version, as its server says them; None and an empty text if it
@@ -118,116 +148,87 @@ class Transfer:
             FetchError: the server refuses the file, or cannot be reached.
 
         """
-        for attempt in range(ATTEMPTS + 1):
+        attempt = 0
+        while True:
             try:
                 with self._answer(remote, {}) as response:
                     return _length(response), _validator(response)
-            except _AgainError as error:
-                self.again(remote.name, attempt, error.seconds, str(error))
-        raise AssertionError
+            except AgainError as error:
+                self.again(remote.name, attempt, error)
+                attempt += 1
 
-    def fetch(self, remote: Remote, target: Path, part: Part, begun: Callable[[], None], advance: Advance) -> Received:
-        """Download a file to `target`, continuing `part`.
-
-        `begun` is called when `part.validator` is known, before the first byte is written. `advance` gets the number of
-        bytes that came in.
+    def fetch(self, download: Download) -> Received:
+        """Download a file to its target, continuing its part.
 
         Raises:
-            OtherBytesError: the bytes are not the expected ones; nothing is at `target` that was not there.
-            DiskFullError: there is no room; `part` stays.
-            FetchError: the server refuses the file, or too many attempts failed; `part` stays.
+            OtherBytesError: the bytes are not the expected ones; nothing is at the target that was not there.
+            DiskFullError: there is no room; the part stays.
+            FetchError: the server refuses the file, or too many attempts failed; the part stays.
 
         """
+        part, remote = download.part, download.remote
         has_old = part.size > 0
-        received = self._received(remote, target, part, begun, advance)
-        if fault := fault_of(remote, received, part.path):
+        received = self._received(download)
+        fault = fault_of(remote, received, part.path)
+        if fault and has_old:  # the part may be of another file
+            download.forget()
+            received = self._received(download)
+            fault = fault_of(remote, received, part.path)
+        if fault:
             part.drop()
-            if not has_old:
-                raise OtherBytesError(fault)
-            advance(-received.size)
-            received = self._received(remote, target, part, begun, advance)
-            if fault := fault_of(remote, received, part.path):
-                part.drop()
-                raise OtherBytesError(fault)
-        part.path.replace(target)
+            raise OtherBytesError(fault)
+        part.path.replace(download.target)
         return received
 
-    def _received(
-        self, remote: Remote, target: Path, part: Part, begun: Callable[[], None], advance: Advance
-    ) -> Received:
-        """Download into `part` until it is complete, and return what it holds."""
-        attempt = 0
-        if not part.validator and not (remote.sha256 or remote.git):
+    def _received(self, download: Download) -> Received:
+        """Download into the part until it is complete, and return what it holds."""
+        part, name, attempt = download.part, download.remote.name, 0
+        if not part.validator and not download.remote.is_known:
             part.drop()  # nothing says that the server's file is still the same
-        advance(part.size)
+        download.advance(part.size)
         for _ in range(ATTEMPTS_IN_ALL):
             before = part.size
             try:
-                self._attempt(remote, target, part, begun, advance)
+                self._attempt(download)
                 break
-            except _AgainError as error:
+            except AgainError as error:
                 attempt = 0 if part.size > before else attempt
-                self.again(remote.name, attempt, error.seconds, str(error))
+                self.again(name, attempt, error)
                 attempt += 1
         else:
             todo = "run the same command again to continue"
-            raise FetchError(f"{remote.name}: the connection broke {ATTEMPTS_IN_ALL:,} times; {todo}")
-        with disk_errors(target), part.path.open("rb") as file:
+            raise FetchError(f"{name}: the connection broke {ATTEMPTS_IN_ALL:,} times; {todo}")
+        with disk_errors(download.target), part.path.open("rb") as file:
             os.fsync(file.fileno())
         return part.received()
 
-    def _attempt(self, remote: Remote, target: Path, part: Part, begun: Callable[[], None], advance: Advance) -> None:
+    def _attempt(self, download: Download) -> None:
         """Request the bytes that are missing, and write them.
 
         Raises:
-            _AgainError: the bytes did not all come.
+            AgainError: the bytes did not all come.
 
         """
-        have = part.size
+        part, remote, have = download.part, download.remote, download.part.size
         if remote.size is not None and have == remote.size:
-            with opened_part(part.path, target, is_new=not have):
+            with opened_part(part.path, download.target, is_new=not have):
                 return
-        asked = {"range": f"bytes={have}-", **({"if-range": part.validator} if part.validator else {})} if have else {}
-        with self._answer(remote, asked) as response:
-            if have and response.status_code == 416:
-                _forget(part, advance)
-                raise _AgainError("the server has no such part of the file")
-            is_rest = response.status_code == 206 and _begins_at(response, have)
-            if have and not is_rest:
-                _forget(part, advance)
+        same = {"if-range": part.validator} if not remote.is_known else {}  # known bytes are compared in the end
+        with self._answer(remote, {"range": f"bytes={have}-", **same} if have else {}) as response:
+            is_rest = response.status_code == 206
+            if response.status_code == 416 or (is_rest and not _begins_at(response, have)):
+                download.forget()
+                raise AgainError("the server does not send the part of the file that is missing")
+            if not is_rest:
+                download.forget()
             part.validator = _validator(response)
-            begun()
-            with opened_part(part.path, target, is_new=not is_rest) as file:
-                self._copy(response, file, remote, part, have if is_rest else 0, target, advance)
-
-    def _copy(
-        self,
-        response: "httpx2.Response",
-        file: IO[bytes],
-        remote: Remote,
-        part: Part,
-        size: int,
-        target: Path,
-        advance: Advance,
-    ) -> None:
-        """Write the body of a response behind `size` bytes; raise `_AgainError` if it ends early."""
-        length = _length(response)
-        for chunk in response.iter_bytes():
-            with disk_errors(target):
-                left = memoryview(chunk)
-                while left:  # an almost full disk takes less than it is given
-                    left = left[file.write(left) :]
-            part.add(chunk, size)
-            size += len(chunk)
-            advance(len(chunk))
-            if remote.size is not None and size > remote.size:
-                return  # the sizes are compared later
-        if length is not None and size < length:
-            raise _AgainError(f"the connection ended after {size:,} of {length:,} bytes")
+            download.begun()
+            with opened_part(part.path, download.target, is_new=not is_rest) as file:
+                _copy(response, file, download, have if is_rest else 0)
 
     @contextmanager
     def _answer(self, remote: Remote, asked: Mapping[str, str]) -> "Iterator[httpx2.Response]":
-        """Request a file; raise `_AgainError` if that fails in a way that another attempt may not."""
+        """Request a file; raise `AgainError` if that fails in a way that another attempt may not."""
         import httpx2
 
         headers = {**remote.headers, "accept-encoding": "identity", **asked}
@@ -237,10 +238,29 @@ class Transfer:
                 yield response
         except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
             raise FetchError(f"{remote.name}: cannot be requested ({_kind(error)}); correct the address") from error
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise AgainError(f"the server cannot be reached ({_kind(error)})", is_unreachable=True) from error
         except httpx2.TransportError as error:
-            raise _AgainError(f"the connection broke ({_kind(error)})") from error
+            raise AgainError(f"the connection broke ({_kind(error)})") from error
         except (httpx2.RequestError, httpx2.InvalidURL) as error:
             raise FetchError(f"{remote.name}: cannot be requested ({_kind(error)}); correct the address") from error
+
+
+def _copy(response: "httpx2.Response", file: IO[bytes], download: Download, size: int) -> None:
+    """Write the body of a response behind `size` bytes; raise `AgainError` if it ends early."""
+    length, most = _length(response), download.remote.size
+    for chunk in response.iter_bytes():
+        with disk_errors(download.target):
+            left = memoryview(chunk)
+            while left:  # an almost full disk takes less than it is given
+                left = left[file.write(left) :]
+        download.part.add(chunk, size)
+        size += len(chunk)
+        download.advance(len(chunk))
+        if most is not None and size > most:
+            return  # the sizes are compared later
+    if length is not None and size < length:
+        raise AgainError(f"the connection ended after {size:,} of {length:,} bytes")
 
 
 def fault_of(remote: Remote, received: Received, path: Path) -> str:
@@ -264,15 +284,9 @@ def _refuse(response: "httpx2.Response", remote: Remote) -> None:
         if kind.startswith("text/html") and not re.search(r"\.html?$", remote.url.partition("?")[0]):
             raise FetchError(f"{remote.name}: expected a file, found a web page; download it by hand")
         return
-    if status in _WORTH:
-        raise _AgainError(f"the server answered {status}", retry_after(response.headers))
+    if status in WORTH:
+        raise AgainError(f"the server answered {status}", retry_after(response.headers))
     raise HttpRefusal(status, f"{remote.name}: the server answered {status}")
-
-
-def _forget(part: Part, advance: Advance) -> None:
-    """Drop the bytes of a file that the server has changed, or cannot continue."""
-    advance(-part.size)
-    part.drop()
 
 
 def _length(response: "httpx2.Response") -> int | None:

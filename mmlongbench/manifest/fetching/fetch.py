@@ -13,7 +13,7 @@ from mmlongbench.io.hub_listing import no_access
 from mmlongbench.io.partial_files import Part, Received, part_of, received_of
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.io.sizes import said_bytes
-from mmlongbench.io.transfer import HttpRefusal, OtherBytesError, Transfer, Wait, fault_of
+from mmlongbench.io.transfer import Download, HttpRefusal, OtherBytesError, Transfer, Wait, fault_of
 from mmlongbench.manifest.fetching.listing import Account, Job, Lister, refuse_shared_targets
 from mmlongbench.manifest.fetching.places import Place, places_of, safe_target
 from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedFile, load_record, save_record
@@ -153,6 +153,8 @@ class _Run:
             fault = f"expected {size:,} bytes, found {found.size:,}" if size not in (None, found.size) else ""
             if before is not None and not (is_ours and version and version == before.version):
                 fault = fault or "may be of another version"
+        elif before is not None and not is_ours and not job.remote.is_known and before.origin == job.origin:
+            fault = fault or f"expected SHA-256 {before.sha256[:16]}…, found {found.sha256[:16]}…"
         if not fault:
             self._remember(job, found, version)
             return True
@@ -189,7 +191,7 @@ class _Run:
             self._save(unfinished={**self._record.unfinished, job.path: part.validator})
 
         try:
-            received = self._transfer.fetch(job.remote, target, part, begun, advance)
+            received = self._transfer.fetch(Download(job.remote, target, part, begun, advance))
         except OtherBytesError as error:
             account.problems.append(_other_bytes(target, job, error))
             return False
@@ -227,6 +229,8 @@ def _other_bytes(target: Path, job: Job, error: OtherBytesError) -> str:
     """Return what is wrong with bytes that were downloaded, with what to do."""
     if job.place.spec.hub:
         return f"{target}: {error}; the hub sends other bytes than it lists: run the same command again later"
+    if not job.remote.is_known:
+        return f"{target}: {error}; {job.origin} sends another size than it says: run the same command again later"
     return (
         f"{target}: {error}; {job.origin} has other bytes than at the first download (downloads.json): --update takes "
         "the new file"
@@ -248,16 +252,16 @@ def _in_megabytes(advance: Advance) -> Advance:
 def _result(account: Account, folder: Path) -> FetchedPlace:
     place = account.place
     return FetchedPlace(
-        place.spec.name,
-        folder / place.spec.to,
-        place.datasets,
-        place.licence,
-        account.commit,
-        len(account.jobs),
-        account.bytes,
-        account.downloaded,
-        account.there,
-        tuple(account.notes),
-        tuple(account.problems),
-        place.spec.unverified,
+        name=place.spec.name,
+        folder=folder / place.spec.to,
+        datasets=place.datasets,
+        licence=place.licence,
+        commit=account.commit,
+        files=len(account.jobs),
+        bytes=account.bytes,
+        downloaded=account.downloaded,
+        there=account.there,
+        notes=tuple(account.notes),
+        problems=tuple(account.problems),
+        unverified=place.spec.unverified,
     )
