@@ -11,10 +11,10 @@ import pytest
 import yaml
 from hub_server import Fault, HubServer, hub
 
-from mmlongbench.errors import DiskFullError, FetchError, ManifestError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
+from mmlongbench.io.atomic import file_lock, sha256_of
 from mmlongbench.io.partial_files import part_of
-from mmlongbench.manifest.fetching.fetch import fetch
+from mmlongbench.manifest.fetching.fetch import LOCK, fetch
 from mmlongbench.manifest.fetching.results import Fetched
 from mmlongbench.manifest.model import Manifest, load_manifest
 
@@ -330,6 +330,36 @@ def test_credentials_of_a_url_are_in_no_message_and_no_file(server: HubServer, d
         for secret in ("PASSWORD", "TOKEN")
         if secret in said + written + repr(loaded.datasets[0].downloads[0].name)
     ]
+
+
+def test_a_redirect_to_another_host_takes_no_credentials_along(server: HubServer, data: Path, tmp_path: Path) -> None:
+    assert server.other
+    server.other.files["x.jsonl"] = b"x"
+    address = server.url.replace("http://", "http://user:PASSWORD@")
+    elsewhere = server.other.url.replace("http://", "http://other:SECRET@")
+    loaded = manifest(tmp_path, {"url": f"{address}/files/x.jsonl", "to": "x.jsonl"})
+    server.fail("x.jsonl", Fault(status=302, headers={"location": f"{elsewhere}/files/none?sig=SECRET"}))
+    said = problem(run(loaded, data))
+    assert "the server answered 404" in said
+    assert "PASSWORD" not in said
+    assert "SECRET" not in said
+    server.fail("x.jsonl", *[Fault(status=302, headers={"location": f"{server.other.url}/files/x.jsonl"})] * 2)
+    assert run(loaded, data).is_complete
+    assert {headers["authorization"] for headers in server.asked("x.jsonl")} == {"Basic dXNlcjpQQVNTV09SRA=="}
+    assert [headers.get("authorization") for headers in server.other.asked("x.jsonl")] == [None, None]
+
+
+def test_a_redirect_that_never_ends_is_an_error(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = manifest(tmp_path, {"url": f"{server.url}/files/x.jsonl", "to": "x.jsonl"})
+    server.fail("x.jsonl", *[Fault(status=302, headers={"location": f"{server.url}/files/x.jsonl"})] * 50)
+    assert "cannot be requested (TooManyRedirects" in problem(run(loaded, data))
+
+
+def test_two_processes_do_not_write_one_folder(server: HubServer, data: Path, tmp_path: Path) -> None:
+    data.mkdir()
+    with file_lock(data / LOCK, "data"), pytest.raises(BuildError, match="is being written by another process"):
+        run(manifest(tmp_path, HERE), data)
+    assert run(manifest(tmp_path, HERE), data).is_complete
 
 
 @pytest.mark.parametrize(
