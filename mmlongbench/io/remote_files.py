@@ -10,7 +10,7 @@ from mmlongbench.io.atomic import atomic_replace
 from mmlongbench.io.locations import Url
 from mmlongbench.io.partial_files import Part, part_of
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.transfer import Remote, Transfer
+from mmlongbench.io.transfer import Download, Remote, Transfer
 
 _STEP = 1024 * 1024
 MAX_FILES = 4_000_000
@@ -56,7 +56,7 @@ def _over_http(url: Url, into: Path, progress: Progress, field: str) -> None:
     with closing(Transfer()) as transfer:
         size, _ = transfer.look(remote)
         with progress.meter(f"{field}: downloading", size or 0) as advance:
-            transfer.fetch(remote, into, Part(part_of(into)), lambda: None, advance)
+            transfer.fetch(Download(remote, into, Part(part_of(into)), lambda: None, advance))
 
 
 def _download(url: Url, into: Path, progress: Progress, field: str) -> None:
