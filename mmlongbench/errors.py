@@ -38,7 +38,7 @@ class TimeLimitError(BuildError):
 
 
 class ReaderDiedError(BuildError):
-    """The process that reads a document died twice while it read the same document."""
+    """The process that reads a document died twice at the same document, or `tesseract` failed at one of its pages."""
 
 
 class SourceChangedError(BuildError):

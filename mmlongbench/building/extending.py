@@ -17,9 +17,9 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.made import refuse_changed, refuse_damage
-from mmlongbench.building.out_folder import has_expensive_results
+from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
-from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan
+from mmlongbench.building.saved_plan import load_interrupted_plan
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import Manifest
@@ -36,8 +36,8 @@ _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")
 @contextmanager
 def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
     """Yield the folder in which a finished release is extended. Remove the folder at the end, unless it has a plan, or
-    something that took long to make. After an error a plan alone does not keep the folder, but the list of rejects that
-    the error names does.
+    something that takes long to make again. After an error a plan alone does not keep the folder, but the list of
+    rejects that the error names does.
     """
     inner = build_dir.extension
     inner.root.mkdir(parents=True, exist_ok=True)
@@ -48,18 +48,12 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
     except (MMLongBenchError, OSError):
         with suppress(BuildError):  # a plan of another format is kept
             saved = load_interrupted_plan(inner)
-            if not _is_dear(inner, saved):
+            if not would_be_lost(inner, saved.plans if saved else {}):
                 shutil.rmtree(inner.out, ignore_errors=True)
         raise
     finally:
-        if not inner.plan.is_file() and not _is_dear(inner, None):
+        if not inner.plan.is_file() and not would_be_lost(inner, {}):
             shutil.rmtree(build_dir.root, ignore_errors=True)
-
-
-def _is_dear(inner: BuildDir, saved: SavedPlan | None) -> bool:
-    """Return whether the folder of an extension has something that took long: results, a corpus, unpacked sources."""
-    has_results = has_expensive_results(inner, saved.plans if saved else {})
-    return has_results or inner.corpora.is_dir() or inner.opened.is_dir()
 
 
 def plan_extension(

@@ -16,7 +16,7 @@ from mmlongbench.io.atomic import file_lock
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.resolve import bind_builder
 
-FOLDER = "ocr"
+OCR_TEXTS = "ocr"
 """The name of the folder in the working folder with the texts; they stay valid if the build starts again."""
 _PATIENCE = 7 * 24 * 3600.0
 """The seconds to wait until another process has read the same document for another dataset."""
@@ -63,6 +63,6 @@ def kept_texts(build_dir: BuildDir, file: DocumentFile, engine: OcrEngine | None
         return
     dpi = file.pages.dpi if isinstance(file.pages, PageImages) else None
     key = hashlib.sha256(json.dumps([file.sha256, dpi, asdict(engine)], sort_keys=True).encode()).hexdigest()
-    path = build_dir.root / FOLDER / f"{key}.jsonl"
+    path = build_dir.root / OCR_TEXTS / f"{key}.jsonl"
     with file_lock(path.with_suffix(".lock"), f"the text of document {file.id!r}", patience=_PATIENCE):
         yield KeptTexts(path)

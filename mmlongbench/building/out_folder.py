@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.ocr_texts import OCR_TEXTS
 from mmlongbench.building.source_files import SOURCE_FILES
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.atomic import TEMPORARY, file_lock
@@ -21,17 +22,15 @@ _CLAIMS = "claims"
 @contextmanager
 def locked(out: Path) -> Iterator[BuildDir]:
     """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
-    folders that it made, unless something in them may have taken hours: a corpus that was begun, and what was unpacked
-    or downloaded. What an extension leaves (`extension`) stays too.
+    folders that it made, unless something in them takes long to make again (`would_be_lost`), or an extension is there.
     """
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / _CLAIMS / "build", f"the release {out}"):
         try:
             yield build_dir
         except (MMLongBenchError, OSError):
-            dear = (build_dir.corpora, build_dir.opened, build_dir.extension.root)
-            is_dear = build_dir.holds_work or any(folder.is_dir() for folder in dear)
-            if build_dir.root in new and not is_dear:
+            is_kept = build_dir.holds_work or would_be_lost(build_dir, {}) or build_dir.extension.root.is_dir()
+            if build_dir.root in new and not is_kept:
                 shutil.rmtree(build_dir.root, ignore_errors=True)
                 with suppress(OSError):  # stop at the first folder that is not empty
                     for folder in new[1:]:
@@ -129,6 +128,14 @@ def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -
     ):
         return True
     return any(_has_results(build_dir, stage) for stage in _EXPENSIVE)
+
+
+def would_be_lost(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:
+    """Return whether something that takes long to make again is lost if the folder of an unfinished build is removed:
+    its expensive results, corpora, unpacked or downloaded sources, or texts that OCR has read.
+    """
+    has_kept = build_dir.corpora.is_dir() or build_dir.opened.is_dir() or _has_results(build_dir, OCR_TEXTS)
+    return has_kept or has_expensive_results(build_dir, before)
 
 
 def _has_results(build_dir: BuildDir, below: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.ocr import DPI, scale_of
+from mmlongbench.documents.ocr import scale_of
 from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import BuildError, Fault, SourceError
 
@@ -149,11 +149,12 @@ def _to_read(file: Path, dpi: int | None) -> bytes:
     with opened(io.BytesIO(released_bytes(file.read_bytes(), size))) as picture:
         picture.load()
         layer = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
-        wanted = shrunk(size, scale_of(size, dpi))
+        scale = scale_of(size, dpi)
+        wanted = shrunk(size, scale)
         layer = layer if wanted == size else layer.resize(wanted, Image.Resampling.LANCZOS)
         ground = Image.new("RGB", wanted, "white")
         ground.paste(layer, mask=layer.getchannel("A") if layer.mode == "RGBA" else None)
-        ground.save(buffer, "PNG", compress_level=1, **({"dpi": (DPI, DPI)} if dpi else {}))
+        ground.save(buffer, "PNG", compress_level=1, **({"dpi": (dpi * scale, dpi * scale)} if dpi else {}))
     return buffer.getvalue()
 
 

@@ -188,6 +188,20 @@ def test_a_build_that_starts_again_keeps_the_texts(own: Path, tmp_path: Path, st
     assert len(stand_in.pictures) == PAGE_COUNT
 
 
+def test_an_extension_that_stops_keeps_the_texts(own: Path, tmp_path: Path, stand_in: StandIn) -> None:
+    out = tmp_path / "out"
+    assert build(own, out, "--lengths", "1K").code == 0
+    before = hashes(out)
+    stand_in.after(7, "exit 3")
+    assert "cedar.pdf, page 2: tesseract failed (exit 3)" in build(own, out).err
+    stand_in.mend()
+    assert hashes(out).items() >= before.items()
+    assert build(own, out).code == 0
+    assert len(stand_in.pictures) == 2 * PAGE_COUNT
+    assert build(own, tmp_path / "other").code == 0
+    assert hashes(out) == hashes(tmp_path / "other")
+
+
 def test_datasets_of_the_same_documents_read_them_once(own: Path, tmp_path: Path, stand_in: StandIn) -> None:
     """A dataset with images may stand beside one with texts, although only one of them is read by OCR."""
     (dataset,) = yaml.safe_load((own / "tiny.yaml").read_text())["datasets"]

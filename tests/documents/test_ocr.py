@@ -64,6 +64,7 @@ def test_images_of_a_known_low_resolution_are_enlarged(
     ((number, data),) = images_to_read(PageImages((tmp_path / "a.png",), dpi=dpi), {})
     with Image.open(io.BytesIO(data)) as picture:
         assert (number, picture.size, picture.mode) == (0, read, "RGB")
+        assert [round(each) for each in picture.info.get("dpi", ())] == ([max(dpi, 288)] * 2 if dpi else [])
 
 
 def test_transparent_parts_of_an_image_are_read_as_white(tmp_path: Path) -> None:
