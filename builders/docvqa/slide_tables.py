@@ -23,8 +23,8 @@ PAGES = "pages"
 """The name of the source that `write_pages` makes."""
 MAX_PAGES = 100
 """The maximum number of page columns; the dataset has 20."""
-_PAGE = re.compile(r"page_(\d{1,3})")
-_COLUMNS = Columns(unread=tuple(f"page_{number}" for number in range(1, MAX_PAGES + 1)))
+_PAGE = re.compile(r"page_([0-9]{1,3})")
+_COLUMNS = Columns(unread=tuple(f"page_{number:0{width}}" for number in range(1, MAX_PAGES + 1) for width in (1, 2, 3)))
 _LIST = "decks.jsonl"
 """The file with the name of each deck and the files of its pages."""
 _ROWS = 8
@@ -97,8 +97,8 @@ def _cells(file: Path, decks: Mapping[int, str]) -> Iterator[tuple[str, int, byt
             count = table.metadata.row_group(group).num_rows
             rows = {row - first: decks[row] for row in range(first, first + count) if row in decks}
             first += count
-            for number in pages if rows else ():
-                for row, value in _column(table, group, f"page_{number}", rows):
+            for number, column in pages.items() if rows else ():
+                for row, value in _column(table, group, column, rows):
                     data, name = _content(value)
                     yield rows[row], number, data, released_name(name, rows[row], number, data)
 
@@ -118,20 +118,20 @@ def _content(value: object) -> tuple[bytes, str]:
     return data if isinstance(data, bytes) else b"", PurePosixPath(path).name if isinstance(path, str) else ""
 
 
-def _page_columns(file: Path, table: "ParquetFile") -> list[int]:
-    """Return the numbers of the columns with pages; refuse columns of other types, and too large ones."""
-    found = {int(match[1]): name for name in table.schema_arrow.names if (match := _PAGE.fullmatch(name))}
-    numbers = sorted(number for number in found if 1 <= number <= MAX_PAGES)
-    if not numbers:
+def _page_columns(file: Path, table: "ParquetFile") -> dict[int, str]:
+    """Return the columns with pages by their number, in order; refuse columns of other types, and too large ones."""
+    named = sorted((int(match[1]), name) for name in table.schema_arrow.names if (match := _PAGE.fullmatch(name)))
+    found = dict(each for each in named if 1 <= each[0] <= MAX_PAGES)
+    if twice := [name for number, name in named if name != found.get(number, name)]:
+        raise _wrong_columns(file, "one column for each page", "two", twice[0])
+    if not found:
         raise _wrong_columns(
             file, f"columns page_1 to page_{MAX_PAGES} at most", ", ".join(table.schema_arrow.names)[:120]
         )
-    for number in numbers:
-        kind = table.schema_arrow.field(found[number]).type
+    for name in found.values():
+        kind = table.schema_arrow.field(name).type
         if not _holds_pictures(kind):
-            raise _wrong_columns(
-                file, "pictures: bytes, or an object with `bytes` and `path`", f"{kind}", found[number]
-            )
+            raise _wrong_columns(file, "pictures: bytes, or an object with `bytes` and `path`", f"{kind}", name)
     for group in range(table.num_row_groups):
         part = table.metadata.row_group(group)
         for place in range(part.num_columns):
@@ -141,7 +141,7 @@ def _page_columns(file: Path, table: "ParquetFile") -> list[int]:
                 expected = f"at most {_MAX_CHUNK} bytes of a column in a row group"
                 field = part.column(place).path_in_schema.partition(".")[0]
                 raise SourceError(Fault("size-of-a-page", expected, found_there, file.name, field=field, todo=todo))
-    return numbers
+    return found
 
 
 def _holds_pictures(kind: "pa.DataType") -> bool:

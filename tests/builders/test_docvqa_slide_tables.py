@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hub_forms import PAGE, slide_rows, write_slides
 
@@ -382,6 +383,32 @@ def test_a_file_without_decks_or_pages_is_named(lost: str, tmp_path: Path) -> No
     source = write_slides([row], tmp_path / "test.parquet")
     with pytest.raises(SourceError, match=r"test.parquet: wrong-columns: .*give the Parquet files of SlideVQA"):
         extracted(source, tmp_path / "out")
+
+
+def renamed(file: Path, names: dict[str, str]) -> Path:
+    """Give columns of a Parquet file other names, and return its folder."""
+    table = pq.read_table(file)
+    pq.write_table(table.rename_columns([names.get(name, name) for name in table.column_names]), file)
+    return file.parent
+
+
+def test_numbers_of_pages_may_have_leading_zeros(rows: Rows, tmp_path: Path) -> None:
+    plain = extracted(write_slides(rows, tmp_path / "a/test.parquet").parent, tmp_path / "plain")
+    padded = renamed(
+        write_slides(rows, tmp_path / "b/test.parquet"), {f"page_{n}": f"page_{n:02}" for n in range(1, 10)}
+    )
+    found = extracted(padded, tmp_path / "padded")
+    assert {deck: pages.missing for deck, pages in found.items() if isinstance(pages, mt.PageImages)} == {
+        deck: pages.missing for deck, pages in plain.items() if isinstance(pages, mt.PageImages)
+    }
+    fields = next(iter(SlideVQA().raw_rows({"questions": padded}))).fields
+    assert not [name for name in fields if name.startswith("page_")]
+
+
+def test_two_columns_of_one_page_are_named(rows: Rows, tmp_path: Path) -> None:
+    folder = renamed(write_slides(rows, tmp_path / "a/test.parquet"), {"page_3": "page_02"})
+    with pytest.raises(SourceError, match=r"test.parquet, page_02: wrong-columns: expected one column for each page"):
+        extracted(folder, tmp_path / "out")
 
 
 def test_a_file_that_is_cut_short_is_named(rows: Rows, tmp_path: Path) -> None:
