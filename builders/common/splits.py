@@ -41,9 +41,8 @@ class SplitFiles:
             )
         counts = {int(part["count"]) for part in map(_PART.fullmatch, (file.name for file in self.files)) if part}
         if len(counts) == 1 and (count := counts.pop()) > len(self.files):
-            said.append(
-                f"only {len(self.files)} of the {count} files of the split are there; rows are numbered in these"
-            )
+            split = f"the split {self.name}" if self.name else "the split"
+            said.append(f"only {len(self.files)} of the {count} files of {split} are there; rows are numbered in these")
         return tuple(said)
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from builders.common.splits import SplitFiles
 from builders.many_shot.splits import Entry, Split, Splits
 from builders.many_shot.sun397 import scene_name
 from mmlongbench.task import Fault, SourceError, visible_files
@@ -77,7 +78,8 @@ def read(source: Path) -> Splits:
             )
         )
     names = shown.names or asked.names
-    return Splits(replace(shown, names=names), replace(asked, names=names))
+    notes = (note for name in ("train", tests) for note in SplitFiles(name, tuple(split[name])).notes)
+    return Splits(replace(shown, names=names), replace(asked, names=names), tuple(notes))
 
 
 def _files_by_split(source: Path) -> Mapping[str, list[Path]]:

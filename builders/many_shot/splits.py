@@ -66,8 +66,8 @@ class Splits:
 
     exemplars: Split
     tests: Split
-    note: str = ""
-    """What a user must know about the way the source was read, as one sentence; empty if there is nothing."""
+    notes: tuple[str, ...] = ()
+    """What a user must know about the way the source was read, one sentence each."""
 
 
 def no_label(found: str, first: int, count: int) -> Fault:

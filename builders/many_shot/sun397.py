@@ -45,7 +45,7 @@ def read(folder: Path) -> Splits:
         listed(split, names, _entries(file, labels, PurePosixPath(pictures.relative_to(folder))), folder)
         for split, file in (("train", training), ("test", testing))
     )
-    return Splits(shown, asked, f"{folder.name}: partition {number} of SUN397 is used")
+    return Splits(shown, asked, (f"{folder.name}: partition {number} of SUN397 is used",))
 
 
 def scene_name(name: str) -> str:

@@ -86,9 +86,8 @@ class ImageTables(Reader[ClassifiedImage]):
         return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=kind)
 
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
-        """Return which partition of SUN397 is used."""
-        note = _splits(sources["data"]).note
-        return (note,) if note else ()
+        """Return which partition of SUN397 is used, and how many Parquet files of a split are missing."""
+        return _splits(sources["data"]).notes
 
     def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
         """Return a picture by `exemplars/<row>` or `tests/<row>`."""

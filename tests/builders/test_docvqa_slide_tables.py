@@ -187,7 +187,7 @@ def test_one_file_of_a_split_is_read_alone_and_a_note_says_so(rows: Rows, tmp_pa
     folder.mkdir()
     reader.extract({"questions": source}, folder)
     notes = reader.notes({"questions": source, "pages": folder / "pages"}, mt.Options())
-    assert notes[0] == "only 1 of the 3 files of the split are there; rows are numbered in these"
+    assert notes[0] == "only 1 of the 3 files of the split test are there; rows are numbered in these"
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,14 @@ def test_a_file_that_names_its_split_may_lie_in_a_folder_named_after_another(tmp
     assert list(classes(draw_parquet(tmp_path, CARS, files)).values()) == [(name, 9, 2) for name in CARS]
 
 
+def test_files_of_a_split_that_are_missing_are_noted(tmp_path: Path) -> None:
+    files = {"data/train-00000-of-00008.parquet": "train", "data/validation-00000-of-00001.parquet": "test"}
+    folder = draw_parquet(tmp_path, FOODS, files)
+    [note] = ImageTables().notes({"data": folder}, ManyShot.options_type())
+    assert note == "only 1 of the 8 files of the split train are there; rows are numbered in these"
+    assert not ImageTables().notes({"data": draw_parquet(tmp_path / "whole", FOODS, TWO)}, ManyShot.options_type())
+
+
 def test_a_folder_without_any_form_and_one_with_two_forms_are_named(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "readme.txt").write_text("train")
