@@ -45,7 +45,7 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
     done = run(loaded, to, only=only, update=update, progress=Progress(False if quiet else None))
     _show(done, is_quiet=quiet)
     if not quiet:
-        _show_next(loaded, manifest, done)
+        _show_next(loaded, manifest, done, is_all=not only or {*only} == {each.name for each in loaded.datasets})
     if not done.is_complete:
         sys.exit(1)
 
@@ -72,15 +72,19 @@ def _show_place(place: "FetchedPlace") -> None:
     say(f"{place.name}{commit} → {place.folder}: {said}")
 
 
-def _show_next(loaded: "Manifest", manifest: str, done: "Fetched") -> None:
-    """Print what a person has to do, and the command that builds."""
+def _show_next(loaded: "Manifest", manifest: str, done: "Fetched", *, is_all: bool) -> None:
+    """Print what a person has to do, and the command that builds; `is_all` says whether the sources of all datasets
+    were fetched.
+    """
     left = [each for each in done.left if not each.is_there]
     for each in left:
         _show_steps(each, done.folder)
     if any(place.there for place in done.places):
         say(f"{done.folder / 'downloads.json'} has the size and the SHA-256 of each file")
     data = ["--data", str(done.folder)] if any(dataset.downloads for dataset in loaded.datasets) else []
-    first = "when everything is there, build with" if left or not done.is_complete else "build with"
+    is_ready = is_all and done.is_complete and not left
+    what = "everything is" if is_all else "the sources of all datasets are"
+    first = "build with" if is_ready else f"when {what} there, build with"
     say(f"{first}: {shlex.join(['mmlongbench', 'build', manifest, *data, '--out', 'release'])}")
 
 

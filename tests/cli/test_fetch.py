@@ -44,6 +44,16 @@ def test_the_files_and_the_next_command_are_printed(server: HubServer) -> None:
     assert (again.code, again.out, again.err) == (0, "", "")
 
 
+def test_a_part_of_the_datasets_is_not_said_to_be_enough_for_a_build(server: HubServer, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("include: [mmlongdoc, slidevqa]\n", "utf-8")
+    said = "build with: mmlongbench build own.yaml --data data --out release\n"
+    one = command("fetch", "own.yaml", "--to", "data", "--only", "mmlongdoc")
+    assert one.out.endswith(f"\nwhen the sources of all datasets are there, {said}")
+    assert one.code == 0
+    all_of_one = command("fetch", "mmlongdoc", "--to", "data", "--only", "mmlongdoc")
+    assert all_of_one.out.endswith("\nbuild with: mmlongbench build mmlongdoc --data data --out release\n")
+
+
 def test_a_dry_run_asks_no_server_and_writes_nothing(server: HubServer, tmp_path: Path) -> None:
     listed = command("fetch", "slidevqa", "--to", "data", "--dry-run")
     assert listed.out == (
