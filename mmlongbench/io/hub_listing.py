@@ -116,7 +116,7 @@ def no_access(name: str, status: int, agree: str) -> NoAccessError:
 def _asked(what: str, ask: "Callable[[], DatasetInfo]", transfer: Transfer) -> "DatasetInfo":
     """Return what the hub answers, in bounded attempts."""
     import httpx2
-    from huggingface_hub.errors import HfHubHTTPError, RevisionNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled, RevisionNotFoundError
 
     attempt = 0
     while True:
@@ -129,6 +129,8 @@ def _asked(what: str, ask: "Callable[[], DatasetInfo]", transfer: Transfer) -> "
             if status not in WORTH:
                 raise HttpRefusal(status, f"{what}: the hub answered {status}") from error
             again = AgainError(f"the hub answered {status}", retry_after(error.response.headers))
+        except OfflineModeIsEnabled as error:
+            raise UnreachableError(f"{what}: HF_HUB_OFFLINE forbids to ask the hub; unset it to download") from error
         except httpx2.TransportError as error:
             again = AgainError(f"the hub cannot be reached ({type(error).__name__})", is_unreachable=True)
         except Exception as error:  # the errors of the hub's client have no common base

@@ -158,7 +158,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _say(self, status: int, body: bytes, headers: Mapping[str, str], cut: int | None = None) -> None:
         self.send_response(status)
         for name, value in {"content-length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
+            if value:
+                self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[:cut])

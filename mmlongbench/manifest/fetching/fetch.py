@@ -205,6 +205,10 @@ class _Run:
         self._save(unfinished={path: tag for path, tag in self._record.unfinished.items() if path != job.path})
         account.downloaded += 1
         self._count(account, job)
+        if job.remote.size is None and not job.remote.is_known:
+            account.notes.append(
+                f"{target}: {job.origin} does not say its size; check that {received.size:,} bytes are all"
+            )
         return True
 
     def _remember(self, job: Job, found: Received, version: str) -> None:

@@ -472,6 +472,28 @@ def test_a_hub_that_does_not_answer_is_asked_once(data: Path, tmp_path: Path, mo
     assert not (data / "downloads.json").exists()
 
 
+def test_offline_mode_checks_files_against_the_record_and_says_what_to_unset(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = manifest(tmp_path, HERE)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert problem(run(loaded, data)) == (f"hub:{NAME}: HF_HUB_OFFLINE forbids to ask the hub; unset it to download")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    run(loaded, data)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    done = run(loaded, data)
+    assert done.is_complete
+    assert "checked against the record of downloads alone" in done.places[0].notes[0]
+
+
+def test_a_file_of_a_server_that_does_not_say_its_size_is_noted(server: HubServer, data: Path, tmp_path: Path) -> None:
+    server.files["a.bin"] = BIG
+    server.fail("a.bin", *[Fault(200, {"content-length": "", "connection": "close"}, body=BIG[:900], cut=900)] * 2)
+    (place,) = run(manifest(tmp_path, {"url": f"{server.url}/files/a.bin", "to": "a.bin"}), data).places
+    said = f"{server.url}/files/a.bin does not say its size; check that 900 bytes are all"
+    assert place.notes == (f"{data / 'a.bin'}: {said}",)
+
+
 def test_without_the_hub_files_are_checked_against_the_record(
     server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
