@@ -401,8 +401,9 @@ def test_numbers_of_pages_may_have_leading_zeros(rows: Rows, tmp_path: Path) -> 
     assert {deck: pages.missing for deck, pages in found.items() if isinstance(pages, mt.PageImages)} == {
         deck: pages.missing for deck, pages in plain.items() if isinstance(pages, mt.PageImages)
     }
-    fields = next(iter(SlideVQA().raw_rows({"questions": padded}))).fields
-    assert not [name for name in fields if name.startswith("page_")]
+    first = next(iter(SlideVQA().raw_rows({"questions": padded})))
+    assert isinstance(first, mt.RawRow)
+    assert not [name for name in first.fields if name.startswith("page_")]
 
 
 def test_two_columns_of_one_page_are_named(rows: Rows, tmp_path: Path) -> None:
