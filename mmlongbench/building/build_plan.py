@@ -22,6 +22,7 @@ from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.code import PluginCode, code_of
+from mmlongbench.manifest.missing import unfinished_downloads
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
@@ -245,7 +246,7 @@ def _read_plan(
         code_of(spec, bind_builder(spec).spec.metric),
         (*found.files, *others),
         ocr_engine() if needs_ocr(spec) else None,
-        notes,
+        (*notes, *unfinished_downloads(spec)),
     )
 
 

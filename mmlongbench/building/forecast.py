@@ -98,6 +98,8 @@ class DatasetForecast:
     They are kept in the working folder until the release is finished."""
     ocr_pages: int = 0
     """How many pages the build reads by OCR (`pages.ocr: all`). The forecast takes the texts of the PDFs instead."""
+    notes: tuple[str, ...] = ()
+    """What a user must know about the sources, such as files that are missing, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
         image_bytes=round(files * size),
         image_seconds=files * seconds,
         opened_bytes=plan.opened_bytes,
+        notes=plan.notes,
     )
 
 

@@ -75,6 +75,8 @@ def _show(found: "DatasetForecast") -> None:
     rejected, skipped = (_counted(counts) for counts in (found.rejected, found.skipped))
     left_out = f"{f'; rejected: {rejected}' if rejected else ''}{f'; skipped: {skipped}' if skipped else ''}"
     say(f"{found.name}: {found.questions:,} questions{left_out}")
+    for note in found.notes:
+        say(f"  note: {note}")
     if found.noted:
         say(f"  {said_notes(found.noted)}")
     if found.opened_bytes:

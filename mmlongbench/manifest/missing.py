@@ -6,10 +6,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import FetchError, MMLongBenchError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
+from mmlongbench.manifest.fetching.places import Place
+from mmlongbench.manifest.fetching.record import DownloadRecord, load_record
 from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
 
 
@@ -55,6 +57,29 @@ def missing_of(spec: DatasetSpec, name: str = "", below: Path | None = None) -> 
                 programs.setdefault(data, []).append(key)
     fetched = [_command(spec, name, data, keys, len(missing)) for data, keys in programs.items()]
     return "; ".join((*said, *fetched, *dict.fromkeys(by_hand)))
+
+
+def unfinished_downloads(spec: DatasetSpec) -> tuple[str, ...]:
+    """Return, for each dataset of the hub of which `fetch` brought some files below the sources but not all, a sentence
+    that says so, because a reader takes the files of a folder for all.
+    """
+    said = []
+    for paths in local_paths(spec).values():
+        for place, data in (found for path in paths for found in _places_of(spec, path) if found[0].hub):
+            listed = _recorded(data).datasets.get(Place(place, "", ()).key)
+            files = listed.files if listed else ()
+            if lacking := [file for file in files if not (data / file).is_file()]:
+                count = f"{len(lacking):,} {'is' if len(lacking) == 1 else 'are'} missing in {data}"
+                todo = _command(spec, "", data, lacking, len(lacking))
+                said.append(f"of the {len(files):,} files of {place.name}, {count}; {todo}")
+    return tuple(dict.fromkeys(said))
+
+
+def _recorded(data: Path) -> DownloadRecord:
+    """Return the record of a data folder; an empty one if it cannot be read, because a build does not need it."""
+    with suppress(FetchError):
+        return load_record(data)
+    return DownloadRecord()
 
 
 def _places_of(spec: DatasetSpec, path: Path) -> Iterator[tuple[DownloadSpec, Path]]:

@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 import yaml
+from hub_forms import write_structure
 from tiny import command, hashes
 
+from builders.samples.summarization import draw_reports
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import plan_datasets
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.printable import has_secret
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
-from mmlongbench.manifest.downloads import DownloadSpec, fault_of_path
+from mmlongbench.manifest.downloads import RESERVED, DownloadSpec, fault_of_path
+from mmlongbench.manifest.fetching.places import Place
+from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedDataset, save_record
 from mmlongbench.manifest.missing import local_paths, missing_of, missing_sources
 from mmlongbench.manifest.model import load_manifest
 
@@ -146,3 +150,23 @@ def test_plan_and_build_say_how_to_get_what_is_missing(tmp_path: Path) -> None:
     assert whole.code == 1
     assert whole.out.count("cannot be built: ") == 21
     assert whole.out.count(f"--to {tmp_path}` downloads ") == 21
+
+
+def test_plan_and_build_note_a_download_that_ended_early(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    drawn = draw_reports(tmp_path)
+    write_structure(drawn["reports"], data / "GovReport")
+    drawn["documents"].rename(data / "GovReport/pdfs")
+    (dataset,) = load_manifest(find_manifest("gov"), data=data).datasets
+    files = tuple(f"GovReport/structure/{split}/0000.parquet" for split in ("test", "train", "validation"))
+    listed = {Place(dataset.downloads[0], "", ()).key: FetchedDataset(commit="0" * 40, files=files)}
+    save_record(data, DownloadRecord(datasets=listed))
+    plan = ("plan", "gov", "--data", data, "--lengths", "8K", "--set", "reference_length=16K")
+    assert "note: " not in command(*plan).out
+    (data / files[1]).unlink()
+    todo = f"`mmlongbench fetch gov --to {data}` downloads it"
+    said = f"of the 3 files of hub:launch/gov_report, 1 is missing in {data}; {todo}"
+    assert f"\n  note: {said}\n" in command(*plan).out
+    assert f"note: dataset 'gov': {said}\n" in command("build", *plan[1:], "--out", tmp_path / "out").err
+    (data / RESERVED).write_text("[]", "utf-8")
+    assert "note: " not in command(*plan).out
