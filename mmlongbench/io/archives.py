@@ -5,7 +5,10 @@ that unpack to far more than they should are refused, and what was unpacked of t
 """
 
 import errno
+import hashlib
 import io
+import lzma
+import os
 import shutil
 import tarfile
 import zipfile
@@ -30,11 +33,11 @@ MAX_RATIO = 100
 FREE_BYTES = 64 * 1024 * 1024
 """So many bytes may always be unpacked, whatever the ratio is."""
 _STEP = 1024 * 1024
-_MAX_HEADER = 16 * 1024 * 1024
+_MAX_HEADER = _STEP
 """The maximum size of what a tar writes before a file, such as a long name."""
 _JUNK = "__MACOSX"
 """The folder in which macOS keeps attributes of files."""
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 Advance = Callable[[int], None]
@@ -79,8 +82,10 @@ def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
 
     """
     with _named_errors(path, field), _whole(into) as temporary, temporary.open("wb") as file:
+        if not path.stat().st_size:
+            raise EOFError("empty file")
         opened = _Opened(path, advance)
-        with opened.unpacked(packed_ending(path.name)) as content:
+        with opened.unpacked(packed_ending(path.name), field) as content:
             _copy(content, file, opened.count(field))
 
 
@@ -150,22 +155,23 @@ class _Opened:
         return add
 
     @contextmanager
-    def unpacked(self, ending: str) -> Iterator["_Forward"]:
-        """Give the unpacked content of a file with this ending."""
+    def unpacked(self, ending: str, field: str) -> Iterator["_Forward"]:
+        """Give the unpacked content of a file with this ending; the headers of a tar count as content too."""
+        count = self.count(field)
         with self.path.open("rb") as raw:
             watched = _Watched(raw, self.advance)
             if ending.lower() in (".gz", ".tar.gz", ".tgz"):
                 import gzip
 
                 with gzip.GzipFile(fileobj=watched) as content:
-                    yield _Forward(content.read)
+                    yield _Forward(content.read, count)
             elif ending.lower() == ".zst":
                 import pyarrow as pa
 
                 with pa.CompressedInputStream(pa.PythonFile(watched, mode="r"), "zstd") as stream:
-                    yield _Forward(stream.read)
+                    yield _Forward(stream.read, count)
             else:
-                yield _Forward(watched.read)
+                yield _Forward(watched.read, count)
 
 
 class _Watched(io.RawIOBase):
@@ -187,8 +193,10 @@ class _Watched(io.RawIOBase):
 class _Forward:
     """What `tarfile` needs of a file: it is only read forward, and a header never fills the memory."""
 
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read, self._at = read, 0
+    def __init__(self, read: Callable[[int], bytes], count: Callable[[int], None]) -> None:
+        self._read, self._count, self._at = read, count, 0
+        self.last = b""
+        """What was read last."""
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; fewer only at the end."""
@@ -198,9 +206,10 @@ class _Forward:
         while left and (part := self._read(left)):
             parts.append(part)
             left -= len(part)
-        found = b"".join(parts)
-        self._at += len(found)
-        return found
+            self._count(len(part))
+        self.last = b"".join(parts)
+        self._at += len(self.last)
+        return self.last
 
     def tell(self) -> int:
         """Return the number of bytes read."""
@@ -219,7 +228,7 @@ def _members(opened: _Opened, field: str) -> Iterator[Member]:
     """Yield the members of an archive that are not folders, in its order; each must be opened before the next."""
     ending = archive_ending(opened.path.name)
     if ending.lower() != ".zip":
-        with opened.unpacked(ending) as content:
+        with opened.unpacked(ending, field) as content:
             yield from _of_tar(content)
         return
     with opened.path.open("rb") as raw, zipfile.ZipFile(raw) as archive:
@@ -235,6 +244,8 @@ def _of_tar(content: _Forward) -> Iterator[Member]:
     with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
         while (info := archive.next()) is not None:
             archive.members.clear()  # otherwise all members stay in memory
+            if info.size < 0:
+                raise tarfile.ReadError(f"a file of {info.size:,} bytes")
             if info.isdir():
                 continue
             kind = "file" if info.isreg() and not info.issparse() else "a sparse file" if info.isreg() else "a device"
@@ -247,6 +258,12 @@ def _of_tar(content: _Forward) -> Iterator[Member]:
                 return found
 
             yield Member(info.name, kind, read)
+    if content.last.strip(b"\0"):  # `tarfile` takes a damaged header for the end
+        raise tarfile.ReadError("a damaged header")
+    if not content.last:
+        raise tarfile.ReadError("no mark of its end: it may have been cut off")
+    while content.read(_STEP):  # the sum that gzip keeps of its content follows the last file
+        pass
 
 
 def _safe_name(member: Member, archive: str, field: str) -> str:
@@ -278,7 +295,8 @@ def _copy(content: "IO[bytes] | _Forward", file: IO[bytes], count: Callable[[int
 def _whole(path: Path) -> Iterator[Path]:
     """Give the name under which a file or a folder is made; it is renamed to `path` at the end, or removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{TEMPORARY}{path.name}"[:200])
+    name = hashlib.sha256(os.fsencode(path.name)).hexdigest()  # never longer than a name may be
+    temporary = path.with_name(f"{TEMPORARY}{name}")
     remove(temporary)
     try:
         yield temporary

@@ -105,11 +105,41 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "hidden files only": ("x.tar", lambda: tar_of((".a", SMALL), ("__MACOSX/b", SMALL)), "empty-archive"),
     "nothing": ("x.tar", lambda: b"", "broken-archive"),
     "huge header": ("x.tar.gz", lambda: gzip.compress(huge_header()), "broken-archive"),
+    "damaged header": ("x.tar", lambda: changed(tar_of(("a", SMALL), ("b", SMALL)), 1034), "a damaged header"),
+    "cut in a header": ("x.tar", lambda: tar_of(("a", SMALL), ("b", SMALL))[:1100], "a damaged header"),
+    "cut between files": ("x.tar", lambda: tar_of(("a", SMALL), ("b", SMALL))[:1024], "no mark of its end"),
+    "wrong bytes in a gzip": ("x.tar.gz", lambda: changed(gzip.compress(tar_of(("a", NOISE)), 0), 700), "CRC check"),
+    "gzip without its end": ("x.tar.gz", lambda: gzip.compress(tar_of(("a", NOISE)))[:-6], "broken-archive"),
+    "negative size": ("x.tar", lambda: tar_of(named(pax={"size": "-5"}), ("b", SMALL)), "a file of -5 bytes"),
+    "path above in a header": ("x.tar", lambda: tar_of(named(pax={"path": "../b"})), "path-out-of-archive"),
+    "large headers": ("x.tar.gz", lambda: gzip.compress(large_headers()), "broken-archive"),
+    "hidden bomb": ("x.tar.gz", lambda: gzip.compress(tar_of((".a", bytes(2**22)))), "unpacks-to-too-much"),
+    "wrong bytes in LZMA": (
+        "x.zip",
+        lambda: changed(zip_of(("a", NOISE), method=zipfile.ZIP_LZMA), 60),
+        "broken-archive",
+    ),
+    "empty gzip": ("rows.jsonl.gz", lambda: b"", "empty file"),
+    "empty zstd": ("rows.jsonl.zst", lambda: b"", "empty file"),
     "packed bomb": ("rows.jsonl.gz", lambda: gzip.compress(bytes(2**22)), "unpacks-to-too-much"),
     "cut packed file": ("rows.jsonl.gz", lambda: gzip.compress(NOISE)[:-100], "broken-archive"),
     "no packed file": ("rows.jsonl.gz", lambda: b"{}\n", "broken-archive"),
     "no zstd file": ("rows.jsonl.zst", lambda: b"{}\n", "broken-archive"),
 }
+
+
+def named(pax: dict[str, str]) -> tarfile.TarInfo:
+    """A member without content whose header says more in the form of POSIX."""
+    info = tarfile.TarInfo("a")
+    info.pax_headers = pax
+    return info
+
+
+def large_headers() -> bytes:
+    """A tar with headers for all files that together fill the memory; they are packed to little."""
+    info = tarfile.TarInfo("headers")
+    info.type, info.size = tarfile.XGLTYPE, 2**21
+    return info.tobuf(tarfile.USTAR_FORMAT) + b"2097152 k=".ljust(2**21 - 1, b"v") + b"\n" + tar_of(("a", SMALL))
 
 
 def huge_header() -> bytes:
@@ -178,6 +208,13 @@ def test_a_killed_unpacking_is_done_again(tmp_path: Path, monkeypatch: pytest.Mo
     found = opener.open([LocalPath(tmp_path / "x.tar")], (), "source.a")
     assert {path.name: path.read_bytes() for path in found.path.iterdir()} == {"a": NOISE, "b": NOISE}
     assert found.bytes == 2 * len(NOISE)
+
+
+def test_a_packed_file_may_have_a_long_name(tmp_path: Path) -> None:
+    path = tmp_path / f"{'é' * 123}.csv.gz"
+    path.write_bytes(gzip.compress(SMALL))
+    found = SourceOpener(tmp_path / "opened", Progress(False)).open([LocalPath(path)], (), "source.a")
+    assert found.path.read_bytes() == SMALL
 
 
 def test_an_archive_is_unpacked_once_until_it_changes(tmp_path: Path) -> None:
