@@ -38,6 +38,8 @@ _MAX_HEADER = _STEP
 _JUNK = "__MACOSX"
 """The folder in which macOS keeps attributes of files."""
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
+_UTF8, _UNIX = 0x800, 3
+"""Values of a zip: the flag of a name in UTF-8, and the system that wrote the file."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 Advance = Callable[[int], None]
@@ -236,8 +238,21 @@ def _members(opened: _Opened, field: str) -> Iterator[Member]:
             mode = info.external_attr >> 28
             kind = "a link" if mode == 0o12 else "a device or a pipe" if mode in (1, 2, 6, 12) else "file"
             if not info.is_dir():
-                yield Member(info.filename, kind, partial(archive.open, info))
+                yield Member(_zip_name(info), kind, partial(archive.open, info))
             opened.advance(info.compress_size)
+
+
+def _zip_name(info: zipfile.ZipInfo) -> str:
+    """Return the name of a file. Many programs, such as `zip` on Linux and the Finder, write the bytes of the name
+    without saying that they are UTF-8; Python then reads them as code page 437.
+    """
+    if info.flag_bits & _UTF8:
+        return info.filename
+    with suppress(UnicodeError):
+        return info.filename.encode("cp437").decode(
+            errors="surrogateescape" if info.create_system == _UNIX else "strict"
+        )
+    return info.filename
 
 
 def _of_tar(content: _Forward) -> Iterator[Member]:

@@ -210,6 +210,30 @@ def test_a_killed_unpacking_is_done_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.bytes == 2 * len(NOISE)
 
 
+@pytest.mark.parametrize(
+    ("flags", "system", "written", "name"),
+    [
+        (0x800, 3, "Straße 家.pdf".encode(), "Straße 家.pdf"),  # Python
+        (0, 3, "Straße 家.pdf".encode(), "Straße 家.pdf"),  # `zip` on Linux, the Finder
+        (0, 0, "Straße 家.pdf".encode(), "Straße 家.pdf"),
+        (0, 0, "Straße.pdf".encode("cp437"), "Straße.pdf"),  # DOS
+        (0, 3, b"Stra\xdfe.pdf", "Stra\udcdfe.pdf"),  # the bytes of a file's name that is not UTF-8
+    ],
+)
+def test_a_zip_gives_the_names_that_its_files_had(
+    flags: int, system: int, written: bytes, name: str, tmp_path: Path
+) -> None:
+    stand_in = "x" * len(written)
+    made = bytearray(zip_of((stand_in, SMALL)).replace(stand_in.encode(), written))
+    entry = made.index(b"PK\x01\x02")
+    made[entry + 5] = system
+    for place in (6, entry + 8):
+        made[place : place + 2] = flags.to_bytes(2, "little")
+    (tmp_path / "x.zip").write_bytes(made)
+    found = SourceOpener(tmp_path / "opened", Progress(False)).open([LocalPath(tmp_path / "x.zip")], (), "source.a")
+    assert [path.name for path in found.path.iterdir()] == [name]
+
+
 def test_a_packed_file_may_have_a_long_name(tmp_path: Path) -> None:
     path = tmp_path / f"{'é' * 123}.csv.gz"
     path.write_bytes(gzip.compress(SMALL))
