@@ -32,6 +32,8 @@ MAX_RATIO = 100
 """How many bytes one byte of an archive may unpack to: pictures give 1, JSON about 10, a bomb 1000."""
 FREE_BYTES = 64 * 1024 * 1024
 """So many bytes may always be unpacked, whatever the ratio is."""
+BROKEN = "broken-archive"
+"""The reason of a fault: an archive or a packed file that cannot be unpacked."""
 _STEP = 1024 * 1024
 _MAX_HEADER = _STEP
 """The maximum size of what a tar writes before a file, such as a long name."""
@@ -346,7 +348,7 @@ def _named_errors(path: Path, field: str) -> Iterator[None]:
     except (*_BROKEN, NotImplementedError, RuntimeError, ValueError) as error:  # encrypted, an unknown method
         found = str(error) or type(error).__name__
         todo = "download it again, or unpack it and give the folder"
-        fault = Fault("broken-archive", "a whole archive that can be unpacked", found[:200], path.name, "", field, todo)
+        fault = Fault(BROKEN, "a whole archive that can be unpacked", found[:200], path.name, "", field, todo)
         raise SourceError(fault) from error
     except OSError as error:
         raise disk_error(error, path.name, field) from error
@@ -359,7 +361,7 @@ def disk_error(error: OSError, file: str, field: str) -> SourceError:
         return SourceError(Fault("disk-full", "space for the unpacked files", "a full disk", file, "", field, todo))
     found = error.strerror or str(error) or type(error).__name__
     todo = "download it again, or unpack it and give the folder"
-    return SourceError(Fault("broken-archive", "files that can be unpacked", found[:200], file, "", field, todo))
+    return SourceError(Fault(BROKEN, "files that can be unpacked", found[:200], file, "", field, todo))
 
 
 def _refused(reason: str, expected: str, found: str, file: str, field: str) -> SourceError:

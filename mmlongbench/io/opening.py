@@ -12,15 +12,17 @@ Everything is unpacked and downloaded once, into one folder: the next call finds
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.archives import (
+    BROKEN,
     archive_ending,
     disk_error,
     packed_ending,
+    remove,
     unpack_archive,
     unpack_file,
     unpacked_size,
@@ -112,7 +114,8 @@ class SourceOpener:
             return path
         place = self._place("packed", *_identity(path)) / path.name.removesuffix(ending)
         if not place.exists():
-            with self._progress.meter(f"{field}: unpacking", path.stat().st_size) as advance:
+            size = path.stat().st_size
+            with self._whole_download(path), self._progress.meter(f"{field}: unpacking", size) as advance:
                 unpack_file(path, place, field, advance)
         return place
 
@@ -126,10 +129,21 @@ class SourceOpener:
         return place
 
     def _unpack(self, path: Path, into: Path, field: str) -> None:
-        with self._progress.meter(f"{field}: unpacking", path.stat().st_size) as advance:
+        size = path.stat().st_size
+        with self._whole_download(path), self._progress.meter(f"{field}: unpacking", size) as advance:
             if not unpack_archive(path, into, field, advance):
                 todo = "give an archive with files"
                 raise SourceError(Fault("empty-archive", "files in it", "none", path.name, "", field, todo))
+
+    @contextmanager
+    def _whole_download(self, path: Path) -> Iterator[None]:
+        """Remove a downloaded file that turns out to be broken, so that the next build downloads it again."""
+        try:
+            yield
+        except SourceError as error:
+            if error.fault.reason == BROKEN and path.parent.parent == self._folder:  # not a file of an archive
+                remove(path)
+            raise
 
     def _check_space(self, path: Path, field: str) -> None:
         """Refuse an archive that cannot fit on the disk, before anything of it is unpacked."""

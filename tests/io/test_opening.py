@@ -156,6 +156,21 @@ def test_a_url_is_downloaded_and_unpacked(documents: Path, tmp_path: Path) -> No
     assert {name: folder[name] for name in FILES} == FILES
 
 
+@pytest.mark.parametrize("name", ["documents.tar.gz", "rows.jsonl.gz"])
+def test_a_broken_file_is_downloaded_again_once_it_is_mended(name: str, documents: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path / name}"
+    (tmp_path / name).write_bytes(b"<html>maintenance</html>")
+    for _ in range(2):
+        with pytest.raises(SourceError, match="broken-archive"):
+            opened(tmp_path, url)
+    if name == "rows.jsonl.gz":
+        (tmp_path / name).write_bytes(gzip.compress(b"{}"))
+        assert opened(tmp_path, url).path.read_bytes() == b"{}"
+    else:
+        tarred(documents, name, "documents", "w:gz")
+        assert content(opened(tmp_path, url).path) == FILES
+
+
 @pytest.mark.parametrize(
     "url",
     [
