@@ -24,6 +24,8 @@ from mmlongbench.io.atomic import TEMPORARY
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 """The endings of archives."""
+OTHER_ARCHIVES = (".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
+"""The endings of archives that are not unpacked."""
 PACKED = (".gz", ".zst")
 """The endings of single packed files, such as JSON Lines."""
 MAX_FILES = 4_000_000
@@ -42,7 +44,8 @@ _JUNK = "__MACOSX"
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
 _UTF8, _UNIX = 0x800, 3
 """Values of a zip: the flag of a name in UTF-8, and the system that wrote the file."""
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the errors of a full disk."""
 
 Advance = Callable[[int], None]
 """A function that moves a progress bar by a number of bytes of the packed file."""
@@ -356,7 +359,7 @@ def _named_errors(path: Path, field: str) -> Iterator[None]:
 
 def disk_error(error: OSError, file: str, field: str) -> SourceError:
     """Return the error for a file that cannot be unpacked or downloaded; a full disk is named."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
         return SourceError(Fault("disk-full", "space for the unpacked files", "a full disk", file, "", field, todo))
     found = error.strerror or str(error) or type(error).__name__

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from mmlongbench.io.printable import without_secrets
 
@@ -18,7 +19,12 @@ HUB_FORM = "hub:owner/name[@revision][/path]"
 _HUB = re.compile(
     r"hub:(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>refs/[\w.-]+/[\w.-]+|[\w.-]+))?(?:/(?P<path>[^\0]+))?"
 )
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://.+", re.DOTALL)
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*[A-Za-z][A-Za-z0-9+.-]+://.+", re.DOTALL)
+"""Matches a URL, also a chained one of `fsspec`, such as `simplecache::s3://bucket/x`."""
+_BLANK = "\ue000"
+"""A character that stands for a blank in a URL, because `without_secrets` takes a blank for the end of a URL."""
+_MIN_SECRET = 4
+"""The shortest value of a query that may be a secret; others, such as a number, are in many messages by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,8 @@ class LocalPath:
         """
         if "*" not in self.path.name or self.path.exists():
             return (self,)
-        found = sorted(path for path in self.path.parent.glob(self.path.name) if not path.name.startswith("."))
+        pattern = re.sub(r"\*+", "*", self.path.name)  # `**` has another meaning, or none
+        found = sorted(path for path in self.path.parent.glob(pattern) if not path.name.startswith("."))
         return tuple(map(LocalPath, found)) or (self,)
 
     def __str__(self) -> str:
@@ -65,7 +72,8 @@ class Url:
     """The whole URL, which may have a password."""
 
     def __str__(self) -> str:
-        return without_secrets(self.address.partition("#")[0])
+        shown = without_secrets(re.sub(r"\s", _BLANK, self.address))  # first, because a password may have a #
+        return shown.partition("#")[0].replace(_BLANK, " ")
 
     @property
     def name(self) -> str:
@@ -78,7 +86,9 @@ class Url:
         place, _, fragment = self.address.partition("#")
         place, _, query = place.partition("?")
         user, at, _ = place.partition("://")[2].rpartition("@")
-        return tuple(filter(None, (user if at else "", *user.split(":", 1), query, fragment)))
+        values = [value for pair in query.split("&") if len(value := pair.rpartition("=")[2]) >= _MIN_SECRET]
+        found = (user, *re.split("[:/]+", user), query, *values, fragment) if at else (query, *values, fragment)
+        return tuple(filter(None, dict.fromkeys((*found, *map(unquote, found)))))
 
 
 Location: TypeAlias = LocalPath | HubFiles | Url

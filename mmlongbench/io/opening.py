@@ -18,7 +18,9 @@ from pathlib import Path
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.archives import (
+    ARCHIVES,
     BROKEN,
+    OTHER_ARCHIVES,
     archive_ending,
     disk_error,
     packed_ending,
@@ -104,6 +106,9 @@ class SourceOpener:
             root = self._unpacked(path, field)
             found, kept = _inside(root, inner, path.name, field), kept + _size(root)
             return OpenedSource(self._plain(found, field) if found.is_file() else found, kept)
+        if path.name.lower().endswith(OTHER_ARCHIVES):
+            expected, todo = f"an archive that ends with {', '.join(ARCHIVES)}", "unpack it, and give the folder"
+            raise SourceError(Fault("unknown-archive", expected, path.name, path.name, "", field, todo))
         plain = self._plain(path, field)
         return OpenedSource(plain, kept + (plain.stat().st_size if plain != path else 0))
 

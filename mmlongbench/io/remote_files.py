@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from mmlongbench.errors import Fault, FetchError, MMLongBenchError, SourceError
-from mmlongbench.io.archives import disk_error, whole_folder
+from mmlongbench.io.archives import FULL, disk_error, whole_folder
 from mmlongbench.io.atomic import atomic_replace
 from mmlongbench.io.locations import Url
 from mmlongbench.io.partial_files import Part, part_of
@@ -43,7 +43,7 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
     except (MMLongBenchError, KeyboardInterrupt):
         raise
     except OSError as error:
-        if error.errno is not None and error.filename is None:
+        if error.errno in FULL:
             raise disk_error(error, url.name, field) from None
         raise _unreadable(url, error, field) from None
     except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)

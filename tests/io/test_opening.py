@@ -137,6 +137,21 @@ def test_a_pattern_is_the_folder_of_the_files_that_match_it(tmp_path: Path) -> N
     assert opener.open([LocalPath(one)], (), "source.questions").path == one
 
 
+@pytest.mark.parametrize(("pattern", "names"), [("a**", ["a1", "a2"]), ("**", ["a1", "a2", "b"]), ("*a**1*", ["a1"])])
+def test_two_stars_of_a_pattern_are_one(pattern: str, names: list[str], tmp_path: Path) -> None:
+    for name in ("a1", "a2", "b"):
+        (tmp_path / name).touch()
+    found = LocalPath(tmp_path / pattern).matching()
+    assert [each.path.name for each in found] == names
+
+
+@pytest.mark.parametrize("name", ["x.tar.zst", "x.TAR.XZ", "x.tar.bz2", "x.7z"])
+def test_an_archive_of_another_kind_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(SourceError, match=r"unknown-archive: expected an archive that ends with \.tar, .*unpack it"):
+        opened(tmp_path, tmp_path / name)
+
+
 def test_what_several_locations_make_follows_a_change_of_one(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -189,6 +204,11 @@ def test_a_url_that_cannot_be_read_is_named_without_its_secrets(
     assert "SECRET" not in str(found.value)
     assert found.value.__cause__ is None
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_server_that_refuses_the_connection_is_not_called_a_broken_archive(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"unreachable-source: expected a source at ftp://…@127\.0\.0\.1:9/x\.zip"):
+        opened(tmp_path, "ftp://user:SECRET@127.0.0.1:9/x.zip")
 
 
 def test_a_dataset_of_the_hub_is_used_where_the_hubs_client_keeps_it(
