@@ -1,9 +1,11 @@
 """Downloads files of datasets of the Hugging Face hub to the hub's own cache."""
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.folders import visible_files
 from mmlongbench.io.locations import HubFiles
 from mmlongbench.io.printable import without_secrets
 
@@ -51,3 +53,11 @@ def downloaded(location: HubFiles, path: str, patterns: Sequence[str], field: st
         todo = "correct the path; the page of the dataset lists its files"
         raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
     return folder
+
+
+def matching_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the visible files of a downloaded dataset that match one of the patterns. The hub's cache may hold others,
+    which an earlier download has left there.
+    """
+    names = {file: file.relative_to(folder).as_posix() for file in visible_files(folder)}
+    return [file for file, name in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]

@@ -4,7 +4,8 @@ A path is used as it is. An archive is the folder that it unpacks to; if it hold
 folder. If it holds nothing but the file that it is named after (`val.json.tar.gz`), it is that file. A packed file
 (`rows.jsonl.gz`) is the file in it. What follows the name of an archive is a path inside it. Files at a URL are
 downloaded first, and those of the hub to the hub's own cache. Several locations are one folder that has the files of
-all. So a source gives the same release in each of these forms.
+all; there, an archive that holds nothing but one folder keeps this folder. So a source gives the same release in each
+of these forms.
 
 Everything is unpacked and downloaded once, into one folder: the next call finds it there.
 """
@@ -32,7 +33,7 @@ from mmlongbench.io.archives import (
 )
 from mmlongbench.io.atomic import atomic_replace
 from mmlongbench.io.folders import visible_files
-from mmlongbench.io.hub import downloaded
+from mmlongbench.io.hub import downloaded, matching_files
 from mmlongbench.io.locations import HubFiles, LocalPath, Location, Url
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.remote_files import download
@@ -90,12 +91,29 @@ class SourceOpener:
             return _split(location.path, field)
         if isinstance(location, HubFiles):
             outer, inner = _split_name(location.path)
-            return downloaded(location, outer, patterns, field, is_shown=self._progress.is_shown), inner
+            found = downloaded(location, outer, patterns, field, is_shown=self._progress.is_shown)
+            return found if outer else self._only(found, patterns, field), inner
         address, inner = _split_url(location)
         place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
         if not place.exists():
             download(address, place, self._progress, field)
         return place, inner
+
+    def _only(self, folder: Path, patterns: Sequence[str], field: str) -> Path:
+        """Return a folder with the files of a dataset of the hub that match the patterns: the folder in the hub's cache
+        if it has no others, or else a copy.
+        """
+        wanted = matching_files(folder, patterns)
+        if len(wanted) == len(visible_files(folder)):
+            return folder
+        place = self._place("only", *patterns, *_identity(folder)) / "files"
+        if not place.is_dir():
+            with whole_folder(place) as temporary:
+                for file in wanted:
+                    target = temporary / file.relative_to(folder)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    _copy(file, target, field)
+        return place
 
     def _opened(self, path: Path, inner: str, field: str) -> OpenedSource:
         """Return what a path of this machine leads to, unpacked if it is an archive or a packed file."""

@@ -235,10 +235,13 @@ def test_a_dataset_of_the_hub_is_used_where_the_hubs_client_keeps_it(
         "empty.txt",
     }
     assert opened(tmp_path, "hub:owner/name/data/rows.jsonl") == OpenedSource(snapshot / "data" / "rows.jsonl")
-    assert opened(tmp_path, "hub:owner/name", patterns=["*.jsonl"]) == OpenedSource(snapshot)
+    assert opened(tmp_path, "hub:owner/name", patterns=["*.jsonl", "*.tar"]) == OpenedSource(snapshot)
+    only = opened(tmp_path, "hub:owner/name", patterns=["*.jsonl"])  # an earlier download has left the other file there
+    assert (content(only.path), only.bytes) == ({"data/rows.jsonl": b"rows"}, 4)
     assert [(each["revision"], each["allow_patterns"]) for each in asked] == [
         ("v1", ["data/all.tar", "data/all.tar/**"]),
         (None, ["data/rows.jsonl", "data/rows.jsonl/**"]),
+        (None, ["*.jsonl", "*.tar"]),
         (None, ["*.jsonl"]),
     ]
     assert {(each["repository"], each["repo_type"]) for each in asked} == {("owner/name", "dataset")}
