@@ -213,6 +213,9 @@ class Transfer:
         if remote.size is not None and have == remote.size:
             with opened_part(part.path, download.target, is_new=not have):
                 return
+        if have and not (remote.is_known or part.validator):  # nothing would say that the rest is of the same file
+            download.forget()
+            have = 0
         same = {"if-range": part.validator} if not remote.is_known else {}  # known bytes are compared in the end
         with self._answer(remote, {"range": f"bytes={have}-", **same} if have else {}) as response:
             is_rest = response.status_code == 206

@@ -14,6 +14,8 @@ MAIN = "main"
 """The revision of a dataset of the hub that is downloaded if an entry names none."""
 RESERVED = "downloads.json"
 """The file of a data folder that lists what was downloaded."""
+FETCH_LOCK = ".fetch.lock"
+"""The file of a data folder that one process holds while it downloads."""
 _URL = re.compile(r"https?://[^/\s]+/\S*")
 
 
@@ -32,7 +34,7 @@ def fault_of_path(path: str) -> str:
         return f"it has a part {wrong[0]!r}"
     if any(part != part.strip() or len(part.encode()) > 255 for part in parts) or len(path.encode()) > 1024:
         return "it has a part that is too long, or that begins or ends with a blank"
-    return f"{RESERVED} lists the downloads" if path == RESERVED else ""
+    return "it is a file of `fetch` itself" if path in (RESERVED, FETCH_LOCK) else ""
 
 
 class DownloadSpec(BaseModel):

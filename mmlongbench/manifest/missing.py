@@ -12,39 +12,12 @@ from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.fetching.places import Place
 from mmlongbench.manifest.fetching.record import DownloadRecord, load_record
-from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
+from mmlongbench.manifest.model import DatasetSpec, load_manifest
 
 
-def missing_sources(manifest: Manifest, data: Path, name: str = "") -> tuple[str, ...]:
-    """Return, for each dataset of a manifest with sources below the folder `data` that are not there, a line that says
-    which, and how to get them.
-
-    Args:
-        manifest: the manifest.
-        data: the data folder.
-        name: the name or the path of the manifest, for the command; by default that of an installed manifest with the
-            same dataset.
-
-    """
-    found = ((spec, missing_of(spec, name, data)) for spec in manifest.datasets)
-    return tuple(f"dataset {spec.name!r}: {said}" for spec, said in found if said)
-
-
-def missing_of(spec: DatasetSpec, name: str = "", below: Path | None = None) -> str:
-    """Return which sources of a dataset are not there, and how to get them; empty if all are there.
-
-    Args:
-        spec: the dataset.
-        name: see `missing_sources`.
-        below: the folder whose sources count; by default all count.
-
-    """
-    missing = [
-        (key, path)
-        for key, paths in local_paths(spec).items()
-        for path in paths
-        if not is_there(path) and (below is None or path.is_relative_to(below))
-    ]
+def missing_of(spec: DatasetSpec) -> str:
+    """Return which sources of a dataset are not there, and how to get them; empty if all are there."""
+    missing = [(key, path) for key, paths in local_paths(spec).items() for path in paths if not is_there(path)]
     said = [f"{key}: no such file or folder: {path}" for key, path in missing]
     programs: dict[Path, list[str]] = {}
     by_hand: list[str] = []
@@ -55,7 +28,7 @@ def missing_of(spec: DatasetSpec, name: str = "", below: Path | None = None) -> 
                 by_hand.append(f"{key} by hand: {steps}")
             else:
                 programs.setdefault(data, []).append(key)
-    fetched = [_command(spec, name, data, keys, len(missing)) for data, keys in programs.items()]
+    fetched = [_command(spec, data, keys, len(missing)) for data, keys in programs.items()]
     return "; ".join((*said, *fetched, *dict.fromkeys(by_hand)))
 
 
@@ -70,7 +43,7 @@ def unfinished_downloads(spec: DatasetSpec) -> tuple[str, ...]:
             files = listed.files if listed else ()
             if lacking := [file for file in files if not (data / file).is_file()]:
                 count = f"{len(lacking):,} {'is' if len(lacking) == 1 else 'are'} missing in {data}"
-                todo = _command(spec, "", data, lacking, len(lacking))
+                todo = _command(spec, data, lacking, len(lacking))
                 said.append(f"of the {len(files):,} files of {place.name}, {count}; {todo}")
     return tuple(dict.fromkeys(said))
 
@@ -89,10 +62,10 @@ def _places_of(spec: DatasetSpec, path: Path) -> Iterator[tuple[DownloadSpec, Pa
             yield place, data
 
 
-def _command(spec: DatasetSpec, name: str, data: Path, keys: list[str], missing: int) -> str:
+def _command(spec: DatasetSpec, data: Path, keys: list[str], missing: int) -> str:
     """Return the command that downloads the sources `keys`, in words."""
     is_given = data not in {path.parent for path in installed_manifests().values()}
-    command = ["mmlongbench", "fetch", name or _manifest_of(spec), "--to", str(data) if is_given else "data"]
+    command = ["mmlongbench", "fetch", _manifest_of(spec), "--to", str(data) if is_given else "data"]
     several = dict.fromkeys(keys)
     what = "it" if missing == 1 else "them" if missing == len(several) else ", ".join(several)
     return f"`{shlex.join(command)}` downloads {what}{'' if is_given else ', then add --data data'}"

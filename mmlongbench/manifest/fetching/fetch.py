@@ -14,14 +14,13 @@ from mmlongbench.io.partial_files import Part, Received, part_of, received_of
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.io.sizes import said_bytes
 from mmlongbench.io.transfer import Download, HttpRefusal, OtherBytesError, Transfer, Wait, fault_of
+from mmlongbench.manifest.downloads import FETCH_LOCK
 from mmlongbench.manifest.fetching.listing import Account, Job, Lister, refuse_shared_targets
 from mmlongbench.manifest.fetching.places import Place, places_of, safe_target
 from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedFile, load_record, save_record
 from mmlongbench.manifest.fetching.results import Fetched, FetchedPlace, is_for_a_program, left_to_do
 from mmlongbench.manifest.model import Manifest
 
-LOCK = ".fetch.lock"
-"""The file of a data folder that one process holds while it downloads."""
 _MB = 1_000_000
 
 
@@ -55,7 +54,7 @@ def fetch(
     if not programs:
         return Fetched(folder, (), left)
     folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / LOCK, f"{folder}"), closing(Transfer(wait)) as transfer:
+    with file_lock(folder / FETCH_LOCK, f"{folder}"), closing(Transfer(wait)) as transfer:
         run = _Run(folder, transfer, load_record(folder), progress or Progress(False), is_update=update)
         accounts = run.all(programs)
     return Fetched(folder, tuple(_result(account, folder) for account in accounts), left)

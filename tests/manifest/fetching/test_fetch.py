@@ -14,7 +14,8 @@ from hub_server import Fault, HubServer, hub
 from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
 from mmlongbench.io.atomic import file_lock, sha256_of
 from mmlongbench.io.partial_files import part_of
-from mmlongbench.manifest.fetching.fetch import LOCK, fetch
+from mmlongbench.manifest.downloads import FETCH_LOCK
+from mmlongbench.manifest.fetching.fetch import fetch
 from mmlongbench.manifest.fetching.results import Fetched
 from mmlongbench.manifest.model import Manifest, load_manifest
 
@@ -357,7 +358,7 @@ def test_a_redirect_that_never_ends_is_an_error(server: HubServer, data: Path, t
 
 def test_two_processes_do_not_write_one_folder(server: HubServer, data: Path, tmp_path: Path) -> None:
     data.mkdir()
-    with file_lock(data / LOCK, "data"), pytest.raises(BuildError, match="is being written by another process"):
+    with file_lock(data / FETCH_LOCK, "data"), pytest.raises(BuildError, match="is being written by another process"):
         run(manifest(tmp_path, HERE), data)
     assert run(manifest(tmp_path, HERE), data).is_complete
 
