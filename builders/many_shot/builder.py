@@ -139,6 +139,13 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         domain = record.get("domain", self.dataset)
         return {} if domain == self.dataset else {"domain": [domain]}
 
+    def choices(self, record: mt.Record) -> mt.Choices | None:
+        """Return the labels that the exemplars have; None if no exemplar has the label of the test image."""
+        labels = sorted({each["id"] for each in record["exemplars"]})
+        if record["answer"] not in labels:
+            return None
+        return mt.Choices(tuple(map(str, labels)), labels.index(record["answer"]))
+
     def cluster(self, record: mt.Record) -> str:
         """Return the class that the test image shows.
 

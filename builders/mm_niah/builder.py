@@ -154,6 +154,11 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         found = record["positive_ctxs"]
         return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
+    def choices(self, record: mt.Record) -> mt.Choices | None:
+        """Return the pictures that a question offers to choose from; None if it asks for a text or for counts."""
+        offered = record.get("choices_image")
+        return mt.Choices(tuple(mt.Image(path) for path in offered), record["answer"]) if offered else None
+
     def cluster(self, record: mt.Record) -> str:
         """Return the picture that is a needle or contains one; if there are several such pictures, the first by name;
         empty if needles are texts.

@@ -17,6 +17,7 @@ INSTRUCTION = (
     "You are given a set of images. Please answer the question in Yes or No based on the given images. "
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
+_ANSWERS = ("Yes", "No")
 _CLOSING = mt.Closing(last=2, window=2000)
 _PAPER_IMAGES = (21.7, 44.7, 90.9, 183.4, 368.2)
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
@@ -98,6 +99,10 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         """Return the answer, and the number of photographs that it depends on."""
         needles = [str(len(record["needles"]))] if "needles" in record else []
         return {"answer": [record["answer"]], **({"needles": needles} if needles else {})}
+
+    def choices(self, record: mt.Record) -> mt.Choices | None:
+        """Return yes and no; None for an answer of a file that others made which is neither."""
+        return mt.Choices(_ANSWERS, _ANSWERS.index(record["answer"])) if record["answer"] in _ANSWERS else None
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the photographs that the question is about."""

@@ -35,6 +35,7 @@ from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
+from mmlongbench.task.choices import Choices
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.metric import (
@@ -63,6 +64,7 @@ __all__ = [
     "Builder",
     "Bundle",
     "Chain",
+    "Choices",
     "Closing",
     "Columns",
     "Depth",

@@ -14,6 +14,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Part, Prompt
+from mmlongbench.task.choices import Choices
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import Sources
@@ -97,6 +98,14 @@ class Builder(ABC, Generic[RowT]):
         that it has for any of the answers.
         """
         return ()
+
+    def choices(self, record: Record) -> Choices | None:
+        """Return the answers that the question offers; None: the answer is free.
+
+        The chance of a guess follows from them, which `mmlongbench shortcuts` compares results with. Labels and options
+        that the prompt shows, yes and no, and the labels of classes are such answers.
+        """
+        return None
 
     def question(self, record: Record) -> str:
         """Return the question alone, as a judge sees it; empty if the task has none."""

@@ -19,6 +19,7 @@ ORDER = (
         "cli",
         DOOR,
         "web",
+        "shortcuts",
         "scoring",
         "metrics",
         "exports",
