@@ -29,6 +29,7 @@ from mmlongbench.cli.run import run
 from mmlongbench.cli.schema import schema
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
+from mmlongbench.cli.shortcuts import shortcuts
 from mmlongbench.cli.show import show
 from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
@@ -268,6 +269,7 @@ cli.add_command(report)
 cli.add_command(run)
 cli.add_command(schema)
 cli.add_command(score)
+cli.add_command(shortcuts)
 cli.add_command(show)
 cli.add_command(verify)
 corpus.add_command(search)

@@ -34,6 +34,7 @@ PAGES = (
     "README.md",
     "manifests/README.md",
     "mmlongbench/release/README.md",
+    "mmlongbench/shortcuts/README.md",
     "mmlongbench/models/README.md",
     "mmlongbench/scoring/README.md",
     "mmlongbench/exports/README.md",

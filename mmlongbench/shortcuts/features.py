@@ -1,0 +1,136 @@
+"""What a reader could notice about a unit without understanding it: the name and the header of its image file, the form
+of its text, its place and its neighbours. No pixel is decoded.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from mmlongbench.documents.pixels import opened, unreadable
+from mmlongbench.errors import ReleaseError
+from mmlongbench.release.images import ImageSizes
+from mmlongbench.shortcuts.measured import Floats
+from mmlongbench.shortcuts.reading import ShownUnit
+
+NAME = ("length of the name", "digits in the name", "number in the name", "letters in the ending", "folders")
+FILE = ("bytes", "bytes per pixel", "format", "colour mode", "coarseness of quantisation", "quantisation tables")
+META = ("EXIF bytes", "other metadata", "dots per inch", "a progressive file")
+SIZE = ("width", "height", "pixels", "width by height")
+TEXT = ("characters", "words", "punctuation", "digits", "capitals", "line breaks", "a full stop at its end")
+TITLE = ("characters of the first line", "words of the first line", "capitals of the first line")
+PLACE = ("place", "distance from the middle", "first", "last")
+NEIGHBOURS = ("an image before it", "an image after it", "a neighbour of another role", "distance to an equal title")
+_FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")
+_MODES = ("RGB", "L", "P", "RGBA", "CMYK", "1", "LA")
+_NUMBER = re.compile(r"\d{1,15}")
+
+
+class ImageFacts:
+    """The facts in the headers of a release's images; each header is read once."""
+
+    def __init__(self, root: Path) -> None:
+        """Read images below this folder."""
+        self._root = root
+        self._sizes = ImageSizes(root)
+        self._known: dict[str, Mapping[str, tuple[float, ...]]] = {}
+
+    def of(self, path: str) -> Mapping[str, tuple[float, ...]]:
+        """Return the numbers of `FILE`, `META` and `SIZE` of an image.
+
+        Raises:
+            ReleaseError: the image is missing or cannot be read.
+
+        """
+        if path not in self._known:
+            width, height = self._sizes[path]
+            self._known[path] = {
+                "size": (width, height, width * height, width / height),
+                **_header(self._root / path, width * height),
+            }
+        return self._known[path]
+
+
+def _header(path: Path, pixels: int) -> Mapping[str, tuple[float, ...]]:
+    size = path.stat().st_size
+    try:
+        with opened(path) as picture:
+            info, tables = picture.info, getattr(picture, "quantization", None) or {}
+            coarse = float(np.mean(next(iter(tables.values())))) if tables else 0.0
+            kind, mode = _place(picture.format, _FORMATS), _place(picture.mode, _MODES)
+    except unreadable() as error:
+        raise ReleaseError(f"image {path.name!r}: cannot be read: {type(error).__name__}") from error
+    dots = info.get("dpi", (0,))[0]
+    exif = info.get("exif", b"")
+    others = sum(1 for key in info if key not in ("exif", "dpi", "jfif", "jfif_version", "jfif_unit", "jfif_density"))
+    file = (size, size / max(1, pixels), kind, mode, coarse, len(tables))
+    meta = (len(exif), others, float(dots), float(bool(info.get("progressive"))))
+    return {"file": tuple(map(float, file)), "meta": tuple(map(float, meta))}
+
+
+def _place(name: str | None, names: Sequence[str]) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+def of_name(path: str) -> tuple[float, ...]:
+    """Return the numbers of `NAME` of a path.
+
+    >>> of_name("vh/train2017/000000001836.jpg")
+    (12.0, 12.0, 1836.0, 3.0, 2.0)
+    """
+    pure = PurePosixPath(path)
+    numbers = _NUMBER.findall(pure.stem)
+    last = float(numbers[-1]) if numbers else -1.0
+    digits = sum(letter.isdigit() for letter in pure.stem)
+    return float(len(pure.stem)), float(digits), last, float(len(pure.suffix) - 1), float(len(pure.parts) - 1)
+
+
+def of_text(text: str) -> tuple[float, ...]:
+    """Return the numbers of `TEXT`; punctuation, digits and capitals are shares of the characters."""
+    n = max(1, len(text))
+    marks = sum(not letter.isalnum() and not letter.isspace() for letter in text)
+    digits, capitals = sum(map(str.isdigit, text)), sum(map(str.isupper, text))
+    ends = float(text.rstrip().endswith("."))
+    return float(len(text)), float(len(text.split())), marks / n, digits / n, capitals / n, text.count("\n") / n, ends
+
+
+def of_title(text: str) -> tuple[float, ...]:
+    """Return the numbers of `TITLE` of a text."""
+    title = text.strip().split("\n", 1)[0]
+    return float(len(title)), float(len(title.split())), sum(map(str.isupper, title)) / max(1, len(title))
+
+
+def of_place(place: int, n: int) -> tuple[float, ...]:
+    """Return the numbers of `PLACE` of the unit at a place among n.
+
+    >>> of_place(0, 5)
+    (0.0, 0.5, 1.0, 0.0)
+    """
+    at = place / max(1, n - 1)
+    return at, abs(at - 0.5), float(place == 0), float(place == n - 1)
+
+
+def of_neighbours(units: Sequence[ShownUnit], place: int) -> tuple[float, ...]:
+    """Return the numbers of `NEIGHBOURS` of a unit. The first and the last unit, which lack a neighbour, count as their
+    own, since places are tried apart.
+    """
+    before, after = units[max(0, place - 1)], units[min(place + 1, len(units) - 1)]
+    roles = {each.role for each in (before, after) if not each.is_gold}
+    title = _title(units[place])
+    equal = (abs(other - place) for other in range(len(units)) if other != place and _title(units[other]) == title)
+    return (
+        float(bool(before.image)),
+        float(bool(after.image)),
+        float(len(roles) > 1),
+        float(min(equal, default=len(units))) if title else float(len(units)),
+    )
+
+
+def _title(unit: ShownUnit) -> str:
+    return unit.text.strip().split("\n", 1)[0] if not unit.image else ""
+
+
+def table(rows: Iterator[tuple[float, ...]] | Sequence[tuple[float, ...]]) -> Floats:
+    """Return rows of numbers as one array."""
+    return np.array(list(rows), dtype=np.float64)

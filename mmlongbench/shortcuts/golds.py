@@ -1,0 +1,161 @@
+"""Finds gold among the units of its own context, by features that should not tell it.
+
+A ridge regression learns from other clusters which features gold has, compared with the other units of its context. The
+score of a question is the share of the other units that gold outranks: one half if nothing tells. The null draws
+another unit of each context as gold and learns again; since the regression is linear in what it learns, all 999 draws
+are learned at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmlongbench.shortcuts.measured import (
+    FOLDS,
+    PERMUTATIONS,
+    Flags,
+    Floats,
+    Ints,
+    Measured,
+    folds_of,
+    has_enough,
+    uniforms,
+)
+
+MAX_CANDIDATES = 64
+"""The maximum number of units of a context that are compared: gold, and others that are drawn."""
+MAX_GROUPS = 1500
+"""The maximum number of questions of a dataset that are compared."""
+_RIDGE = 0.1
+"""The penalty, as a share of the mean variance of a feature."""
+_FORMS = (("more", "less"), ("a high rank by", "a low rank by"), ("a rare", "a usual"))
+"""How the three forms of a feature are called, if gold has more of it and if it has less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Candidates of one question, among which some are gold."""
+
+    id: str
+    """The id of the question."""
+    cluster: str
+    """What the question is about."""
+    golds: tuple[str, ...]
+    """The ids of the gold candidates; a gold is compared once in a dataset."""
+    features: Floats
+    """A row of numbers for each candidate."""
+    is_gold: tuple[bool, ...]
+    """Which of them are gold."""
+
+
+def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Measured | None:
+    """Measure how well features tell gold from the other candidates.
+
+    Args:
+        kind: what is tried.
+        names: the name of each feature.
+        groups: the candidates of each question.
+
+    Returns:
+        What was measured; None if there are too few clusters, or if no feature differs within a context.
+
+    """
+    kept = _each_gold_once(groups)[:MAX_GROUPS]
+    if not has_enough([group.cluster for group in kept]):
+        return None
+    compared = [_compared(group.features) for group in kept]
+    if not any(np.any(each) for each in compared):
+        return None
+    drawn = [_golds(group, kind) for group in kept]
+    folds = folds_of([group.cluster for group in kept])
+    scores = _scores(compared, drawn, folds)
+    weights = _weights(compared, drawn, np.ones(len(kept), dtype=bool))[:, 0]
+    if np.ptp(scores) < 1e-9:
+        return None
+    return Measured(
+        kind=kind,
+        measure="units of the context that gold outranks",
+        ids=tuple(group.id for group in kept),
+        clusters=tuple(group.cluster for group in kept),
+        scores=scores[:, 0],
+        null=scores[:, 1:].mean(axis=0),
+        evidence=_strongest(names, weights),
+        chance=0.5,
+    )
+
+
+def _each_gold_once(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups that have gold and others, without those whose gold another group has already."""
+    seen, kept = set[tuple[str, str]](), []
+    for group in groups:
+        of_cluster = {(group.cluster, gold) for gold in group.golds}
+        if any(group.is_gold) and not all(group.is_gold) and seen.isdisjoint(of_cluster):
+            kept.append(group)
+        seen |= of_cluster
+    return kept
+
+
+def _compared(features: Floats) -> Floats:
+    """Return features in three forms, each centred in its context: the value in standard deviations, the rank, and how
+    rare the value is.
+    """
+    spread = features.std(axis=0)
+    value = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    rank, rarity = np.empty_like(features), np.empty_like(features)
+    for column in range(features.shape[1]):
+        _, inverse, counts = np.unique(features[:, column], return_inverse=True, return_counts=True)
+        below = np.cumsum(counts) - counts
+        rank[:, column] = (below + (counts - 1) / 2)[inverse] / max(1, len(features) - 1)
+        rarity[:, column] = 1 / counts[inverse]
+    found: Floats = np.concatenate([np.clip(value, -4, 4), rank - rank.mean(axis=0), rarity - rarity.mean(axis=0)], 1)
+    return found
+
+
+def _golds(group: Group, kind: str) -> Ints:
+    """Return the places of gold: a row for the real one and for each draw of the null, a column for each gold."""
+    real = np.flatnonzero(np.array(group.is_gold))
+    of_all = uniforms(PERMUTATIONS * len(group.is_gold), "gold", group.id).reshape(PERMUTATIONS, -1)
+    drawn = np.argpartition(of_all, len(real) - 1, axis=1)[:, : len(real)]
+    return np.concatenate([real[None, :], drawn])
+
+
+def _weights(compared: Sequence[Floats], drawn: Sequence[Ints], learned: Flags) -> Floats:
+    """Return the weights of the features for the real golds and for each draw: a column for each."""
+    width = compared[0].shape[1]
+    products, sums = np.zeros((width, width)), np.zeros((width, PERMUTATIONS + 1))
+    for number in np.flatnonzero(learned).tolist():
+        products += compared[number].T @ compared[number] / len(compared[number])
+        sums += compared[number][drawn[number]].mean(axis=1).T
+    penalty = _RIDGE * max(np.trace(products) / width, 1e-9)
+    found: Floats = np.linalg.solve(products + penalty * np.eye(width), sums)
+    return found
+
+
+def _scores(compared: Sequence[Floats], drawn: Sequence[Ints], folds: Ints) -> Floats:
+    """Return the score of each question (rows) for the real golds and for each draw (columns)."""
+    scores = np.full((len(compared), PERMUTATIONS + 1), 0.5)
+    draws = np.arange(PERMUTATIONS + 1)
+    for fold in range(FOLDS):
+        weights = _weights(compared, drawn, folds != fold)
+        for number in np.flatnonzero(folds == fold).tolist():
+            values = np.round(compared[number] @ weights, 9)
+            golds = drawn[number].shape[1]
+            of_golds = np.zeros(PERMUTATIONS + 1)
+            for place in range(golds):
+                own = values[drawn[number][:, place], draws]
+                of_golds += (values < own).sum(axis=0) + ((values == own).sum(axis=0)) / 2
+            inner = golds * golds / 2  # what the golds have over one another and themselves
+            scores[number] = (of_golds - inner) / (golds * (len(values) - golds))
+    found: Floats = np.clip(scores, 0, 1)
+    return found
+
+
+def _strongest(names: Sequence[str], weights: Floats) -> str:
+    """Return the three features with the largest weights, in words; each feature is named once."""
+    features = [(form, name) for form in _FORMS for name in names]
+    found: dict[str, str] = {}
+    for at in sorted(range(len(features)), key=lambda at: (-abs(weights[at]), at)):
+        (more, less), name = features[at]
+        found.setdefault(name, f"{more if weights[at] > 0 else less} {name}")
+    return f"gold has {', '.join(list(found.values())[:3])}"

@@ -1,0 +1,121 @@
+"""Guesses an answer from features of a question that should not tell it.
+
+A ridge regression learns from the questions of other clusters. The score of a question is the share of questions with
+other answers for which its answer is less likely: one half if nothing tells, however often an answer occurs. The null
+exchanges answers between clusters: the answers of all clusters, laid end to end in a drawn order, are given to the
+questions, so that answers of a cluster stay together as far as clusters have different sizes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmlongbench.shortcuts.measured import (
+    FOLDS,
+    PERMUTATIONS,
+    Flags,
+    Floats,
+    Ints,
+    Measured,
+    folds_of,
+    has_enough,
+    uniforms,
+)
+
+MAX_QUESTIONS = 2000
+"""The maximum number of questions of a dataset from which an answer is guessed."""
+MAX_ANSWERS = 10
+"""How many different answers are guessed: the most frequent ones."""
+_LEAST = 4
+"""In how many clusters an answer must occur to be guessed."""
+_RIDGE = 0.1
+
+
+def guess_answers(
+    kind: str, ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str], features: Floats, evidence: str
+) -> Measured | None:
+    """Measure how well features tell the answers; None if there are too few clusters, or fewer than two answers that
+    occur in several clusters.
+
+    Args:
+        kind: what is tried.
+        ids: the id of each question.
+        clusters: what each question is about.
+        answers: the answer of each question.
+        features: a row of numbers for each question; a number with a larger spread weighs more.
+        evidence: what the features are.
+
+    """
+    labels, names = _labels(answers, clusters)
+    if len(names) < 2 or not has_enough(clusters) or not features.size or np.ptp(features, axis=0).max() == 0:
+        return None
+    folds, drawn = folds_of(clusters), _exchanged(labels, clusters)
+    scores = np.full((len(ids), PERMUTATIONS + 1), 0.5)
+    for fold in range(FOLDS):
+        tested = folds == fold
+        if tested.any() and not tested.all():
+            scores[tested] = _of_fold(features - features[~tested].mean(axis=0), drawn, tested, len(names))
+    if np.ptp(scores) < 1e-9:
+        return None
+    return Measured(
+        kind=kind,
+        measure="pairs of questions with different answers that are told apart",
+        ids=tuple(ids),
+        clusters=tuple(clusters),
+        scores=scores[:, 0],
+        null=scores[:, 1:].mean(axis=0),
+        evidence=evidence,
+    )
+
+
+def _labels(answers: Sequence[str], clusters: Sequence[str]) -> tuple[Ints, list[str]]:
+    """Return the number of each question's answer, and the answers; all rare answers are one."""
+    spread = Counter(answer for answer, _ in dict.fromkeys(zip(answers, clusters, strict=True)))
+    frequent = sorted((a for a, n in spread.items() if n >= _LEAST), key=lambda a: (-spread[a], a))[:MAX_ANSWERS]
+    names = [*frequent, *([""] if any(answer not in frequent for answer in answers) else [])]
+    place = {name: number for number, name in enumerate(frequent)}
+    return np.array([place.get(answer, len(frequent)) for answer in answers], dtype=np.int64), names
+
+
+def _exchanged(labels: Ints, clusters: Sequence[str]) -> Ints:
+    """Return the real labels (first column) and those of each draw of the null."""
+    members: dict[str, list[int]] = {}
+    for number, cluster in enumerate(clusters):
+        members.setdefault(cluster, []).append(number)
+    names = sorted(members)
+    laid = np.array([number for name in names for number in members[name]])
+    keys = uniforms(PERMUTATIONS * len(names), "exchange", *names).reshape(PERMUTATIONS, -1)
+    found = np.empty((len(labels), PERMUTATIONS + 1), dtype=np.int64)
+    found[:, 0] = labels
+    for draw, order in enumerate(np.argsort(keys, axis=1), start=1):
+        found[laid, draw] = labels[[number for at in order for number in members[names[at]]]]
+    return found
+
+
+def scaled(features: Floats) -> Floats:
+    """Return features with mean 0 and spread 1, cut at six standard deviations."""
+    spread = features.std(axis=0)
+    found: Floats = np.clip((features - features.mean(axis=0)) / np.where(spread > 0, spread, 1), -6, 6)
+    return found
+
+
+def _of_fold(features: Floats, drawn: Ints, tested: Flags, classes: int) -> Floats:
+    """Return the scores of the questions of a fold: a row for each, a column for each draw."""
+    known, asked = features[~tested], features[tested]
+    width = features.shape[1]
+    products = known.T @ known
+    projected = asked @ np.linalg.solve(products + _RIDGE * len(known) * np.eye(width), known.T)
+    of_known, of_asked = drawn[~tested], drawn[tested]
+    scores = np.full(of_asked.shape, 0.5)
+    for answer in range(classes):
+        is_answer = (of_known == answer).astype(np.float64)
+        likely = np.round(projected @ (is_answer - is_answer.mean(axis=0)), 9)
+        for draw in range(of_asked.shape[1]):
+            own = of_asked[:, draw] == answer
+            if own.any() and not own.all():
+                others = np.sort(likely[~own, draw])
+                lower = np.searchsorted(others, likely[own, draw], "left")
+                upper = np.searchsorted(others, likely[own, draw], "right")
+                scores[own, draw] = (lower + upper) / 2 / len(others)
+    return scores

@@ -1,0 +1,79 @@
+"""Answers without reading the question: the place at which the right answer is offered most often, or the most frequent
+free answer, each learned from other clusters.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmlongbench.shortcuts.measured import FOLDS, PERMUTATIONS, Floats, Ints, Measured, folds_of, has_enough, uniforms
+
+TOLERATED = 0.05
+"""How often a free answer may be right without any reading: in one question of twenty."""
+_KIND, _MEASURE = "answer from priors", "questions answered right"
+
+
+def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence[tuple[int, int]]) -> Measured | None:
+    """Measure how often the choice is right that is right most often elsewhere; the null renumbers the choices of each
+    cluster at random.
+
+    Args:
+        ids: the ids of the questions.
+        clusters: what each is about.
+        chances: the place of the right choice, and the number of choices, of each question.
+
+    """
+    if not has_enough(clusters):
+        return None
+    right = np.array([place for place, _ in chances], dtype=np.int64)
+    offered = np.array([n for _, n in chances], dtype=np.int64)
+    names, numbers = np.unique(np.array(clusters), return_inverse=True)
+    turned = uniforms(PERMUTATIONS * len(names), "prior", *names.tolist()).reshape(len(names), PERMUTATIONS)
+    turns = (turned[numbers] * offered[:, None]).astype(np.int64)
+    drawn = np.concatenate([right[:, None], (right[:, None] + turns) % offered[:, None]], axis=1)
+    scores = _guessed(drawn, folds_of(clusters))
+    most = int(np.bincount(right).argmax())
+    return Measured(
+        kind=_KIND,
+        measure=_MEASURE,
+        ids=tuple(ids),
+        clusters=tuple(clusters),
+        scores=scores[:, 0],
+        null=scores[:, 1:].mean(axis=0),
+        evidence=f"choice {most + 1} is right in {int((right == most).sum())} of {len(ids)} questions",
+        chance=float((1 / offered).mean()),
+    )
+
+
+def _guessed(drawn: Ints, folds: Ints) -> Floats:
+    """Return whether the most frequent place of the other folds is right: a row for each question."""
+    scores = np.zeros(drawn.shape)
+    most = int(drawn.max()) + 1
+    for fold in range(FOLDS):
+        tested = folds == fold
+        counts = np.stack([(drawn[~tested] == place).sum(axis=0) for place in range(most)])
+        scores[tested] = drawn[tested] == counts.argmax(axis=0)
+    return scores
+
+
+def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str]) -> Measured | None:
+    """Measure how often the most frequent free answer is right. The null has it right in one question of twenty."""
+    if not has_enough(clusters):
+        return None
+    _, numbers = np.unique(np.array([answer.casefold() for answer in answers]), return_inverse=True)
+    scores = _guessed(numbers.astype(np.int64)[:, None], folds_of(clusters))[:, 0]
+    from scipy.stats import binom
+
+    drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(clusters)))
+    usual, times = Counter(answers).most_common(1)[0]
+    return Measured(
+        kind=_KIND,
+        measure=_MEASURE,
+        ids=tuple(ids),
+        clusters=tuple(clusters),
+        scores=scores,
+        null=np.asarray(binom.ppf(drawn, len(ids), TOLERATED), dtype=np.float64) / len(ids),
+        evidence=f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions",
+        chance=0.0,
+    )

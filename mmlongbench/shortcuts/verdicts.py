@@ -1,0 +1,164 @@
+"""Turns what probes measured into findings: intervals, p-values, and one of three verdicts for each.
+
+- A p-value is the share of the draws of the null that reach the measured score. Where less than 10 of 999 do, the tail
+  beyond the highest tenth is taken as exponential, which is cautious for the tails of means. A release has one p-value,
+  by the largest of all standardised scores (max-T).
+- Findings are chosen by Benjamini and Hochberg at 5 %.
+- The interval is Wilson's, with the number of questions divided by the design effect of their clusters. Its upper end
+  is at least the upper end of what the null draws, so that a bad guess in a small file is not taken for a clean file.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from mmlongbench.shortcuts.findings import Finding, Verdict
+from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, Measured
+
+TOLERATED = 0.05
+"""The excess under which a file is clean, as a share: 5 points."""
+FALSE_DISCOVERIES = 0.05
+"""The share of findings that may be false."""
+_Z = NormalDist().inv_cdf(0.975)
+_Z_ONE = NormalDist().inv_cdf(0.95)
+_Z_POWER = _Z_ONE + NormalDist().inv_cdf(0.8)
+"""A one-sided test at 5 % with a power of 0.8."""
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The findings of a release."""
+
+    findings: tuple[Finding, ...]
+    """One for each measurement, in their order."""
+    p: float | None
+    """The probability that the strongest of all probes is so strong if nothing tells anywhere; None if nothing was
+    measured."""
+
+
+def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
+    """Return the findings of measurements, each with the names of its dataset and file."""
+    if not measured:
+        return Judged((), None)
+    strengths = [_standardised(each) for _, _, each in measured]
+    real, null = np.array([s for s, _ in strengths]), np.array([n for _, n in strengths])
+    reached = int((null.max(axis=0) >= real.max()).sum())
+    p = [_p(s, n) for s, n in strengths]
+    chosen = _chosen(p)
+    found = [
+        _finding(dataset, file, each, p[number], number in chosen)
+        for number, (dataset, file, each) in enumerate(measured)
+    ]
+    return Judged(tuple(found), (1 + reached) / (1 + PERMUTATIONS))
+
+
+def _standardised(each: Measured) -> tuple[float, Floats]:
+    spread = max(float(each.null.std()), 1e-9)
+    centre = float(each.null.mean())
+    return (float(each.scores.mean()) - centre) / spread, (each.null - centre) / spread
+
+
+def _p(real: float, null: Floats) -> float:
+    """Return the p-value of a standardised score.
+
+    >>> _p(-1.0, np.linspace(-3, 3, 999)) > 0.8
+    True
+    """
+    reached = int((null >= real - 1e-12).sum())
+    if reached >= _FEW:
+        return (1 + reached) / (1 + len(null))
+    tail = np.sort(null)[-len(null) // 10 :]
+    over = float((tail - tail[0]).mean())
+    if over <= 0 or real <= tail[0]:
+        return (1 + reached) / (1 + len(null))
+    return max(len(tail) / len(null) * math.exp(-(real - tail[0]) / over), 1e-12)
+
+
+def _chosen(p: Sequence[float]) -> set[int]:
+    """Return the places of the p-values that Benjamini and Hochberg choose.
+
+    >>> sorted(_chosen([0.001, 0.5, 0.03, 0.9]))
+    [0]
+    """
+    order = sorted(range(len(p)), key=lambda at: p[at])
+    last = max((n for n, at in enumerate(order, 1) if p[at] <= FALSE_DISCOVERIES * n / len(p)), default=0)
+    return set(order[:last])
+
+
+def _finding(dataset: str, file: str, each: Measured, p: float, is_chosen: bool) -> Finding:
+    chance = float(each.null.mean()) if each.chance is None else each.chance
+    found, effective = float(each.scores.mean()), effective_number(each.scores, each.clusters)
+    spread = max(float(each.null.std()), 1e-9)
+    low, high = (end - chance for end in wilson(found, effective))
+    high = max(high, max(found - chance, 0.0) + _Z_ONE * spread)
+    smallest = min(_Z_POWER * spread, 1.0)
+    return Finding(
+        dataset=dataset,
+        file=file,
+        kind=each.kind,
+        verdict=verdict(low, high, is_chosen=is_chosen),
+        questions=len(each.ids),
+        clusters=len(set(each.clusters)),
+        measure=each.measure,
+        found=found,
+        chance=chance,
+        low=low,
+        high=high,
+        p=p,
+        smallest=smallest,
+        needed=max(1, math.ceil(len(each.ids) * (_Z_POWER * spread / TOLERATED) ** 2)),
+        evidence=each.evidence,
+        examples=_carriers(each),
+    )
+
+
+def verdict(low: float, high: float, *, is_chosen: bool) -> Verdict:
+    """Return the verdict of an interval of the excess; a leak must also be chosen among all findings.
+
+    >>> verdict(0.02, 0.2, is_chosen=True), verdict(-0.03, 0.04, is_chosen=False), verdict(-0.2, 0.2, is_chosen=False)
+    ('leak', 'clean', 'undecided')
+    """
+    if is_chosen and low > 0:
+        return "leak"
+    return "clean" if high < TOLERATED else "undecided"
+
+
+def _carriers(each: Measured) -> tuple[str, ...]:
+    """Return the questions with the highest scores, at most 10."""
+    order = sorted(range(len(each.ids)), key=lambda at: (-each.scores[at], each.ids[at]))
+    return tuple(each.ids[at] for at in order[:10] if each.scores[at] > 0)
+
+
+def effective_number(scores: Sequence[float] | Floats, clusters: Sequence[str]) -> float:
+    """Return of how many independent questions, each right or wrong, the mean would be as exact.
+
+    It is at most the number of questions if each is right or wrong, and at most four times this number if scores lie
+    between: such scores spread less.
+
+    >>> effective_number([1, 1, 0, 0], ["a", "a", "b", "b"])
+    2.0
+    """
+    mean = float(np.mean(scores))
+    sums = dict.fromkeys(clusters, 0.0)
+    for score, cluster in zip(scores, clusters, strict=True):
+        sums[cluster] += float(score) - mean
+    most = len(clusters) * mean * (1 - mean)
+    is_binary = all(score in (0, 1) for score in scores)
+    design = sum(total**2 for total in sums.values()) / most if most > 0 else len(clusters) / len(sums)
+    return len(clusters) / max(1.0 if is_binary else 0.25, design)
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share of n questions.
+
+    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    z2 = _Z**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,103 @@
+"""Finding gold by what should not tell it: planted leaks are found, and clean contexts are not accused."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from mmlongbench.shortcuts.golds import Group, find_golds
+from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, uniforms
+from mmlongbench.shortcuts.verdicts import judge
+
+UNITS = 20
+
+
+def context(name: str, planted: float, share: float = 1.0) -> Group:
+    """A context of 20 units with three drawn features; in a share of contexts, gold has more of the first one."""
+    drawn = uniforms(UNITS * 3 + 2, "context", name)
+    features: Floats = drawn[:-2].reshape(UNITS, 3).copy()
+    gold = int(drawn[-1] * UNITS)
+    if drawn[-2] < share:
+        features[gold, 0] += planted
+    return Group(name, f"about {name}", (f"gold of {name}",), features, tuple(at == gold for at in range(UNITS)))
+
+
+def contexts(n: int, planted: float, share: float = 1.0, run: int = 0) -> list[Group]:
+    return [context(f"{run}-{number}", planted, share) for number in range(n)]
+
+
+def verdicts(groups: Sequence[Group]) -> str:
+    measured = find_golds("gold from files", ("bytes", "width", "place"), groups)
+    assert measured is not None
+    return judge([("set", "file", measured)]).findings[0].verdict
+
+
+@pytest.mark.parametrize(("planted", "share"), [(1.0, 1.0), (0.4, 1.0), (1.0, 0.5)])
+def test_a_planted_difference_is_a_leak(planted: float, share: float) -> None:
+    assert verdicts(contexts(80, planted, share)) == "leak"
+
+
+def test_the_feature_that_tells_is_named_with_the_questions_that_carry_it() -> None:
+    measured = find_golds("gold from files", ("bytes", "width", "place"), contexts(80, 0.5))
+    assert measured is not None
+    finding = judge([("set", "file", measured)]).findings[0]
+    assert finding.evidence.split(",")[0] in ("gold has more bytes", "gold has a high rank by bytes")
+    assert len(finding.examples) == 10
+
+
+def test_a_difference_that_is_rare_among_units_is_found_although_its_direction_changes() -> None:
+    groups = []
+    for number, group in enumerate(contexts(60, 0.0)):
+        features = np.ones((UNITS, 1))
+        features[np.flatnonzero(group.is_gold), 0] = 2.0 if number % 2 else 0.0
+        groups.append(Group(group.id, group.cluster, group.golds, features, group.is_gold))
+    measured = find_golds("gold from files", ("format",), groups)
+    assert measured is not None
+    assert measured.scores.mean() == 1.0
+
+
+def test_few_clean_contexts_are_undecided_and_many_are_clean() -> None:
+    assert verdicts(contexts(12, 0.0)) == "undecided"
+    assert verdicts(contexts(600, 0.0, run=1)) == "clean"
+
+
+def test_clean_files_have_even_p_values() -> None:
+    p = []
+    for run in range(60):
+        measured = find_golds("gold from files", ("bytes", "width", "place"), contexts(16, 0.0, run=run))
+        assert measured is not None
+        p.append(judge([("set", "file", measured)]).findings[0].p or 0.0)
+    assert sum(each <= 0.05 for each in p) <= 7  # 60 draws of a share of 5 %: more than 7 in 1 of 100 cases
+    assert 0.3 < float(np.mean(p)) < 0.7
+
+
+def test_a_gold_that_many_questions_share_is_compared_once() -> None:
+    one = context("one", 1.0)
+    again = [Group(f"q{number}", one.cluster, one.golds, one.features, one.is_gold) for number in range(50)]
+    measured = find_golds("gold from files", ("a", "b", "c"), [*again, *contexts(8, 1.0)])
+    assert measured is not None
+    assert len(measured.ids) == 9
+
+
+def test_features_that_are_equal_in_each_context_tell_nothing() -> None:
+    groups = [Group(g.id, g.cluster, g.golds, np.full((UNITS, 1), 3.0), g.is_gold) for g in contexts(20, 0.0)]
+    assert find_golds("gold from files", ("bytes",), groups) is None
+
+
+def test_five_subjects_are_too_few_to_learn_from() -> None:
+    assert find_golds("gold from files", ("a", "b", "c"), contexts(5, 1.0)) is None
+
+
+def test_several_golds_of_a_context_are_compared_with_the_others_alone() -> None:
+    groups = []
+    for number in range(30):
+        features = uniforms(UNITS, "several", number).reshape(UNITS, 1).copy()
+        features[:3] += 2
+        groups.append(
+            Group(f"q{number}", f"c{number}", ("a", "b", "c"), features, tuple(at < 3 for at in range(UNITS)))
+        )
+    measured = find_golds("gold from files", ("bytes",), groups)
+    assert measured is not None
+    assert measured.scores.tolist() == [1.0] * 30
+    assert measured.null.shape == (PERMUTATIONS,)
+    assert abs(float(measured.null.mean()) - 0.5) < 0.02

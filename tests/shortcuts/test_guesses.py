@@ -1,0 +1,71 @@
+"""Guessing answers from questions: planted leaks are found, and dependence within a document is not taken for one."""
+
+import numpy as np
+import pytest
+
+from mmlongbench.shortcuts.guesses import guess_answers
+from mmlongbench.shortcuts.measured import Floats, uniforms
+from mmlongbench.shortcuts.priors import free_prior, offered_prior
+from mmlongbench.shortcuts.verdicts import judge
+
+
+def drawn(n: int, *key: str | int) -> Floats:
+    return uniforms(n, *key)
+
+
+@pytest.mark.parametrize("strength", [0.6, 1.2, 3.0])
+def test_a_planted_word_is_a_leak(strength: float) -> None:
+    n = 160
+    answers = ["Yes" if each < 0.5 else "No" for each in drawn(n, "answers")]
+    features = drawn(n * 4, "features").reshape(n, 4).copy()
+    features[:, 2] += strength * np.array([answer == "Yes" for answer in answers])
+    ids = [str(number) for number in range(n)]
+    measured = guess_answers("answer from the question", ids, ids, answers, features, "words")
+    assert measured is not None
+    assert judge([("set", "file", measured)]).findings[0].verdict == "leak"
+
+
+def test_answers_of_a_document_may_depend_on_each_other() -> None:
+    flagged = 0
+    for run in range(10):
+        of_document = drawn(30, "answers", run)
+        feature = drawn(30, "feature", run)
+        clusters = [f"d{number // 5}" for number in range(150)]
+        answers = ["Yes" if of_document[number // 5] < 0.5 else "No" for number in range(150)]
+        features = np.array([[feature[number // 5]] for number in range(150)])
+        ids = [str(number) for number in range(150)]
+        measured = guess_answers("answer from the question", ids, clusters, answers, features, "words")
+        assert measured is not None
+        flagged += (judge([("set", "file", measured)]).findings[0].p or 0.0) <= 0.05
+    assert flagged <= 3  # 10 draws of a share of 5 %: more than 3 in 1 of 900 cases
+
+
+def test_one_answer_alone_cannot_be_guessed() -> None:
+    ids = [str(number) for number in range(20)]
+    assert guess_answers("answer", ids, ids, ["Yes"] * 20, drawn(20, "x").reshape(20, 1), "words") is None
+
+
+def test_a_place_that_is_right_too_often_is_a_leak_and_a_balanced_one_is_not() -> None:
+    ids = [str(number) for number in range(800)]
+    often = [(0 if each < 0.5 else int(each * 4), 4) for each in drawn(800, "often")]
+    even = [(number % 4, 4) for number in range(800)]
+    biased, balanced = offered_prior(ids, ids, often), offered_prior(ids, ids, even)
+    assert biased is not None
+    assert balanced is not None
+    found = judge([("set", "file", biased), ("set", "file", balanced)])
+    assert [each.verdict for each in found.findings] == ["leak", "clean"]
+    assert found.findings[0].chance == 0.25
+    assert found.p is not None
+    assert found.p <= 0.001
+
+
+def test_a_frequent_free_answer_is_a_leak_only_above_one_in_twenty() -> None:
+    ids = [str(number) for number in range(200)]
+    many = free_prior(ids, ids, ["Not answerable" if number % 4 == 0 else str(number) for number in range(200)])
+    few = free_prior(ids, ids, ["Not answerable" if number % 50 == 0 else str(number) for number in range(200)])
+    assert many is not None
+    assert few is not None
+    findings = judge([("set", "file", many), ("set", "file", few)]).findings
+    assert findings[0].verdict == "leak"
+    assert findings[1].verdict != "leak"
+    assert "'Not answerable', in 50 of 200" in findings[0].evidence
