@@ -178,6 +178,22 @@ def likeness(data: bytes) -> bytes:
         return colours.resize((_SIDE, _SIDE), Image.Resampling.BOX).tobytes()
 
 
+def small_copy(data: bytes, side: int) -> "Image.Image":
+    """Return a picture as every reader shows it, in RGB on white, squeezed to `side` × `side` pixels. Raises an error
+    of `unreadable()`.
+    """
+    from PIL import Image
+
+    with opened(io.BytesIO(data)) as picture:
+        picture.draft("RGB", (4 * side, 4 * side))  # a JPEG is decoded at a smaller size, which is faster
+        picture.load()
+        upright = _plain(_upright(picture))
+        if upright.mode in ("LA", "PA", "RGBA") or "transparency" in upright.info:
+            shown = upright.convert("RGBA")
+            upright = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
+        return upright.convert("RGB").resize((side, side), Image.Resampling.BOX)
+
+
 def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
     """Return whether a picture is the same as one of the others, or nearly the same, given the `likeness` of each
     picture.

@@ -178,6 +178,28 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
     return _checked(found)
 
 
+def items_in_order(root: Path, name: str, length: int) -> Iterator[tuple[str, float | None, list[Item]]]:
+    """Yield (id, placement, items) of each example of a public file that has units, in the order of the file; nothing
+    if the public file has no items. The items of one example are in memory at a time.
+
+    Raises:
+        NoItemError: a row is not a valid item.
+        ReleaseError: the file is damaged, or has more rows of an example than an example can have.
+
+    """
+    path, most = items_path(root, name), _MAX_UNITS * length
+    if not path.is_file():
+        return
+    with _table(path) as table:
+        rows = (row for batch in _batches(table, path.name) for row in _rows(batch))
+        for key, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
+            found = list(islice(group, most + 1))
+            if len(found) > most:
+                raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
+            items = _checked(found)
+            yield items[0]["id"], items[0]["placement"], items
+
+
 def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | None:
     """Return (id, placement) of each example that the items of a public file list, in the order of the file; None if
     the file has no items. Examples without units are not listed.

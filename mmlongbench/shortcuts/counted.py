@@ -1,0 +1,99 @@
+"""Findings whose share is counted, such as the share of questions that are asked twice."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mmlongbench.shortcuts.asked import Asked
+from mmlongbench.shortcuts.findings import Finding, Verdict
+
+_Z = 1.959964
+_CLEAN = 0.05
+_MOST = 10
+
+
+def wilson(hits: int, tried: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share, by Wilson's formula.
+
+    >>> low, high = wilson(1, 20)
+    >>> f"{low:.3f} {high:.3f}"
+    '0.009 0.236'
+    """
+    if not tried:
+        return 0.0, 1.0
+    share, squared = hits / tried, _Z * _Z
+    middle = (share + squared / (2 * tried)) / (1 + squared / tried)
+    half = _Z / (1 + squared / tried) * math.sqrt(share * (1 - share) / tried + squared / (4 * tried * tried))
+    return (0.0 if hits == 0 else middle - half), (1.0 if hits == tried else middle + half)
+
+
+@dataclass(slots=True)
+class Count:
+    """What is counted about the questions of one dataset: which were tried, and which of them were hit."""
+
+    kind: str
+    measure: str
+    file: str = ""
+    tried: int = 0
+    clusters: set[str] = field(default_factory=set)
+    hits: dict[str, str] = field(default_factory=dict)
+    """What was found, in words, by the id of the question."""
+
+    def attempt(self, asked: Asked) -> None:
+        """Count a question as tried."""
+        self.file = asked.file
+        self.tried += 1
+        self.clusters.add(asked.group)
+
+    def hit(self, asked: Asked, what: str) -> None:
+        """Keep what was found about a question; the first thing found is kept."""
+        self.hits.setdefault(asked.id, what)
+
+    def finding(self, dataset: str, chance: float = 0.0, at_chance: int = 0, notes: Iterable[str] = ()) -> Finding:
+        """Return the finding.
+
+        Args:
+            dataset: the name of the dataset.
+            chance: the share that is expected if nothing tells.
+            at_chance: the largest number of hits that chance still explains; it is no leak.
+            notes: more sentences for the evidence.
+
+        """
+        low, high = wilson(len(self.hits), self.tried)
+        found = len(self.hits) / self.tried if self.tried else 0.0
+        first = [f"{id}: {what}" for id, what in list(self.hits.items())[:3]]
+        more = [f"and {len(self.hits) - 3} more"] if len(self.hits) > 3 else []
+        return Finding(
+            dataset=dataset,
+            file=self.file,
+            kind=self.kind,
+            verdict=_verdict(len(self.hits), low - chance, high - chance, at_chance),
+            questions=self.tried,
+            clusters=len(self.clusters),
+            measure=self.measure,
+            found=found,
+            chance=chance,
+            low=low - chance,
+            high=high - chance,
+            p=None,
+            smallest=None,
+            needed=None,
+            evidence="; ".join([*first, *more, *notes]) or "nothing was found",
+            examples=tuple(list(self.hits)[:_MOST]),
+        )
+
+
+def findings_of(counts: Iterable[Count], dataset: str, notes: Mapping[str, str] | None = None) -> list[Finding]:
+    """Return the findings of all counts that tried something; `notes` are more words for the evidence, by kind."""
+    said = notes or {}
+    return [
+        count.finding(dataset, notes=[said[count.kind]] if count.kind in said else ())
+        for count in counts
+        if count.tried
+    ]
+
+
+def _verdict(hits: int, low: float, high: float, at_chance: int) -> Verdict:
+    if hits > at_chance and low > 0:
+        return "leak"
+    return "clean" if high < _CLEAN else "undecided"
