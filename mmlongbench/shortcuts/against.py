@@ -14,7 +14,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.safe_read import bounded_lines, read_regular
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.opened import Release, open_release
-from mmlongbench.shortcuts.asked import Asked, asked_once
+from mmlongbench.shortcuts.asked import Asked, Unit, asked_once
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import Look, NearIndex, Pictures, look_of
@@ -23,7 +23,7 @@ from mmlongbench.shortcuts.wording import digest_of, words
 
 _TEXTS = (".txt", ".md")
 _LINES = (".jsonl", ".ndjson")
-_LEAST = 5
+_LEAST = 8
 """The fewest words of a passage that is compared; shorter ones, such as labels, are equal by chance."""
 _Key = tuple[str, str]
 """The dataset and the id of a question."""
@@ -78,7 +78,7 @@ class Answering:
             look = self._pictures[path]
             self._index.add(look)
             self._by_look.setdefault(look.digest, []).append(key)
-        passages = [unit.passage for unit in asked.units if unit.answers and _is_long(unit.passage)]
+        passages = [unit.passage for unit in asked.units if unit.answers and _is_passage(unit)]
         for passage in passages:
             self._by_passage.setdefault(digest_of(passage), []).append(key)
         for count, found in zip(counts[1:], (paths, passages), strict=True):
@@ -122,7 +122,7 @@ def others_of(against: Release | Path) -> Iterator[Other]:
 
 
 def _of_release(release: Release) -> Iterator[Other]:
-    pictures = Pictures(release)
+    pictures = Pictures.of(release)
     seen: set[bytes | str] = set()
     for dataset in release.datasets:
         for asked in asked_once(release, dataset):
@@ -133,7 +133,7 @@ def _of_release(release: Release) -> Iterator[Other]:
                     seen.add(path)
                     yield Other(f"{release.path.name}, {path}", look=pictures[path])
             for unit in asked.units:
-                if _is_long(unit.passage) and (digest := digest_of(unit.passage)) not in seen:
+                if _is_passage(unit) and (digest := digest_of(unit.passage)) not in seen:
                     seen.add(digest)
                     yield Other(where, passage=unit.passage)
 
@@ -186,6 +186,11 @@ def _texts_of(line: bytes) -> Iterator[str]:
             yield value
         elif isinstance(value, dict | list):
             todo.extend(value.values() if isinstance(value, dict) else value)
+
+
+def _is_passage(unit: Unit) -> bool:
+    """Return whether a unit is a text that is long enough; beside an image, a text is a title or a label."""
+    return not unit.images and _is_long(unit.passage)
 
 
 def _is_long(text: str) -> bool:

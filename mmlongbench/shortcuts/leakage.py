@@ -41,7 +41,7 @@ def leakage_findings(release: Release) -> Iterator[Finding]:
 
     """
     for dataset in release.datasets:
-        questions = [_searched(asked) for asked in asked_once(release, dataset)]
+        questions = [searched(asked) for asked in asked_once(release, dataset)]
         if finding := in_other_questions(dataset, questions):
             yield finding
         yield from in_contexts(dataset, asked_once(release, dataset), questions)
@@ -57,7 +57,8 @@ class Searched:
     """The words of the question."""
 
 
-def _searched(asked: Asked) -> Searched:
+def searched(asked: Asked) -> Searched:
+    """Return a question with the answers that are looked for: free ones, of at least four letters."""
     answers = [words(each) for each in asked.answers if letters(each) >= LETTERS] if asked.is_free else []
     kept = [each for each in answers if 2 <= each.count(" ") <= _LONGEST + 1]
     return Searched(asked.without_units(), tuple(dict.fromkeys(kept)), words(asked.question))
@@ -140,7 +141,7 @@ def in_contexts(dataset: str, contexts: Iterable[Asked], questions: Sequence[Sea
     strangers = [each for each in questions if each.answers]
     for asked in contexts:
         _try_repeats(counts.twice, asked)
-        own = _searched(asked)
+        own = searched(asked)
         if own.answers:
             _try_answers(counts, dataset, asked, own, strangers)
     if counts.negative.tried:

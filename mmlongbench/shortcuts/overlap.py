@@ -35,7 +35,7 @@ def overlap_findings(release: Release, against: Release | Path | None = None) ->
         ReleaseError: a file is missing or damaged, a package is not installed, or there is no such folder.
 
     """
-    pictures = Pictures(release)
+    pictures = Pictures.of(release)
     shared = None if against is None else Answering(pictures)
     for dataset in release.datasets:
         yield from within(dataset, asked_once(release, dataset), pictures, shared)

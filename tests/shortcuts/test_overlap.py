@@ -1,0 +1,239 @@
+"""Duplicates within a release, and what it shares with something else."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from mmlongbench.draws import Draws
+from mmlongbench.errors import ReleaseError
+from mmlongbench.shortcuts.against import Answering, Other, others_of
+from mmlongbench.shortcuts.asked import Asked, Unit
+from mmlongbench.shortcuts.findings import Finding
+from mmlongbench.shortcuts.near import BITS, Look, NearIndex, Pictures, look_of
+from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, TWICE, within
+from mmlongbench.shortcuts.questions import KnownQuestions, is_same_wording
+
+
+def scene(number: int) -> Pillow.Image:
+    """A picture of drawn smooth colours, different for each number."""
+    draws = Draws(("scene", number))
+    levels = [draws.integer(str(n), 0, 255) for n in range(8 * 8 * 3)]
+    return Pillow.fromarray(np.array(levels, np.uint8).reshape(8, 8, 3)).resize((240, 180), Pillow.Resampling.BICUBIC)
+
+
+def saved(picture: Pillow.Image, path: Path, **how: int) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(path, **how)
+    return path.name
+
+
+def bytes_of(picture: Pillow.Image, form: str = "PNG", **how: int) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, form, **how)
+    return buffer.getvalue()
+
+
+def unit(role: str, *texts: str, image: str = "") -> Unit:
+    is_gold = role in ("gold", "needle")
+    return Unit(role, texts, (image,) if image else (), is_gold, is_gold)
+
+
+def asked(
+    id: str,
+    question: str = "",
+    *units: Unit,
+    cluster: str = "",
+    answers: tuple[str, ...] = (),
+    images: tuple[str, ...] = (),
+    is_free: bool = True,
+) -> Asked:
+    return Asked(id, "NIAH/x_K8.jsonl", question, cluster, answers, is_free, images, (), units)
+
+
+def found(questions: Iterable[Asked], folder: Path) -> dict[str, Finding]:
+    return {each.kind: each for each in within("x", questions, Pictures(folder))}
+
+
+def test_a_question_with_the_words_and_the_subject_of_another_one_is_a_leak(tmp_path: Path) -> None:
+    questions = [
+        asked("a", "Who planted the oak?", cluster="oak"),
+        asked("b", "who planted  the OAK", cluster="oak"),
+        asked("c", "Who planted the oak?", cluster="elm"),
+        asked("d", "When was it planted?", cluster="oak"),
+    ]
+    finding = found(questions, tmp_path)[TWICE]
+    assert (finding.verdict, finding.examples, finding.questions, finding.clusters) == ("leak", ("b", "a"), 4, 2)
+    assert finding.found == 0.5
+    assert finding.p is None
+
+
+def test_questions_that_offer_answers_are_the_same_only_with_equal_words(tmp_path: Path) -> None:
+    words = "In the image with the long red kite over the old harbour and the three boats, is there a {}?"
+    offered = [asked(each, words.format(each), cluster="k", answers=("Yes",), is_free=False) for each in ("cat", "dog")]
+    free = [asked(each, words.format(each), cluster="k", answers=("3 boats",)) for each in ("cat", "dog")]
+    other = [asked(each, words.format(each), cluster="k", answers=(each,)) for each in ("cat", "dog")]
+    assert [found(each, tmp_path)[TWICE].verdict for each in (offered, free, other)] == [
+        "undecided",
+        "leak",
+        "undecided",
+    ]
+
+
+def test_a_hundred_questions_without_a_duplicate_are_clean(tmp_path: Path) -> None:
+    finding = found([asked(str(n), f"What is number {n}?", cluster=str(n)) for n in range(100)], tmp_path)[TWICE]
+    assert (finding.verdict, finding.found, finding.examples) == ("clean", 0, ())
+
+
+@pytest.mark.parametrize("copy", ["same", "jpeg", "half"])
+def test_a_test_image_among_the_exemplars_is_found_in_any_encoding(copy: str, tmp_path: Path) -> None:
+    own = scene(1)
+    saved(own, tmp_path / "own.png")
+    name = {
+        "same": lambda: saved(own, tmp_path / "again.png"),
+        "jpeg": lambda: saved(own, tmp_path / "again.jpg", quality=40),
+        "half": lambda: saved(own.resize((120, 90)), tmp_path / "again.png"),
+    }[copy]()
+    others = [unit("exemplar", image=saved(scene(n), tmp_path / f"{n}.png")) for n in range(2, 9)]
+    clean = asked("clean", "", *others, images=("own.png",))
+    leaky = asked("leaky", "", *others, unit("exemplar", image=name), images=("own.png",))
+    finding = found([clean, leaky], tmp_path)[ASKED_WITH]
+    assert (finding.verdict, finding.examples, finding.found) == ("leak", ("leaky",), 0.5)
+
+
+def test_a_gold_picture_among_the_distractors_is_found(tmp_path: Path) -> None:
+    saved(scene(1), tmp_path / "gold.png")
+    saved(scene(1), tmp_path / "again.jpg", quality=60)
+    others = [unit("negative", image=saved(scene(n), tmp_path / f"{n}.png")) for n in range(2, 6)]
+    gold, again = unit("needle", image="gold.png"), unit("negative", image="again.jpg")
+    finding = found([asked("a", "?", gold, *others), asked("b", "?", gold, again)], tmp_path)[GOLD]
+    assert (finding.verdict, finding.examples) == ("leak", ("b",))
+    assert "again.jpg" in finding.evidence
+
+
+def test_pictures_that_differ_in_colour_alone_are_not_the_same() -> None:
+    red, blue = (Pillow.new("RGB", (200, 200), "white") for _ in range(2))
+    red.paste((200, 0, 0), (50, 60, 140, 150))
+    blue.paste((30, 60, 255), (50, 60, 140, 150))
+    one, two = look_of(bytes_of(red)), look_of(bytes_of(blue))
+    assert one.bits is not None
+    assert two.bits is not None
+    assert (one.bits ^ two.bits).bit_count() <= BITS
+    assert not one.is_near(two)
+
+
+def test_nearly_uniform_pictures_are_compared_by_their_bytes_alone(tmp_path: Path) -> None:
+    for name, level in (("a.png", 255), ("b.png", 254), ("c.png", 255)):
+        saved(Pillow.new("RGB", (64, 64), (level, level, level)), tmp_path / name)
+    one = asked("one", "?", unit("exemplar", image="b.png"), images=("a.png",))
+    two = asked("two", "?", unit("exemplar", image="c.png"), images=("a.png",))
+    finding = found([one, two], tmp_path)[ASKED_WITH]
+    assert finding.examples == ("two",)
+    assert "3 nearly uniform pictures were compared by their bytes alone" in finding.evidence
+
+
+def test_the_index_finds_every_pair_that_a_comparison_of_all_pairs_finds() -> None:
+    draws = Draws(("bits",))
+    looks = []
+    for n in range(60):
+        bits = int(draws.integer(f"{n}", 0, 2**63))
+        looks.append(Look(f"{n}", bits, 0, bytes(48)))
+        for flips in range(1, 9):
+            flipped = bits
+            for place in draws.order(f"{n} {flips}", [str(each) for each in range(64)])[:flips]:
+                flipped ^= 1 << int(place)
+            looks.append(Look(f"{n} {flips}", flipped, 0, bytes(48)))
+    index = NearIndex()
+    for look in looks:
+        index.add(look)
+    for look in looks[::5]:
+        assert set(index.near(look)) == {each.digest for each in looks if each.is_near(look)}
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "missing.png", "broken.png", "pipe.png"])
+def test_a_picture_that_cannot_be_read_is_named(path: str, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    saved(scene(1), tmp_path / "secret.png")
+    folder.mkdir()
+    (folder / "broken.png").write_bytes(b"\x89PNG no picture")
+    os.mkfifo(folder / "pipe.png")
+    with pytest.raises(ReleaseError, match=r"image '.*png'"):
+        Pictures(folder)[path]
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("imagehash", "datasketch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ReleaseError, match=r'pip install "mmlongbench\[shortcuts\]"'):
+        look_of(bytes_of(scene(1)))
+    with pytest.raises(ReleaseError, match=r'datasketch: pip install "mmlongbench\[shortcuts\]"'):
+        KnownQuestions()
+
+
+def shared(questions: Iterable[Asked], others: Iterable[Other], folder: Path) -> dict[str, Finding]:
+    answering = Answering(Pictures(folder))
+    for each in questions:
+        answering.add("x", each)
+    for other in others:
+        answering.compare(other)
+    return {each.kind.split()[0]: each for each in answering.findings()}
+
+
+PASSAGE = "The old oak at the north gate was planted by a gardener of the abbey."
+
+
+def test_pictures_questions_and_passages_of_a_folder_are_found(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs" / "deep"
+    saved(scene(1), mine / "own.png")
+    saved(scene(2), mine / "other.png")
+    saved(scene(1).resize((120, 90)), theirs / "copy.jpg", quality=70)
+    (theirs / "broken.jpg").write_bytes(b"no picture")
+    (theirs / "text.md").write_text(f"# Oaks\n\n{PASSAGE.upper()}\n", "utf-8")
+    lines = [
+        json.dumps({"asked": [{"q": "Who planted the old oak at the north gate of the abbey?"}]}),
+        "no json",
+        "[" * 9,
+    ]
+    (theirs / "lines.jsonl").write_text("\n".join(lines), "utf-8")
+    os.mkfifo(theirs / "pipe.txt")
+    questions = [
+        asked(
+            "a", "Who planted the old oak at the north gate of the abbey?", unit("gold", PASSAGE), images=("own.png",)
+        ),
+        asked("b", "Who felled it?", unit("gold", PASSAGE + " Not."), unit("negative", PASSAGE), images=("other.png",)),
+    ]
+    findings = shared(questions, others_of(tmp_path / "theirs"), mine)
+    assert {kind: (each.verdict, each.examples) for kind, each in findings.items()} == {
+        "question": ("leak", ("a",)),
+        "picture": ("leak", ("a",)),
+        "passage": ("leak", ("a",)),
+    }
+    assert "deep/lines.jsonl, line 1" in findings["question"].evidence
+    assert "deep/copy.jpg" in findings["picture"].evidence
+
+
+def test_a_question_of_another_release_needs_the_same_subject_or_answer(tmp_path: Path) -> None:
+    words = "Which country is this from?"
+    mine = [asked("a", words, cluster="Q1", answers=("Peru",)), asked("b", words, cluster="Q2", answers=("Chile",))]
+    other = Other("there", question=words, cluster="Q9", answers=("Chile", "CL"))
+    assert shared(mine, [other], tmp_path)["question"].examples == ("b",)
+    same = Other("there", question=words, cluster="Q1", answers=("unknown",))
+    assert shared(mine, [same], tmp_path)["question"].examples == ("a",)
+
+
+def test_words_are_the_same_with_thirteen_in_a_row_or_a_resemblance_of_eighty_percent() -> None:
+    long = " ".join(f"w{n}" for n in range(13))
+    assert is_same_wording(f"one two three four five six {long}", f"{long} and so on to the very end of it all")
+    assert not is_same_wording(" ".join(long.split()[:9]), f"{' '.join(long.split()[4:])} and so on")
+    assert is_same_wording("Who planted the old oak?", "WHO planted the old oak")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="nowhere: is no folder; give a release"):
+        others_of(tmp_path / "nowhere")
