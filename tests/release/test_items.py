@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.items import Items, items_of_example
+from mmlongbench.release.items import Items, items_in_order, items_of_example
 
 FILE: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
 EXAMPLE: Any = SimpleNamespace(id="row-1", placement=0.2)
@@ -70,3 +70,22 @@ def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:
 def test_a_column_of_another_type_is_named(column: str, value: object, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=rf"^x_K1.parquet: {column} is .*, expected a text or a number$"):
         read(tmp_path, [{**ROW, column: value}])
+
+
+def test_the_items_of_all_examples_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    keys = [("row-2", 0.0), ("row-2", 1.0), ("row-1", 0.0)]
+    read(tmp_path, [{**ROW, "id": id, "placement": at, "position": n} for id, at in keys for n in range(3)])
+    found = list(items_in_order(tmp_path, FILE.name, FILE.length))
+    assert [(id, at, [item["position"] for item in items]) for id, at, items in found] == [
+        (id, at, [0, 1, 2]) for id, at in keys
+    ]
+
+
+def test_more_units_than_an_example_can_have_are_refused_in_order_too(tmp_path: Path) -> None:
+    read(tmp_path, [{**ROW, "position": at} for at in range(2 * 1024)])
+    with pytest.raises(ReleaseError, match="more than 2 units"):
+        list(items_in_order(tmp_path, FILE.name, 1))
+
+
+def test_a_release_without_items_has_none_in_order(tmp_path: Path) -> None:
+    assert list(items_in_order(tmp_path, FILE.name, FILE.length)) == []

@@ -1,0 +1,109 @@
+"""Duplicates and leakage of a built release, as it is and with planted faults."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mmlongbench as mm
+from mmlongbench.manifest.builtin_manifests import find_manifest
+from mmlongbench.manifest.model import load_manifest
+from mmlongbench.release.opened import open_release
+from mmlongbench.shortcuts.asked import asked_once
+from mmlongbench.shortcuts.findings import Finding
+from mmlongbench.shortcuts.leakage import NEGATIVE, leakage_findings
+from mmlongbench.shortcuts.leakage import TWICE as TEXT_TWICE
+from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, TWICE, overlap_findings
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("text_mmlongdoc", "infoseek", "vh_multi", "food101")
+Records = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One dataset of four families, at 8K."""
+    folder = tmp_path_factory.mktemp("shortcuts")
+    specs = [each for each in load_manifest(find_manifest("quickstart")).datasets if each.name in NAMES]
+    manifest = mm.Manifest.model_validate({"datasets": [each.model_dump(exclude_unset=True) for each in specs]})
+    mm.build(manifest, folder / "release", lengths="8K", limit=6)
+    return folder / "release"
+
+
+def planted(built: Path, folder: Path, file: str, plant: Callable[[Records], None]) -> Path:
+    """Return a copy of the release in which the records of a file are changed."""
+    release = folder / "planted"
+    shutil.copytree(built, release)
+    path = next((release / "mmlb_data").glob(file))
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    plant(records)
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in records), "utf-8")
+    return release
+
+
+def leaks(findings: list[Finding]) -> dict[tuple[str, str], tuple[str, ...]]:
+    return {(each.dataset, each.kind): each.examples for each in findings if each.verdict == "leak"}
+
+
+def test_each_question_is_read_once_with_the_roles_of_its_units(built: Path) -> None:
+    release = open_release(built)
+    asked = list(asked_once(release, "infoseek"))
+    assert len({each.id for each in asked}) == len(asked) == 6
+    for each in asked:
+        assert {unit.role for unit in each.units} >= {"gold", "negative"}
+        assert all(unit.is_gold == (unit.role == "gold") for unit in each.units)
+        assert each.images
+        assert each.question
+    for each in asked_once(release, "text_mmlongdoc"):
+        assert not any(unit.is_gold for unit in each.units)
+        assert any(unit.answers for unit in each.units)
+
+
+def test_a_release_as_built_has_no_duplicates_and_no_answer_in_a_negative(built: Path) -> None:
+    release = open_release(built)
+    overlap, leakage = list(overlap_findings(release)), list(leakage_findings(release))
+    assert {each.kind for each in overlap} == {TWICE, ASKED_WITH, GOLD}
+    assert {NEGATIVE, TEXT_TWICE} <= {each.kind for each in leakage}
+    assert leaks(overlap) == {}
+    assert not {kind for _, kind in leaks(leakage)} & {NEGATIVE, TEXT_TWICE}
+
+
+def test_a_test_image_among_the_exemplars_is_found(built: Path, tmp_path: Path) -> None:
+    def plant(records: Records) -> None:
+        records[2]["exemplars"][3]["image"] = records[2]["image"]
+
+    release = open_release(planted(built, tmp_path, "ICL/food101*", plant))
+    id = [each.id for each in asked_once(release, "food101")][2]
+    assert leaks(list(overlap_findings(release))) == {("food101", ASKED_WITH): (id,)}
+
+
+def test_an_answer_in_a_negative_and_a_gold_that_is_there_twice_are_found(built: Path, tmp_path: Path) -> None:
+    def plant(records: Records) -> None:
+        first = next(each for each in records if any(len(answer) > 6 and answer.isalpha() for answer in each["answer"]))
+        gold = first["positive_ctxs"][0]
+        for record in (each for each in records if each["id"] == first["id"]):
+            negative = next(each for each in record["ctxs"] if each["doc_id"] != gold["doc_id"])
+            negative["text"] = gold["text"]
+
+    release = open_release(planted(built, tmp_path, "vrag/infoseek*", plant))
+    assert {kind for _, kind in leaks(list(leakage_findings(release)))} >= {NEGATIVE, TEXT_TWICE}
+
+
+def test_a_question_that_is_asked_twice_is_found(built: Path, tmp_path: Path) -> None:
+    def plant(records: Records) -> None:
+        records[1]["question"] = records[0]["question"].upper()
+        records[1]["doc_name"] = records[0]["doc_name"]
+
+    release = open_release(planted(built, tmp_path, "documentQA/text_mmlongdoc*", plant))
+    ids = {each.id for each in list(asked_once(release, "text_mmlongdoc"))[:2]}
+    assert set(leaks(list(overlap_findings(release)))["text_mmlongdoc", TWICE]) == ids
+
+
+def test_a_release_shares_everything_with_itself(built: Path) -> None:
+    shared = [each for each in overlap_findings(open_release(built), built) if "shared" in each.kind]
+    assert {(each.verdict, each.found) for each in shared} == {("leak", 1)}
+    assert {each.kind.split()[0] for each in shared} == {"question", "picture", "passage"}
