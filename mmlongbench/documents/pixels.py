@@ -185,7 +185,7 @@ def small_copy(data: bytes, side: int) -> "Image.Image":
     from PIL import Image
 
     with opened(io.BytesIO(data)) as picture:
-        picture.draft("RGB", (4 * side, 4 * side))  # a JPEG is decoded at a smaller size, which is faster
+        picture.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a smaller size, which is faster
         picture.load()
         upright = _plain(_upright(picture))
         if upright.mode in ("LA", "PA", "RGBA") or "transparency" in upright.info:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from mmlongbench.prompt import Image
@@ -15,7 +16,7 @@ from mmlongbench.shortcuts.questions import is_same_wording
 from mmlongbench.shortcuts.wording import digest_of
 
 _MOST = 200
-"""The most questions about one thing that are compared by resemblance; further ones are compared by equal words."""
+"""The most questions about one thing that a question is compared with by resemblance; equal words are always found."""
 TWICE = "question asked twice"
 ASKED_WITH = "picture of the question in its context"
 GOLD = "gold picture twice in its context"
@@ -52,10 +53,10 @@ def within(
     twice = Count(TWICE, "questions with the words and the subject of another one")
     asked_with = Count(ASKED_WITH, "questions whose own picture is also in the context")
     golds = Count(GOLD, "contexts that show a gold picture twice")
-    earlier: dict[str, list[_Question]] = {}
+    earlier: dict[str, dict[bytes, _Question]] = {}
     for asked in questions:
         if subject := _subject(asked):
-            _try_question(twice, asked, earlier.setdefault(subject, []))
+            _try_question(twice, asked, earlier.setdefault(subject, {}))
         looks = [(n, path) for n, unit in enumerate(asked.units) for path in unit.images]
         if looks:
             _try_own_pictures(asked_with, asked, looks, pictures)
@@ -74,7 +75,7 @@ class _Question:
     asked: Asked
     digest: bytes
 
-    def is_like(self, other: "_Question", by_words: bool) -> bool:
+    def is_like(self, other: "_Question") -> bool:
         """Return whether two questions about the same thing are the same question.
 
         Questions that offer answers, or have different answers, must have equal words: "is there a car?" and "is there
@@ -83,21 +84,23 @@ class _Question:
         if self.digest == other.digest:
             return True
         one, two = self.asked, other.asked
-        is_comparable = by_words and one.is_free and two.is_free and set(one.answers) & set(two.answers)
+        is_comparable = one.is_free and two.is_free and set(one.answers) & set(two.answers)
         return bool(is_comparable) and is_same_wording(one.question, two.question)
 
 
-def _try_question(count: Count, asked: Asked, earlier: list[_Question]) -> None:
+def _try_question(count: Count, asked: Asked, earlier: dict[bytes, _Question]) -> None:
+    """Look for a question among the earlier ones about the same thing, of which one is kept for each wording."""
     digest = digest_of(asked.question)
     if not digest:
         return
     count.attempt(asked)
     question = _Question(asked.without_units(), digest)
-    for other in earlier:
-        if question.is_like(other, by_words=len(earlier) < _MOST):
+    equal = [earlier[digest]] if digest in earlier else []
+    for other in equal or islice(earlier.values(), _MOST):
+        if question.is_like(other):
             count.hit(asked, f"has the words of {other.asked.id}: {asked.question!r:.80}")
             count.hit(other.asked, f"has the words of {asked.id}: {other.asked.question!r:.80}")
-    earlier.append(question)
+    earlier.setdefault(digest, question)
 
 
 def _subject(asked: Asked) -> str:
