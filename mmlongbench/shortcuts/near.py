@@ -20,9 +20,9 @@ BITS = 6
 """The most bits in which the hashes of two near-equal pictures differ."""
 _FINE = 32
 """The most bits in which the finer hashes, of 256 bits, of two near-equal pictures differ. Pages of text and slides of
-one layout are often within 6 of 64 bits: of 30 such pairs, 29 differ in 36 and more of the 256 bits; copies that were encoded again,
-shrunk or made brighter in at most 30 (measured on the pictures of the quickstart release). A copy that is cropped by
-2 % is missed about as often as it is found."""
+one layout are often within 6 of 64 bits: nearly all such pairs differ in 36 and more of the 256 bits, copies that were
+encoded again, shrunk or made brighter in at most 30 (measured on the pictures of the quickstart release). A copy that
+is cropped by 2 % is missed about as often as it is found."""
 _SIDE = 128
 _GRID = 4
 _COLOURS = 12

