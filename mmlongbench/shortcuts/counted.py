@@ -78,7 +78,7 @@ class Count:
             p=None,
             smallest=None,
             needed=None,
-            evidence="; ".join([*first, *more, *notes]) or "nothing was found",
+            evidence="; ".join([*(first or ["nothing was found"]), *more, *notes]),
             examples=tuple(list(self.hits)[:_MOST]),
         )
 

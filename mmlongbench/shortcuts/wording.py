@@ -16,15 +16,25 @@ _KEPT = 20_000
 """The number of normalised texts that are kept, because contexts repeat passages."""
 
 
-@lru_cache(_KEPT)
+_LONG = 8_000
+"""The letters of a text that is normalised anew each time, so that little memory is needed."""
+
+
 def words(text: str) -> str:
     """Return the words of a text in small letters, with a blank before and after each.
 
     >>> words("The CO₂-level, in Łódź")
     ' the co2 level in łódź '
     """
+    return _words(text) if len(text) > _LONG else _kept_words(text)
+
+
+def _words(text: str) -> str:
     found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return f" {' '.join(found)} " if found else ""
+
+
+_kept_words = lru_cache(_KEPT)(_words)
 
 
 def letters(text: str) -> int:

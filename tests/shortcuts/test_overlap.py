@@ -129,6 +129,19 @@ def test_pictures_that_differ_in_colour_alone_are_not_the_same() -> None:
     assert not one.is_near(two)
 
 
+def test_pictures_are_compared_as_they_are_shown() -> None:
+    upright, clear = scene(3), scene(3).convert("RGBA")
+    clear.paste((0, 0, 0, 0), (0, 0, 240, 60))
+    white = upright.copy()
+    white.paste("white", (0, 0, 240, 60))
+    assert look_of(bytes_of(clear)).is_near(look_of(bytes_of(white)))
+    turned, exif = io.BytesIO(), Pillow.Exif()
+    exif[0x0112] = 6
+    upright.rotate(90, expand=True).save(turned, "JPEG", exif=exif)
+    assert look_of(turned.getvalue()).is_near(look_of(bytes_of(upright)))
+    assert not look_of(bytes_of(upright.rotate(90, expand=True))).is_near(look_of(bytes_of(upright)))
+
+
 def test_nearly_uniform_pictures_are_compared_by_their_bytes_alone(tmp_path: Path) -> None:
     for name, level in (("a.png", 255), ("b.png", 254), ("c.png", 255)):
         saved(Pillow.new("RGB", (64, 64), (level, level, level)), tmp_path / name)
