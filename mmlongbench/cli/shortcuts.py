@@ -20,12 +20,23 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Try only this dataset; repeatable.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Find what the release shares with another release or a folder of pictures and texts.",
+)
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding.")
 @click.option("--check", is_flag=True, help="Exit with 1 if there is a leak.")
 @with_tasks
 def shortcuts(
-    release: Path, datasets: Sequence[str], show_all: bool, as_json: bool, check: bool, tasks: "TaskFiles"
+    release: Path,
+    datasets: Sequence[str],
+    against: Path | None,
+    show_all: bool,
+    as_json: bool,
+    check: bool,
+    tasks: "TaskFiles",
 ) -> None:
     """Try to tell the answers of RELEASE without looking: from questions, options, files, places.
 
@@ -36,7 +47,7 @@ def shortcuts(
     from mmlongbench.release.opened import open_release
     from mmlongbench.shortcuts.audit import audit_shortcuts
 
-    found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets)
+    found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets, against)
     if as_json:
         for finding in found.findings:
             click.echo(finding.model_dump_json())

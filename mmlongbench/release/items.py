@@ -92,23 +92,19 @@ class Items:
             ReleaseError: the items of the file cannot be read.
 
         """
-        return self.of_example(file.name, file.length, made.id, made.placement)
-
-    def of_example(self, name: str, length: int, id: object, placement: float | None) -> Sequence[Item]:
-        """Return the items of an example of a public file, by its id and placement; see `of`."""
-        if name != self._name:
-            self._name, self._groups, self._ahead = name, self._read(name, length), deque()
+        if file.name != self._name:
+            self._name, self._groups, self._ahead = file.name, self._read(file), deque()
         while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
             self._ahead.append(group)
-        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (id, placement)), None)
+        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (made.id, made.placement)), None)
         if place is None:
             return ()
         for _ in range(place):  # skip examples that could not be counted
-            (passed, at), _ = self._ahead.popleft()
-            self._passed = self._passed or f"{passed}, {at}"
+            (id, placement), _ = self._ahead.popleft()
+            self._passed = self._passed or f"{id}, {placement}"
         return _checked(self._ahead.popleft()[1])
 
-    def _read(self, name: str, length: int) -> Iterator[tuple[_Key, list[_Row]]]:
+    def _read(self, file: "PublicFile") -> Iterator[tuple[_Key, list[_Row]]]:
         """Yield the rows of each example.
 
         Raises:
@@ -117,12 +113,12 @@ class Items:
         """
         import pyarrow.parquet as pq
 
-        path = items_path(self._root, name)
+        path = items_path(self._root, file.name)
         if not path.is_file():
             return
         with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
             table = pq.ParquetFile(opened, read_dictionary=_text_columns(opened, path.name))
-            yield from self._examples_of(table, path.name, _MAX_UNITS * length)
+            yield from self._examples_of(table, path.name, _MAX_UNITS * file.length)
 
     def _examples_of(self, table: "pq.ParquetFile", name: str, most: int) -> Iterator[tuple[_Key, list[_Row]]]:
         rows = table.metadata.num_rows

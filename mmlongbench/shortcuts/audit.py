@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.io.progress import Progress
@@ -10,7 +11,9 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Finding
+from mmlongbench.shortcuts.leakage import leakage_findings
 from mmlongbench.shortcuts.measured import MIN_CLUSTERS, Measured
+from mmlongbench.shortcuts.overlap import overlap_findings
 from mmlongbench.shortcuts.probes import keep, measure
 from mmlongbench.shortcuts.reading import asked_questions
 from mmlongbench.shortcuts.verdicts import judge
@@ -35,13 +38,16 @@ class ShortcutAudit:
         return tuple(sorted(found, key=lambda each: -each.excess))
 
 
-def audit_shortcuts(release: Release, progress: Progress, datasets: Sequence[str] = ()) -> ShortcutAudit:
+def audit_shortcuts(
+    release: Release, progress: Progress, datasets: Sequence[str] = (), against: Path | None = None
+) -> ShortcutAudit:
     """Try every probe on a release.
 
     Args:
         release: the release.
         progress: shows the progress bar.
         datasets: the names of the datasets to try; empty: all.
+        against: another release, or a folder of files, with which nothing should be shared; None: not compared.
 
     Raises:
         ReleaseError: there is no such dataset, or a file cannot be read.
@@ -65,7 +71,9 @@ def audit_shortcuts(release: Release, progress: Progress, datasets: Sequence[str
             measured += found
             advance()
     judged = judge(measured)
-    return ShortcutAudit(judged.findings, judged.p, tuple(notes))
+    counted = (*leakage_findings(release), *overlap_findings(release, against))
+    kept = (each for each in counted if each.dataset in chosen)
+    return ShortcutAudit((*judged.findings, *kept), judged.p, tuple(notes))
 
 
 def _of_dataset(release: Release, dataset: str, images: ImageFacts) -> list[tuple[str, str, Measured]]:

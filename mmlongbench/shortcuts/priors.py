@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import FOLDS, PERMUTATIONS, Floats, Ints, Measured, folds_of, has_enough, uniforms
 
 TOLERATED = 0.05
@@ -61,10 +62,12 @@ def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[st
     """Measure how often the most frequent free answer is right. The null has it right in one question of twenty."""
     if not has_enough(clusters):
         return None
+    try:
+        from scipy.stats import binom
+    except ModuleNotFoundError as error:
+        raise missing("scipy", "the frequency of free answers") from error
     _, numbers = np.unique(np.array([answer.casefold() for answer in answers]), return_inverse=True)
     scores = _guessed(numbers.astype(np.int64)[:, None], folds_of(clusters))[:, 0]
-    from scipy.stats import binom
-
     drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(clusters)))
     usual, times = Counter(answers).most_common(1)[0]
     return Measured(

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmlongbench.draws import Draws
-from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image
 from mmlongbench.shortcuts import features as f
+from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.golds import MAX_CANDIDATES, Group, find_golds
 from mmlongbench.shortcuts.guesses import MAX_QUESTIONS, guess_answers, scaled
 from mmlongbench.shortcuts.measured import Floats, Measured
@@ -219,7 +219,7 @@ def _words(questions: Sequence[str]) -> Floats:
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ModuleNotFoundError as error:
-        raise ReleaseError('the shortcut audit needs scikit-learn: pip install "mmlongbench[shortcuts]"') from error
+        raise missing("scikit-learn", "guessing from the words of questions") from error
     counted = TfidfVectorizer(ngram_range=(1, 2), min_df=2, token_pattern=r"\w+", max_features=20_000)
     form = f.table([f.of_text(question) for question in questions])
     try:

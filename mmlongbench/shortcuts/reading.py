@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mmlongbench.draws import Draws
 from mmlongbench.manifest.calling import calling
 from mmlongbench.prompt import Image, Part
-from mmlongbench.release.items import Item, Items
+from mmlongbench.release.items import Item, items_in_order
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES
@@ -66,12 +66,15 @@ def asked_questions(release: Release, dataset: str) -> Iterator[AskedQuestion]:
         return
     length = lengths[-1]
     chosen = _placements(release, dataset, length)
-    items = Items(release.path)
+    items = items_in_order(release.path, release.file(dataset, length), length)
+    ahead = next(items, None)
     for example in release.examples(dataset, length):
-        placement = placement_of(example.record)
-        of_example = items.of_example(example.file, length, example.id, placement)
+        placement, own = placement_of(example.record), list[Item]()
+        name = example.id.encode("utf-8", "backslashreplace").decode()
+        if ahead and ahead[:2] == (name, placement):
+            own, ahead = ahead[2], next(items, None)
         if chosen[example.id] == placement:
-            yield _asked(release, example, of_example)
+            yield _asked(release, example, own)
 
 
 def _placements(release: Release, dataset: str, length: int) -> dict[str, float | None]:

