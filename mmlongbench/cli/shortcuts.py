@@ -1,5 +1,6 @@
 """The subcommand `shortcuts`: what tells an answer without looking."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,14 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmlongbench.cli.console import say
-from mmlongbench.cli.drawing import Table, print_table
 from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.shortcuts.audit import ShortcutAudit
-    from mmlongbench.shortcuts.findings import Finding
 
 
 @click.command()
@@ -43,6 +40,7 @@ def shortcuts(
     No model is used. Each probe learns from some documents or subjects and guesses in others, and is compared with 999
     repetitions in which nothing can tell.
     """
+    from mmlongbench.cli.shortcut_tables import show_findings
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.opened import open_release
     from mmlongbench.shortcuts.audit import audit_shortcuts
@@ -50,43 +48,8 @@ def shortcuts(
     found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets, against)
     if as_json:
         for finding in found.findings:
-            click.echo(finding.model_dump_json())
+            click.echo(json.dumps(finding.model_dump()))
     else:
-        _show(release, found, show_all=show_all)
+        show_findings(release, found, show_all=show_all)
     if check and found.leaks:
         sys.exit(1)
-
-
-def _show(release: Path, found: "ShortcutAudit", *, show_all: bool) -> None:
-    numbers = {verdict: sum(each.verdict == verdict for each in found.findings) for verdict in ("clean", "undecided")}
-    shown = found.findings if show_all else found.leaks
-    if shown:
-        _print_findings(shown)
-    for note in found.notes:
-        say(f"note: {note}")
-    leaks = len(found.leaks)
-    p = "" if found.p is None else f"; p of the release {found.p:.3f}"
-    say(
-        f"{release.name}: {leaks} {'leak' if leaks == 1 else 'leaks'}, {numbers['clean']} clean, "
-        f"{numbers['undecided']} undecided{p}"
-    )
-    if not show_all and (numbers["undecided"] or numbers["clean"]):
-        say("--all shows all, with the number of questions that would decide")
-
-
-def _print_findings(findings: Sequence["Finding"]) -> None:
-    table = Table(title="shares of 100, with the 95 % interval of the excess", title_justify="left", box=None)
-    table.padding, table.pad_edge = (0, 2, 0, 0), False
-    for name in ("dataset", "what tells", "verdict"):
-        table.add_column(name, no_wrap=True)
-    for name in ("n", "found", "chance", "excess", "needed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for each in findings:
-        excess = f"{100 * each.low:+.0f} … {100 * each.high:+.0f}"
-        needed = f"{each.needed:,}" if each.verdict == "undecided" and each.needed else ""
-        numbers = (f"{each.questions:,}", f"{100 * each.found:.1f}", f"{100 * each.chance:.1f}", excess, needed)
-        table.add_row(each.dataset, each.kind, each.verdict, *numbers)
-    print_table(table)
-    for each in findings:
-        if each.verdict == "leak":
-            say(f"{each.dataset}, {each.kind}: {each.evidence}; such as {', '.join(each.examples[:3])}")

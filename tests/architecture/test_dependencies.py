@@ -71,7 +71,8 @@ def test_every_imported_module_is_declared_as_a_dependency_or_by_its_extra() -> 
     core, extras = named(project()["dependencies"]), project()["optional-dependencies"]
     missing = {name for name in foreign - EXTRAS.keys() if DISTRIBUTIONS.get(name, name).lower() not in core}
     assert not missing
-    undeclared = {name for name, extra in EXTRAS.items() if name.replace("_", "-") not in named(extras[extra])}
+    distributions = {name: DISTRIBUTIONS.get(name, name).replace("_", "-") for name in EXTRAS}
+    undeclared = {name for name, extra in EXTRAS.items() if distributions[name] not in named(extras[extra])}
     assert not undeclared
 
 

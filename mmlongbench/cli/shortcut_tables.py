@@ -1,0 +1,45 @@
+"""The table of what the shortcut audit finds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmlongbench.cli.console import say
+from mmlongbench.cli.drawing import Table, print_table
+from mmlongbench.shortcuts.audit import ShortcutAudit
+from mmlongbench.shortcuts.findings import Finding
+
+
+def show_findings(release: Path, found: ShortcutAudit, *, show_all: bool) -> None:
+    """Print the leaks, or all findings, then the notes and a summary."""
+    numbers = {verdict: sum(each.verdict == verdict for each in found.findings) for verdict in ("clean", "undecided")}
+    shown = found.findings if show_all else found.leaks
+    if shown:
+        _print_findings(shown)
+    for note in found.notes:
+        say(f"note: {note}")
+    leaks = len(found.leaks)
+    p = "" if found.p is None else f"; p of the release {found.p:.3f}"
+    say(
+        f"{release.name}: {leaks} {'leak' if leaks == 1 else 'leaks'}, {numbers['clean']} clean, "
+        f"{numbers['undecided']} undecided{p}"
+    )
+    if not show_all and (numbers["undecided"] or numbers["clean"]):
+        say("--all shows all, with the number of questions that would decide")
+
+
+def _print_findings(findings: Sequence[Finding]) -> None:
+    table = Table(title="shares of 100, with the 95 % interval of the excess", title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    for name in ("dataset", "what tells", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for name in ("n", "found", "chance", "excess", "needed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in findings:
+        excess = f"{100 * each.low:+.0f} … {100 * each.high:+.0f}"
+        needed = f"{each.needed:,}" if each.verdict == "undecided" and each.needed else ""
+        numbers = (f"{each.questions:,}", f"{100 * each.found:.1f}", f"{100 * each.chance:.1f}", excess, needed)
+        table.add_row(each.dataset, each.kind, each.verdict, *numbers)
+    print_table(table)
+    for each in findings:
+        if each.verdict == "leak":
+            say(f"{each.dataset}, {each.kind}: {each.evidence}; such as {', '.join(each.examples[:3])}")
