@@ -1,0 +1,184 @@
+"""Computes the rows of the table: means, paired differences and survival, each with an interval over the same resamples
+of clusters.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from mmlongbench.scoring.report.columns import SCORED, Cluster, column
+from mmlongbench.scoring.report.estimates import Sample, samples
+from mmlongbench.scoring.report.resampling import interval
+from mmlongbench.shortcuts.contexts.answers import Asked
+from mmlongbench.shortcuts.contexts.needs import Fall, need
+from mmlongbench.shortcuts.contexts.results import FULL, ContextMean, ContextRow, Difference
+
+_What: TypeAlias = Literal["mean", "full", "other", "chance"]
+"""`mean`: all scores in a context. The others are of examples with a score both in the context and in the released
+prompt: `full` and `other` are their scores in these two, `chance` is their chance."""
+
+
+class _Group(NamedTuple):
+    """A group of examples of a dataset."""
+
+    length: int | None
+    facet: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Paired:
+    """Three means over the same examples and the same resamples."""
+
+    full: Sample
+    other: Sample
+    chance: Sample
+
+
+def rows(examples: Sequence[Asked], dataset: str, model: str) -> tuple[ContextRow, ...]:
+    """Return the rows of a model on a dataset: all questions, each length, and each value of each facet.
+
+    Args:
+        examples: the examples of the dataset; those that the model was not given are left out.
+        dataset: the name of the dataset.
+        model: the name of the model.
+
+    """
+    asked = [each for each in examples if any(given[0] == model for given in each.scores)]
+    if not asked:
+        return ()
+    contexts = sorted({context for each in asked for name, context in each.scores if name == model})
+    groups = _groups(asked)
+    lines = _lines(asked, model, contexts, groups)
+    found = samples(lines, ["group", "context", "what"])
+    questions = lines.groupby(["group", "context", "what"], observed=True)["id"].nunique().to_dict()
+    return tuple(
+        _row(dataset, model, group, contexts, place, found, questions, [asked[at] for at in members])
+        for place, (group, members) in enumerate(groups.items())
+    )
+
+
+def _groups(asked: Sequence[Asked]) -> dict[_Group, list[int]]:
+    """Return the places of the examples of each group; facets are over all lengths together."""
+    found: dict[_Group, list[int]] = {_Group(None, "", ""): list(range(len(asked)))}
+    lengths = sorted({each.length for each in asked})
+    for length in lengths if len(lengths) > 1 else ():
+        found[_Group(length, "", "")] = [at for at, each in enumerate(asked) if each.length == length]
+    by_value: dict[_Group, list[int]] = {}
+    for at, each in enumerate(asked):
+        for facet, values in each.facets.items():
+            for value in dict.fromkeys(values):
+                by_value.setdefault(_Group(None, facet, value), []).append(at)
+    return found | dict(sorted(by_value.items(), key=lambda item: (item[0].facet, item[0].value)))
+
+
+def _lines(
+    asked: Sequence[Asked], model: str, contexts: Sequence[str], groups: Mapping[_Group, Sequence[int]]
+) -> pd.DataFrame:
+    """Return a table with a line for each score of each example, in each of its groups."""
+    scored = [list(_scores(each, model, contexts)) for each in asked]
+    found = [
+        (place, context, what, at, score)
+        for place, members in enumerate(groups.values())
+        for at in members
+        for context, what, score in scored[at]
+    ]
+    lines = pd.DataFrame(found, columns=["group", "context", "what", "at", "score"])
+    clusters = [Cluster(each.dataset, each.cluster or each.id, not each.cluster) for each in asked]
+    at = lines["at"].to_numpy()
+    return lines.assign(
+        dataset=column([each.dataset for each in asked], at),
+        id=column([each.id for each in asked], at),
+        cluster=column(clusters, at),
+        status=SCORED,
+        score=lines["score"].astype(np.float64),
+    )
+
+
+def _scores(asked: Asked, model: str, contexts: Sequence[str]) -> Iterator[tuple[str, _What, float]]:
+    full = asked.mean((model, FULL))
+    for context in contexts:
+        score = asked.mean((model, context))
+        if score is None:
+            continue
+        yield context, "mean", score
+        if context != FULL and full is not None:
+            yield context, "full", full
+            yield context, "other", score
+            yield context, "chance", asked.guess.chance
+
+
+def _row(
+    dataset: str,
+    model: str,
+    group: _Group,
+    contexts: Sequence[str],
+    place: int,
+    found: Mapping[tuple[int, str, str], Sample],
+    questions: Mapping[tuple[int, str, str], int],
+    members: Sequence[Asked],
+) -> ContextRow:
+    means, differences = [], []
+    for context in contexts:
+        if sample := found.get((place, context, "mean")):
+            plain = sample.estimate()
+            means.append(
+                ContextMean(
+                    context=context,
+                    mean=sample.mean,
+                    low=plain.low,
+                    high=plain.high,
+                    questions=questions[place, context, "mean"],
+                )
+            )
+        if (place, context, "full") in found:
+            paired = _Paired(*(found[place, context, what] for what in ("full", "other", "chance")))
+            differences.append(_difference(context, paired, questions[place, context, "full"]))
+    return ContextRow(
+        model=model,
+        dataset=dataset,
+        length=group.length,
+        facet=group.facet,
+        value=group.value,
+        chance=sum(each.guess.chance for each in members) / len(members),
+        means=tuple(means),
+        differences=tuple(differences),
+    )
+
+
+def _difference(context: str, paired: _Paired, questions: int) -> Difference:
+    full, other, chance = paired.full, paired.other, paired.chance
+    fall = Fall(full.mean - other.mean, full.draws - other.draws, full.clusters, questions)
+    above = Fall(full.mean - chance.mean, full.draws - chance.draws, full.clusters, questions)
+    ends = above.interval
+    is_solved = ends is not None and interval(above.draws)[0] > 0
+    low, high = fall.interval or (None, None)
+    survival, survival_low, survival_high = _survival(paired) if is_solved else (None, None, None)
+    return Difference(
+        context=context,
+        full=full.mean,
+        other=other.mean,
+        mean=fall.mean,
+        low=low,
+        high=high,
+        examples=full.counts.examples,
+        questions=questions,
+        clusters=full.clusters,
+        chance=chance.mean,
+        survival=survival,
+        survival_low=survival_low,
+        survival_high=survival_high,
+        need=need(context, fall, is_solved=is_solved),
+    )
+
+
+def _survival(paired: _Paired) -> tuple[float, float, float]:
+    """Return the survival, and the ends of its interval; resamples without a score above chance are left out."""
+    above = paired.full.draws - paired.chance.draws
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = np.where(above > 0, (paired.other.draws - paired.chance.draws) / above, np.nan)
+    low, high = interval(draws)
+    return (paired.other.mean - paired.chance.mean) / (paired.full.mean - paired.chance.mean), low, high
