@@ -1,3 +1,1 @@
-"""What models answer without the context, or without a part of it: scores of the contexts of `mmlongbench run`, compared
-question by question.
-"""
+"""What models answer without the context, or without a part of it: the contexts of `mmlongbench run`, compared."""

@@ -104,7 +104,7 @@ def need(context: str, fall: Fall, *, is_solved: bool) -> Need | None:
 
 
 def _needed(fall: Fall) -> int:
-    """Return about how many questions would decide, if the fall, its spread and the size of clusters stay as they are."""
+    """Return about how many questions would decide, if the fall, its spread and the size of clusters stay."""
     gap = max(abs(fall.mean - MARGIN), _NEAREST)
     by_spread = fall.questions * ((_Z + _Z_POWER) * fall.error / gap) ** 2
     clusters = math.log((1 - LEVEL) / 2) / math.log(1 - min(gap, 0.99))

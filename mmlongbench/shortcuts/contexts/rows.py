@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from mmlongbench.scoring.report.columns import SCORED, Cluster, column
+from mmlongbench.scoring.report.columns import SCORED, Cluster, column, grouped
 from mmlongbench.scoring.report.estimates import Sample, samples
 from mmlongbench.scoring.report.resampling import interval
 from mmlongbench.shortcuts.contexts.answers import Asked
@@ -53,8 +53,9 @@ def rows(examples: Sequence[Asked], dataset: str, model: str) -> tuple[ContextRo
     contexts = sorted({context for each in asked for name, context in each.scores if name == model})
     groups = _groups(asked)
     lines = _lines(asked, model, contexts, groups)
-    found = samples(lines, ["group", "context", "what"])
-    questions = lines.groupby(["group", "context", "what"], observed=True)["id"].nunique().to_dict()
+    by = ["group", "context", "what"]
+    found = samples(lines, by)
+    questions = {key: lines["id"].iloc[at].nunique() for key, at in grouped(lines, by).items()}
     return tuple(
         _row(dataset, model, group, contexts, place, found, questions, [asked[at] for at in members])
         for place, (group, members) in enumerate(groups.items())
