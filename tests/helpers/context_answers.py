@@ -45,8 +45,8 @@ def write(path: Path, lines: Sequence[Record]) -> Path:
 def said(record: Record, *, is_right: bool) -> str:
     """The right answer of a record, or another one that it offers."""
     if isinstance(record["answer"], int):
-        return "Answer: " + "ABCD"[(record["answer"] + (not is_right)) % 4]
-    return "Answer: " + (record["answer"] if is_right else {"Yes": "No", "No": "Yes"}[record["answer"]])
+        return "ABCD"[(record["answer"] + (not is_right)) % 4]
+    return str(record["answer"]) if is_right else {"Yes": "No", "No": "Yes"}[record["answer"]]
 
 
 def predictions(

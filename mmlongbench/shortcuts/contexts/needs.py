@@ -30,6 +30,8 @@ _Z_POWER = 0.841621
 """The normal quantile of a power of 0.8."""
 _NEAREST = 0.01
 """A fall closer to the margin than this is taken to be this far away from it, so that `Need.needed` stays finite."""
+_DUST = 1e-9
+"""A difference that is smaller comes from rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ def need(context: str, fall: Fall, *, is_solved: bool) -> Need | None:
         return None
     found = fall.interval
     verdict: NeedVerdict = "undecided"
-    if found and found[0] > MARGIN:
+    if found and found[0] > MARGIN + _DUST:
         verdict = "needs"
-    elif found and found[1] < MARGIN and is_solved:
+    elif found and found[1] < MARGIN - _DUST and is_solved:
         verdict = "does not need"
     smallest = MARGIN + max((_Z + _Z_POWER) * fall.error, fall.unseen)
     is_open = verdict == "undecided"

@@ -1,4 +1,4 @@
-"""What the audit of contexts finds, as typed values: a row for each model and group, and the questions answered blind."""
+"""What the audit of contexts finds, as typed values: rows of a table, and the questions that are answered blind."""
 
 from typing import Literal, TypeAlias
 
@@ -9,8 +9,8 @@ FULL = ""
 BLIND = "none"
 """The context in which a model sees the question alone."""
 NeedVerdict: TypeAlias = Literal["needs", "does not need", "undecided"]
-"""`needs`: the score falls by more than 5 points, with 95 % confidence. `does not need`: it falls by less, with the same
-confidence. `undecided`: there are too few questions to say either, or the model does not solve them."""
+"""`needs`: the score falls by more than 5 points, with 95 % confidence. `does not need`: it falls by less, with the
+same confidence. `undecided`: there are too few questions to say either, or the model does not solve them."""
 Part: TypeAlias = Literal["context", "images", "order"]
 """What a question may need."""
 

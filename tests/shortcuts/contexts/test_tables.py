@@ -1,5 +1,6 @@
 """The table of contexts equals the script: models of known blindness, whose scores are known without any model."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -116,9 +117,8 @@ def test_several_models_have_rows_of_their_own(public: Path, tmp_path: Path) -> 
 def test_samples_are_averaged_before_contexts_are_compared(public: Path, tmp_path: Path) -> None:
     predictions(tmp_path / "m.jsonl", FOUR, FOURS, lambda number, depth: True)
     path = predictions(tmp_path / "m.none.jsonl", FOUR, FOURS, lambda number, depth: True, "none", samples=4)
-    lines = path.read_text("utf-8").splitlines(keepends=True)
-    wrong = [line.replace("Answer: ", "Answer: E") if '"sample": 3' in line else line for line in lines]
-    path.write_text("".join(wrong), "utf-8")
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    write(path, [{**line, "prediction": "E"} if line["sample"] == 3 else line for line in lines])
     found = row(audit_contexts(public, [tmp_path], Progress(False)), "retrieval-image")
     assert [(each.context, each.mean) for each in found.means] == [("", 1.0), ("none", 0.75)]
 
