@@ -29,8 +29,8 @@ def verdict(found: Difference) -> str:
     [
         (100, 50, "needs"),
         (100, 0, "does not need"),
-        (72, 0, "undecided"),
-        (73, 0, "does not need"),
+        (71, 0, "undecided"),
+        (72, 0, "does not need"),
         (100, 10, "undecided"),
     ],
 )
