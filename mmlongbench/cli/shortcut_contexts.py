@@ -8,9 +8,11 @@ from mmlongbench.lengths import format_length
 from mmlongbench.scoring.report.estimates import MIN_CLUSTERS
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
-from mmlongbench.shortcuts.contexts.needs import MARGIN, POWER
+from mmlongbench.shortcuts.contexts.needs import FEW, MARGIN, POWER, UNSOLVED
 from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextMean, ContextRow, Need
 
+_REASONS = {FEW: FEW, UNSOLVED: "full is not above chance"}
+"""The reasons of undecided verdicts, as short as a column needs."""
 _SHOWN = 10
 """The maximum number of questions of a dataset that are listed; the JSON has all."""
 
@@ -40,7 +42,7 @@ def _show_means(model: str, contexts: Sequence[str], rows: Sequence[ContextRow])
 
 
 def _show_differences(model: str, rows: Iterable[ContextRow]) -> None:
-    heads = ("dataset", "length", "group", "released prompt −")
+    heads = ("dataset", "length", "group", "full −")
     table = _table(f"{model}: paired differences; survival = (context − chance) / (full − chance)", heads)
     for head in ("questions", "difference", "survival"):
         table.add_column(head, justify="right", no_wrap=True)
@@ -59,7 +61,8 @@ def _show_differences(model: str, rows: Iterable[ContextRow]) -> None:
         print_table(table)
         say(
             f"needs: the score falls by more than {100 * MARGIN:g} points; does not need: by less; both with "
-            f"{LEVEL:.0%} confidence; a fall of fewer than {MIN_CLUSTERS} clusters has no interval"
+            f"{LEVEL:.0%} confidence; shows: with a probability of {POWER:.0%}; fewer than {MIN_CLUSTERS} clusters "
+            "have no interval"
         )
 
 
@@ -67,9 +70,9 @@ def _verdict(need: Need) -> str:
     """Return a verdict in words; for an undecided one, what the questions could show and how many would decide."""
     if need.verdict != "undecided":
         return f"{need.verdict} the {need.part}"
-    shows = "shows no fall" if need.smallest is None else f"shows falls from {100 * need.smallest:.0f}"
-    more = f", about {need.needed:,} questions decide" if need.needed else ""
-    return f"undecided (the {need.part}): {need.reason}; {shows} (power {POWER:g}){more}"
+    shown = "" if need.smallest is None else f", shows falls from {100 * need.smallest:.0f}"
+    more = f", about {need.needed:,} would decide" if need.needed else ""
+    return f"undecided (the {need.part}): {_REASONS[need.reason]}{shown}{more}"
 
 
 def _show_blind(audit: ContextAudit) -> None:

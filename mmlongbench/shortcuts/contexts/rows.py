@@ -2,7 +2,7 @@
 of clusters.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mmlongbench.scoring.report.columns import SCORED, Cluster, column, grouped
-from mmlongbench.scoring.report.estimates import Sample, samples
+from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Sample, samples
 from mmlongbench.scoring.report.resampling import interval
 from mmlongbench.shortcuts.contexts.answers import Asked
 from mmlongbench.shortcuts.contexts.needs import Fall, need
@@ -56,14 +56,19 @@ def rows(examples: Sequence[Asked], dataset: str, model: str) -> tuple[ContextRo
     by = ["group", "context", "what"]
     found = samples(lines, by)
     questions = {key: lines["id"].iloc[at].nunique() for key, at in grouped(lines, by).items()}
+    # A model that always says no is above chance where the answer is no: a group counts as solved only if all
+    # questions together are solved, too.
+    solved = {context for context in contexts if (0, context, "full") in found and _is_solved(found, 0, context)}
     return tuple(
-        _row(dataset, model, group, contexts, place, found, questions, [asked[at] for at in members])
+        _row(dataset, model, group, contexts, place, found, questions, solved, [asked[at] for at in members])
         for place, (group, members) in enumerate(groups.items())
     )
 
 
 def _groups(asked: Sequence[Asked]) -> dict[_Group, list[int]]:
-    """Return the places of the examples of each group; facets are over all lengths together."""
+    """Return the places of the examples of each group, all examples first. Facets are over all lengths together; a
+    value that all examples have makes no group.
+    """
     found: dict[_Group, list[int]] = {_Group(None, "", ""): list(range(len(asked)))}
     lengths = sorted({each.length for each in asked})
     for length in lengths if len(lengths) > 1 else ():
@@ -73,7 +78,8 @@ def _groups(asked: Sequence[Asked]) -> dict[_Group, list[int]]:
         for facet, values in each.facets.items():
             for value in dict.fromkeys(values):
                 by_value.setdefault(_Group(None, facet, value), []).append(at)
-    return found | dict(sorted(by_value.items(), key=lambda item: (item[0].facet, item[0].value)))
+    parts = {group: members for group, members in by_value.items() if len(members) < len(asked)}
+    return found | dict(sorted(parts.items(), key=lambda item: (item[0].facet, item[0].value)))
 
 
 def _lines(
@@ -120,6 +126,7 @@ def _row(
     place: int,
     found: Mapping[tuple[int, str, str], Sample],
     questions: Mapping[tuple[int, str, str], int],
+    solved: Set[str],
     members: Sequence[Asked],
 ) -> ContextRow:
     means, differences = [], []
@@ -136,8 +143,9 @@ def _row(
                 )
             )
         if (place, context, "full") in found:
-            paired = _Paired(*(found[place, context, what] for what in ("full", "other", "chance")))
-            differences.append(_difference(context, paired, questions[place, context, "full"]))
+            paired = _paired(found, place, context)
+            is_solved = context in solved and _is_solved(found, place, context)
+            differences.append(_difference(context, paired, questions[place, context, "full"], is_solved=is_solved))
     return ContextRow(
         model=model,
         dataset=dataset,
@@ -150,12 +158,19 @@ def _row(
     )
 
 
-def _difference(context: str, paired: _Paired, questions: int) -> Difference:
+def _paired(found: Mapping[tuple[int, str, str], Sample], place: int, context: str) -> _Paired:
+    return _Paired(*(found[place, context, what] for what in ("full", "other", "chance")))
+
+
+def _is_solved(found: Mapping[tuple[int, str, str], Sample], place: int, context: str) -> bool:
+    """Return whether the model is above chance with the released prompt, with 95 % confidence."""
+    paired = _paired(found, place, context)
+    return paired.full.clusters >= MIN_CLUSTERS and interval(paired.full.draws - paired.chance.draws)[0] > 0
+
+
+def _difference(context: str, paired: _Paired, questions: int, *, is_solved: bool) -> Difference:
     full, other, chance = paired.full, paired.other, paired.chance
     fall = Fall(full.mean - other.mean, full.draws - other.draws, full.clusters, questions)
-    above = Fall(full.mean - chance.mean, full.draws - chance.draws, full.clusters, questions)
-    ends = above.interval
-    is_solved = ends is not None and interval(above.draws)[0] > 0
     low, high = fall.interval or (None, None)
     survival, survival_low, survival_high = _survival(paired) if is_solved else (None, None, None)
     return Difference(

@@ -147,3 +147,29 @@ def test_the_order_of_predictions_does_not_matter(public: Path, tmp_path: Path) 
     write(two / "ignored.txt", [])
     found = [audit_contexts(public, [folder], Progress(False)).model_dump_json() for folder in (one, two)]
     assert found[0] == found[1]
+
+
+def test_a_model_that_always_says_no_does_not_show_that_any_group_can_do_without(public: Path, tmp_path: Path) -> None:
+    predictions(tmp_path / "m.jsonl", TWO, TWOS, lambda number, depth: number % 2 == 1)
+    predictions(tmp_path / "m.none.jsonl", TWO, TWOS, lambda number, depth: number % 2 == 1, "none")
+    audit = audit_contexts(public, [tmp_path], Progress(False))
+    assert row(audit, "vh_single", "No").differences[0].other == 1.0
+    verdicts = {each.value: [found.need and found.need.verdict for found in each.differences] for each in audit.rows}
+    assert verdicts == {"": ["undecided"], "No": ["undecided"], "Yes": ["undecided"]}
+
+
+def test_lengths_have_rows_of_their_own_where_there_are_several(tmp_path: Path) -> None:
+    longer = FOUR.replace("K8", "K16")
+    public = public_files(tmp_path, {FOUR: FOURS, longer: FOURS})
+    for name, file, right in (("8", FOUR, 120), ("16", longer, 60)):
+        folder = tmp_path / "predictions"
+        predictions(folder / f"m.{name}.jsonl", file, FOURS, lambda number, depth, right=right: number < right)  # type: ignore[misc]
+        predictions(folder / f"m.none.{name}.jsonl", file, FOURS, lambda number, depth: number < 30, "none")
+    audit = audit_contexts(public, [tmp_path / "predictions"], Progress(False))
+    found = {each.length: each.differences[0] for each in audit.rows}
+    assert {length: (each.mean, each.questions, each.clusters) for length, each in found.items()} == {
+        None: (0.5, 120, 120),
+        8_192: (0.75, 120, 120),
+        16_384: (0.25, 120, 120),
+    }
+    assert audit.blind_counts[0].questions == 120
