@@ -36,6 +36,8 @@ class Asked:
     guess: Guess
     scores: Mapping[Given, Mapping[int, float]]
     """The score of each sample, by the number of the sample."""
+    blind: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """A hash of each answer without context, by model and sample, if the model has several samples."""
 
     def mean(self, given: Given) -> float | None:
         """Return the mean over the samples; None if there is no score."""

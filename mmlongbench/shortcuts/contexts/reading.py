@@ -25,6 +25,7 @@ from mmlongbench.scoring.running import Run
 from mmlongbench.scoring.score_model import filled_settings, model_of, score_model
 from mmlongbench.scoring.scores import CONTEXT, ScoreLine, read_scores
 from mmlongbench.shortcuts.contexts.answers import Answers, Asked, Given, Guess
+from mmlongbench.shortcuts.contexts.results import BLIND
 from mmlongbench.task.metric import Settings
 from mmlongbench.task.rows import Record
 
@@ -39,6 +40,8 @@ class _Scored:
     line: ScoreLine
     """The first line about the example."""
     scores: dict[Given, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    blind: dict[tuple[str, int], str] = field(default_factory=dict)
+    """See `Asked.blind`."""
 
 
 def read_answers(
@@ -159,11 +162,14 @@ def _add(found: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]])
         if line.score is None or line.status == "absent":
             without[given][line.skipped or line.status] += 1
             continue
-        scores = found.setdefault((line.file, _key(line)), _Scored(line)).scores[given]
+        example = found.setdefault((line.file, _key(line)), _Scored(line))
+        scores = example.scores[given]
         if line.sample in scores:
             where = f"{line.file}, id {line.id!r}"
             raise ScoringError(f"{_named(*given)}: {where} is scored twice; give each scores file once")
         scores[line.sample] = line.score
+        if context == BLIND and line.answer:
+            example.blind[line.model, line.sample] = line.answer
     for given, counts in without.items():
         said = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items()))
         yield f"{_named(*given)}: {counts.total():,} answers have no score and are left out: {said}"
@@ -199,4 +205,4 @@ def _asked(found: Mapping[_Example, _Scored], guesses: Mapping[_Example, Guess])
             raise ScoringError(f"{file}: the release has no example {key[0]!r}; the scores are of another release")
         line = each.line
         facets = {name: tuple(values) for name, values in line.facets.items()}
-        yield Asked(line.dataset, line.length, line.id, line.cluster, facets, guess, each.scores)
+        yield Asked(line.dataset, line.length, line.id, line.cluster, facets, guess, each.scores, each.blind)

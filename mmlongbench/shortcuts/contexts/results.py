@@ -118,13 +118,15 @@ class BlindQuestion(_Value):
     """The number of answers without context that are right at every length and placement."""
     answers: int
     """The number of answers without context: models times samples."""
+    independent: int
+    """How many of these answers count: samples of a model that repeat its wrong answers say little new."""
     models: tuple[str, ...]
     """The models with a right answer."""
     chance: float
     """The probability that a guess is right: one divided by the number of offered answers or, if it is more, the share
     of the questions of the dataset that have the same answer."""
     luck: float
-    """The probability that at least `right` of the answers are right by guessing; at most 0.01."""
+    """The probability that guesses are right as often among the independent answers; at most 0.01."""
 
 
 class BlindCounts(_Value):

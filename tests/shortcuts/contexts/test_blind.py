@@ -79,6 +79,29 @@ def test_the_number_expected_by_luck_is_what_guessing_models_have_listed() -> No
     assert len(blind_questions([asked(str(place), [True] * 4) for place in range(number)])[0]) == number
 
 
+def sampled(id: str, answers: str) -> Asked:
+    """A question with four options, of which A is right, and the samples of one model."""
+    scores = {("m", "none"): {number: float(answer == "A") for number, answer in enumerate(answers)}}
+    said = {("m", number): answer for number, answer in enumerate(answers)}
+    return Asked("d", 8192, id, "", {}, Guess(4, 0.25, id), scores, said)
+
+
+def test_samples_that_repeat_each_other_count_once() -> None:
+    stuck = [sampled(f"{number}", "ABCD"[number % 4] * 8) for number in range(200)]
+    listed, counts = blind_questions(stuck)
+    assert listed == ()
+    assert (counts[0].right, counts[0].by_luck) == (50, 0.0)
+
+
+def test_samples_that_differ_where_they_are_wrong_count_each() -> None:
+    known = [sampled(f"known {number}", "A" * 8) for number in range(10)]
+    guessed = [sampled(f"guessed {number}", "ABCDABCD"[number % 4 :] + "ABCD"[: number % 4]) for number in range(200)]
+    listed, _ = blind_questions([*known, *guessed])
+    assert {each.id for each in listed} == {each.id for each in known}
+    assert {(each.right, each.answers, each.independent) for each in listed} == {(8, 8, 8)}
+    assert listed[0].luck == pytest.approx(0.25**8)
+
+
 @given(answers=st.integers(1, 40), share=st.fractions(0, 1, max_denominator=20), data=st.data())
 def test_luck_is_the_tail_of_a_binomial(answers: int, share: Fraction, data: st.DataObject) -> None:
     right = data.draw(st.integers(0, answers))
