@@ -22,8 +22,11 @@ def show_contexts(audit: ContextAudit) -> None:
     say(f"scores from 0 to 100; [low, high]: {LEVEL:.0%} intervals over {RESAMPLES:,} resamples of clusters")
     for model in audit.models:
         own = [row for row in audit.rows if row.model == model]
-        _show_means(model, audit.contexts, own)
-        _show_differences(model, own)
+        shown = [row for row in own if not row.facet or any(each.low is not None for each in row.means)]
+        _show_means(model, audit.contexts, shown)
+        _show_differences(model, shown)
+        if left_out := len(own) - len(shown):
+            say(f"{left_out:,} groups of fewer than {MIN_CLUSTERS} clusters are not shown; the JSON has them")
     _show_blind(audit)
     for note in audit.notes:
         say(note)
@@ -61,8 +64,7 @@ def _show_differences(model: str, rows: Iterable[ContextRow]) -> None:
         print_table(table)
         say(
             f"needs: the score falls by more than {100 * MARGIN:g} points; does not need: by less; both with "
-            f"{LEVEL:.0%} confidence; shows: with a probability of {POWER:.0%}; fewer than {MIN_CLUSTERS} clusters "
-            "have no interval"
+            f"{LEVEL:.0%} confidence; shows: with a probability of {POWER:.0%}"
         )
 
 

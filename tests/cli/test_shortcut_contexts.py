@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from context_answers import DEPTHS, FOUR, four, predictions, public_files
+from context_answers import DEPTHS, FOUR, TWO, four, predictions, public_files, two
 
 from mmlongbench.cli.shortcut_contexts import show_contexts
 from mmlongbench.io.progress import Progress
@@ -53,3 +53,14 @@ def test_an_undecided_verdict_says_how_many_questions_decide(
     text = shown(tmp_path, capsys, blind=74)
     assert "undecided (the context): too few questions, shows falls from" in text
     assert "would decide" in text
+
+
+def test_small_groups_are_counted_and_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [two(number, depth) for number in range(8) for depth in DEPTHS]
+    public = public_files(tmp_path, {TWO: records})
+    predictions(tmp_path / "p" / "m.jsonl", TWO, records, lambda number, depth: True)
+    show_contexts(audit_contexts(public, [tmp_path / "p"], Progress(False)))
+    text = capsys.readouterr().out
+    assert "2 groups of fewer than 5 clusters are not shown; the JSON has them" in text
+    assert "answer: Yes" not in text
+    assert "m: only predictions of the released prompt; `mmlongbench run --context none` makes others" in text

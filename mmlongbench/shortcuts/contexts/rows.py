@@ -172,7 +172,7 @@ def _difference(context: str, paired: _Paired, questions: int, *, is_solved: boo
     full, other, chance = paired.full, paired.other, paired.chance
     fall = Fall(full.mean - other.mean, full.draws - other.draws, full.clusters, questions)
     low, high = fall.interval or (None, None)
-    survival, survival_low, survival_high = _survival(paired) if is_solved else (None, None, None)
+    survival, survival_low, survival_high = _survival(paired, fall.unseen) if is_solved else (None, None, None)
     return Difference(
         context=context,
         full=full.mean,
@@ -191,10 +191,14 @@ def _difference(context: str, paired: _Paired, questions: int, *, is_solved: boo
     )
 
 
-def _survival(paired: _Paired) -> tuple[float, float, float]:
-    """Return the survival, and the ends of its interval; resamples without a score above chance are left out."""
+def _survival(paired: _Paired, unseen: float) -> tuple[float, float, float]:
+    """Return the survival, and the ends of its interval, which is widened as that of the difference (`Fall.unseen`).
+    Resamples without a score above chance are left out.
+    """
     above = paired.full.draws - paired.chance.draws
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = np.where(above > 0, (paired.other.draws - paired.chance.draws) / above, np.nan)
     low, high = interval(draws)
-    return (paired.other.mean - paired.chance.mean) / (paired.full.mean - paired.chance.mean), low, high
+    ability = paired.full.mean - paired.chance.mean
+    found = (paired.other.mean - paired.chance.mean) / ability
+    return found, min(low, found - unseen / ability), max(high, found + unseen / ability)

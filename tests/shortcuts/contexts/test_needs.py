@@ -61,6 +61,12 @@ def test_an_interval_is_as_wide_as_what_was_not_seen() -> None:
     assert found.low == pytest.approx(0.025 ** (1 / 36) - 1)
 
 
+def test_the_interval_of_survival_is_as_wide_as_what_was_not_seen() -> None:
+    found = difference([1.0] * 36, [0.25] * 36, chance=0.25)
+    assert found.survival == 0.0
+    assert found.survival_high == pytest.approx((1 - 0.025 ** (1 / 36)) / 0.75)
+
+
 def test_questions_about_one_thing_are_resampled_together() -> None:
     guess = Guess(0, 0.0, "")
     examples = [
