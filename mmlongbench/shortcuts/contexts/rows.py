@@ -2,7 +2,7 @@
 of clusters.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -19,6 +19,7 @@ from mmlongbench.shortcuts.contexts.results import FULL, ContextMean, ContextRow
 _What: TypeAlias = Literal["mean", "full", "other", "chance"]
 """`mean`: all scores in a context. The others are of examples with a score both in the context and in the released
 prompt: `full` and `other` are their scores in these two, `chance` is their chance."""
+_PAIRED: tuple[_What, ...] = ("full", "other", "chance")
 
 
 class _Group(NamedTuple):
@@ -36,6 +37,11 @@ class _Paired:
     full: Sample
     other: Sample
     chance: Sample
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the model is above chance with the released prompt, with 95 % confidence."""
+        return self.full.clusters >= MIN_CLUSTERS and interval(self.full.draws - self.chance.draws)[0] > 0
 
 
 def rows(examples: Sequence[Asked], dataset: str, model: str) -> tuple[ContextRow, ...]:
@@ -56,11 +62,18 @@ def rows(examples: Sequence[Asked], dataset: str, model: str) -> tuple[ContextRo
     by = ["group", "context", "what"]
     found = samples(lines, by)
     questions = {key: lines["id"].iloc[at].nunique() for key, at in grouped(lines, by).items()}
-    # A model that always says no is above chance where the answer is no: a group counts as solved only if all
-    # questions together are solved, too.
-    solved = {context for context in contexts if (0, context, "full") in found and _is_solved(found, 0, context)}
+    estimates = _Estimates(found, questions)
     return tuple(
-        _row(dataset, model, group, contexts, place, found, questions, solved, [asked[at] for at in members])
+        ContextRow(
+            model=model,
+            dataset=dataset,
+            length=group.length,
+            facet=group.facet,
+            value=group.value,
+            chance=sum(asked[at].guess.chance for at in members) / len(members),
+            means=tuple(estimates.means(place, contexts)),
+            differences=tuple(estimates.differences(place, contexts)),
+        )
         for place, (group, members) in enumerate(groups.items())
     )
 
@@ -118,54 +131,37 @@ def _scores(asked: Asked, model: str, contexts: Sequence[str]) -> Iterator[tuple
             yield context, "chance", asked.guess.chance
 
 
-def _row(
-    dataset: str,
-    model: str,
-    group: _Group,
-    contexts: Sequence[str],
-    place: int,
-    found: Mapping[tuple[int, str, str], Sample],
-    questions: Mapping[tuple[int, str, str], int],
-    solved: Set[str],
-    members: Sequence[Asked],
-) -> ContextRow:
-    means, differences = [], []
-    for context in contexts:
-        if sample := found.get((place, context, "mean")):
-            plain = sample.estimate()
-            means.append(
-                ContextMean(
-                    context=context,
-                    mean=sample.mean,
-                    low=plain.low,
-                    high=plain.high,
-                    questions=questions[place, context, "mean"],
+@dataclass(frozen=True, slots=True)
+class _Estimates:
+    """The means of a model on a dataset. A key is the number of the group (0: all examples), the context, and what."""
+
+    samples: Mapping[tuple[int, str, _What], Sample]
+    questions: Mapping[tuple[int, str, _What], int]
+
+    def means(self, group: int, contexts: Iterable[str]) -> Iterator[ContextMean]:
+        """Yield the mean of a group in each context."""
+        for context in contexts:
+            if sample := self.samples.get((group, context, "mean")):
+                plain, questions = sample.estimate(), self.questions[group, context, "mean"]
+                yield ContextMean(
+                    context=context, mean=sample.mean, low=plain.low, high=plain.high, questions=questions
                 )
-            )
-        if (place, context, "full") in found:
-            paired = _paired(found, place, context)
-            is_solved = context in solved and _is_solved(found, place, context)
-            differences.append(_difference(context, paired, questions[place, context, "full"], is_solved=is_solved))
-    return ContextRow(
-        model=model,
-        dataset=dataset,
-        length=group.length,
-        facet=group.facet,
-        value=group.value,
-        chance=sum(each.guess.chance for each in members) / len(members),
-        means=tuple(means),
-        differences=tuple(differences),
-    )
 
+    def differences(self, group: int, contexts: Iterable[str]) -> Iterator[Difference]:
+        """Yield the difference of a group between the released prompt and each other context.
 
-def _paired(found: Mapping[tuple[int, str, str], Sample], place: int, context: str) -> _Paired:
-    return _Paired(*(found[place, context, what] for what in ("full", "other", "chance")))
+        A model that always says no is above chance where the answer is no. So it solves a group only if it solves all
+        questions of the dataset together, too.
+        """
+        for context in contexts:
+            if (group, context, "full") in self.samples:
+                paired = self._paired(group, context)
+                is_solved = paired.is_solved and self._paired(0, context).is_solved
+                yield _difference(context, paired, self.questions[group, context, "full"], is_solved=is_solved)
 
-
-def _is_solved(found: Mapping[tuple[int, str, str], Sample], place: int, context: str) -> bool:
-    """Return whether the model is above chance with the released prompt, with 95 % confidence."""
-    paired = _paired(found, place, context)
-    return paired.full.clusters >= MIN_CLUSTERS and interval(paired.full.draws - paired.chance.draws)[0] > 0
+    def _paired(self, group: int, context: str) -> _Paired:
+        full, other, chance = (self.samples[group, context, what] for what in _PAIRED)
+        return _Paired(full, other, chance)
 
 
 def _difference(context: str, paired: _Paired, questions: int, *, is_solved: bool) -> Difference:
