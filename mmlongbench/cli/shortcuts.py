@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Find what the release shares with another release or a folder of pictures and texts.",
 )
+@click.option(
+    "--predictions",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True),
+    help="Compare what models answer in several contexts (files or folders of `run --context …`) instead; repeatable.",
+)
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding.")
 @click.option("--check", is_flag=True, help="Exit with 1 if there is a leak.")
@@ -30,6 +36,7 @@ def shortcuts(
     release: Path,
     datasets: Sequence[str],
     against: Path | None,
+    predictions: Sequence[Path],
     show_all: bool,
     as_json: bool,
     check: bool,
@@ -45,6 +52,9 @@ def shortcuts(
     from mmlongbench.release.opened import open_release
     from mmlongbench.shortcuts.audit import audit_shortcuts
 
+    if predictions:
+        _compare(release, predictions, tasks, as_json=as_json)
+        return
     found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets, against)
     if as_json:
         for finding in found.findings:
@@ -53,3 +63,16 @@ def shortcuts(
         show_findings(release, found, show_all=show_all)
     if check and found.leaks:
         sys.exit(1)
+
+
+def _compare(release: Path, predictions: Sequence[Path], tasks: "TaskFiles", *, as_json: bool) -> None:
+    """Print what models answer without the context, or with a part of it, beside what they answer with all of it."""
+    from mmlongbench.cli.shortcut_contexts import show_contexts
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.shortcuts.contexts.audit import audit_contexts
+
+    compared = audit_contexts(release, predictions, Progress(False if as_json else None), tasks)
+    if as_json:
+        click.echo(json.dumps(compared.model_dump(mode="json")))
+    else:
+        show_contexts(compared)
