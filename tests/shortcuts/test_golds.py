@@ -56,9 +56,14 @@ def test_a_difference_that_is_rare_among_units_is_found_although_its_direction_c
     assert measured.scores.mean() == 1.0
 
 
-def test_few_clean_contexts_are_undecided_and_many_are_clean() -> None:
+def test_few_clean_contexts_are_undecided() -> None:
     assert verdicts(contexts(12, 0.0)) == "undecided"
-    assert verdicts(contexts(600, 0.0, run=1)) == "clean"
+
+
+def test_many_clean_contexts_are_clean_or_undecided_and_seldom_accused() -> None:
+    found = [verdicts(contexts(600, 0.0, run=run)) for run in range(8)]
+    assert found.count("leak") <= 2  # 8 draws of a share of 5 %: more than 2 in 1 of 170 cases
+    assert found.count("clean") >= 3
 
 
 def test_clean_files_have_even_p_values() -> None:
