@@ -14,11 +14,11 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.safe_read import bounded_lines, read_regular
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.opened import Release, open_release
-from mmlongbench.shortcuts.asked import Asked, Unit, asked_once
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import Look, NearIndex, Pictures, look_of
 from mmlongbench.shortcuts.questions import KnownQuestions
+from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
 from mmlongbench.shortcuts.wording import digest_of, words
 
 _TEXTS = (".txt", ".md")
@@ -36,7 +36,7 @@ class Other:
     where: str
     """Where it is, in words."""
     question: str = ""
-    cluster: str = ""
+    subject: str = ""
     answers: tuple[str, ...] | None = None
     """The answers of the question; None if they are unknown, as in a folder of files."""
     passage: str = ""
@@ -50,15 +50,15 @@ class Answering:
 
     def __init__(self, pictures: Pictures) -> None:
         """Take what the pictures of the release look like."""
-        self._pictures = pictures
+        self.pictures = pictures
         self._index = NearIndex()
         self._by_look: dict[str, list[_Key]] = {}
         self._by_passage: dict[bytes, list[_Key]] = {}
         self._questions = KnownQuestions()
-        self._asked: dict[_Key, Asked] = {}
+        self._asked: dict[_Key, AskedQuestion] = {}
         self._counts: dict[str, tuple[Count, Count, Count]] = {}
 
-    def add(self, dataset: str, asked: Asked) -> None:
+    def add(self, dataset: str, asked: AskedQuestion) -> None:
         """Add a question of the release."""
         key = (dataset, asked.id)
         counts = self._counts.setdefault(
@@ -69,16 +69,16 @@ class Answering:
                 Count("passage shared with another", "questions with an answering passage that is elsewhere"),
             ),
         )
-        self._asked[key] = small = asked.without_units()
+        self._asked[key] = small = asked.without_context()
         if words(asked.question):
             counts[0].attempt(asked)
             self._questions.add(key, small)
-        paths = dict.fromkeys([*asked.images, *(path for unit in asked.units if unit.answers for path in unit.images)])
+        paths = dict.fromkeys([*asked.images, *(path for unit in _answering(asked) for path in unit.images)])
         for path in paths:
-            look = self._pictures[path]
+            look = self.pictures[path]
             self._index.add(look)
             self._by_look.setdefault(look.digest, []).append(key)
-        passages = [unit.passage for unit in asked.units if unit.answers and _is_passage(unit)]
+        passages = [unit.passage for unit in _answering(asked) if _is_passage(unit)]
         for passage in passages:
             self._by_passage.setdefault(digest_of(passage), []).append(key)
         for count, found in zip(counts[1:], (paths, passages), strict=True):
@@ -88,7 +88,7 @@ class Answering:
     def compare(self, other: Other) -> None:
         """Compare one thing of the other side with all questions."""
         if other.question:
-            for key in self._questions.same(other.question, other.cluster, other.answers):
+            for key in self._questions.same(other.question, other.subject, other.answers):
                 self._hit(0, key, f"is asked at {other.where}: {other.question!r:.80}")
         if other.look is not None:
             for digest in self._index.near(other.look):
@@ -125,9 +125,9 @@ def _of_release(release: Release) -> Iterator[Other]:
     pictures = Pictures.of(release)
     seen: set[bytes | str] = set()
     for dataset in release.datasets:
-        for asked in asked_once(release, dataset):
+        for asked in asked_questions(release, dataset):
             where = f"{release.path.name}, {dataset}, {asked.id}"
-            yield Other(where, question=asked.question, cluster=asked.cluster, answers=asked.answers)
+            yield Other(where, question=asked.question, subject=asked.subject, answers=asked.answers)
             for path in (*asked.images, *(path for unit in asked.units for path in unit.images)):
                 if path not in seen:
                     seen.add(path)
@@ -188,7 +188,12 @@ def _texts_of(line: bytes) -> Iterator[str]:
             todo.extend(value.values() if isinstance(value, dict) else value)
 
 
-def _is_passage(unit: Unit) -> bool:
+def _answering(asked: AskedQuestion) -> list[ShownUnit]:
+    """Return the units that hold the answer; the document's own units if nothing says which of them do."""
+    return [each for each in asked.units if each.is_gold] or [each for each in asked.units if each.role == "own"]
+
+
+def _is_passage(unit: ShownUnit) -> bool:
     """Return whether a unit is a text that is long enough; beside an image, a text is a title or a label."""
     return not unit.images and _is_long(unit.passage)
 

@@ -1,6 +1,6 @@
 """The shortcut audit without a model: every probe over every dataset of a release."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,12 +9,14 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.packing.place import Depth
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
+from mmlongbench.shortcuts.against import Answering, others_of
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.leakage import leakage_findings
+from mmlongbench.shortcuts.leakage import Leakage
 from mmlongbench.shortcuts.measured import MIN_CLUSTERS, Measured
-from mmlongbench.shortcuts.overlap import overlap_findings
-from mmlongbench.shortcuts.probes import keep, measure
+from mmlongbench.shortcuts.near import Pictures
+from mmlongbench.shortcuts.overlap import Overlap
+from mmlongbench.shortcuts.probes import Kept, keep_one, measure
 from mmlongbench.shortcuts.reading import asked_questions
 from mmlongbench.shortcuts.verdicts import judge
 
@@ -60,27 +62,47 @@ def audit_shortcuts(
                 f"{release.path.name}: no dataset {name!r}; there are {', '.join(release.datasets)}{hint}"
             )
     chosen = [name for name in release.datasets if name in datasets or not datasets]
-    images, measured, notes = ImageFacts(release.path / IMAGES), list[tuple[str, str, Measured]](), list[str]()
+    read = _Read(release, None if against is None else Answering(Pictures.of(release)))
     with progress.bar("datasets tried", len(chosen)) as advance:
         for name in chosen:
-            found = _of_dataset(release, name, images)
-            if not found:
-                notes.append(
-                    f"{name}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
-                )
-            measured += found
+            read.add(name)
             advance()
-    judged = judge(measured)
-    counted = (*leakage_findings(release), *overlap_findings(release, against))
-    kept = (each for each in counted if each.dataset in chosen)
-    return ShortcutAudit((*judged.findings, *kept), judged.p, tuple(notes))
+    judged = judge(read.measured)
+    return ShortcutAudit((*judged.findings, *read.counted, *read.shared_with(against)), judged.p, tuple(read.notes))
 
 
-def _of_dataset(release: Release, dataset: str, images: ImageFacts) -> list[tuple[str, str, Measured]]:
-    placements = release.builder(dataset).spec.placements
-    kept = keep(
-        asked_questions(release, dataset), images, has_depths=placements is not None and placements.kind is Depth
-    )
-    lengths = release.lengths(dataset)
-    file = release.file(dataset, lengths[-1]) if lengths else ""
-    return [(dataset, file, each) for each in measure(kept)]
+class _Read:
+    """Reads each dataset once, and gives each question to everything that looks at it."""
+
+    def __init__(self, release: Release, shared: Answering | None) -> None:
+        self._release, self._shared = release, shared
+        self._images = ImageFacts(release.path / IMAGES)
+        self._pictures = shared.pictures if shared else Pictures.of(release)
+        self.measured: list[tuple[str, str, Measured]] = []
+        self.counted: list[Finding] = []
+        self.notes: list[str] = []
+
+    def add(self, dataset: str) -> None:
+        placements, file = self._release.builder(dataset).spec.placements, ""
+        has_depths = placements is not None and placements.kind is Depth
+        kept, leakage, overlap = Kept(), Leakage(dataset), Overlap(dataset, self._pictures)
+        for asked in asked_questions(self._release, dataset):
+            file = asked.file
+            keep_one(kept, asked, self._images, has_depths=has_depths)
+            leakage.add(asked)
+            overlap.add(asked)
+            if self._shared:
+                self._shared.add(dataset, asked)
+        found = [(dataset, file, each) for each in measure(kept)]
+        if not found:
+            self.notes.append(
+                f"{dataset}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
+            )
+        self.measured += found
+        self.counted += [*leakage.findings(), *overlap.findings()]
+
+    def shared_with(self, against: Path | None) -> Iterator[Finding]:
+        if self._shared and against is not None:
+            for other in others_of(against):
+                self._shared.compare(other)
+            yield from self._shared.findings()

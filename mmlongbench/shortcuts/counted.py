@@ -1,30 +1,13 @@
 """Findings whose share is counted, such as the share of questions that are asked twice."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from mmlongbench.shortcuts.asked import Asked
 from mmlongbench.shortcuts.findings import Finding, Verdict
+from mmlongbench.shortcuts.reading import AskedQuestion
+from mmlongbench.shortcuts.verdicts import TOLERATED, wilson
 
-_Z = 1.959964
-_CLEAN = 0.05
 _MOST = 10
-
-
-def wilson(hits: int, tried: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share, by Wilson's formula.
-
-    >>> low, high = wilson(1, 20)
-    >>> f"{low:.3f} {high:.3f}"
-    '0.009 0.236'
-    """
-    if not tried:
-        return 0.0, 1.0
-    share, squared = hits / tried, _Z * _Z
-    middle = (share + squared / (2 * tried)) / (1 + squared / tried)
-    half = _Z / (1 + squared / tried) * math.sqrt(share * (1 - share) / tried + squared / (4 * tried * tried))
-    return (0.0 if hits == 0 else middle - half), (1.0 if hits == tried else middle + half)
 
 
 @dataclass(slots=True)
@@ -39,13 +22,13 @@ class Count:
     hits: dict[str, str] = field(default_factory=dict)
     """What was found, in words, by the id of the question."""
 
-    def attempt(self, asked: Asked) -> None:
+    def attempt(self, asked: AskedQuestion) -> None:
         """Count a question as tried."""
         self.file = asked.file
         self.tried += 1
-        self.clusters.add(asked.group)
+        self.clusters.add(asked.cluster)
 
-    def hit(self, asked: Asked, what: str) -> None:
+    def hit(self, asked: AskedQuestion, what: str) -> None:
         """Keep what was found about a question; the first thing found is kept."""
         self.hits.setdefault(asked.id, what)
 
@@ -59,8 +42,8 @@ class Count:
             notes: more sentences for the evidence.
 
         """
-        low, high = wilson(len(self.hits), self.tried)
         found = len(self.hits) / self.tried if self.tried else 0.0
+        low, high = wilson(found, self.tried) if self.tried else (0.0, 1.0)
         first = [f"{id}: {what}" for id, what in list(self.hits.items())[:3]]
         more = [f"and {len(self.hits) - 3} more"] if len(self.hits) > 3 else []
         return Finding(
@@ -96,4 +79,4 @@ def findings_of(counts: Iterable[Count], dataset: str, notes: Mapping[str, str] 
 def _verdict(hits: int, low: float, high: float, at_chance: int) -> Verdict:
     if hits > at_chance and low > 0:
         return "leak"
-    return "clean" if high < _CLEAN else "undecided"
+    return "clean" if high < TOLERATED else "undecided"

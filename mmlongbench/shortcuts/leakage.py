@@ -5,13 +5,12 @@ that filter.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mmlongbench.draws import Draws
-from mmlongbench.release.opened import Release
-from mmlongbench.shortcuts.asked import Asked, Unit, asked_once
 from mmlongbench.shortcuts.counted import Count
 from mmlongbench.shortcuts.findings import Finding
+from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.shortcuts.wording import digest_of, letters, words
 
 LETTERS = 4
@@ -30,38 +29,21 @@ REST = "answer in the rest of the context"
 TWICE = "gold text twice in its context"
 
 
-def leakage_findings(release: Release) -> Iterator[Finding]:
-    """Yield where answers stand that should not be there, by dataset.
-
-    The answers of a dataset are read before its contexts, so each file is read twice; one context is in memory at a
-    time.
-
-    Raises:
-        ReleaseError: a file is missing or damaged.
-
-    """
-    for dataset in release.datasets:
-        questions = [searched(asked) for asked in asked_once(release, dataset)]
-        if finding := in_other_questions(dataset, questions):
-            yield finding
-        yield from in_contexts(dataset, asked_once(release, dataset), questions)
-
-
 @dataclass(frozen=True, slots=True)
 class Searched:
     """A question, and the answers that are looked for, in the form of `words`."""
 
-    asked: Asked
+    asked: AskedQuestion
     answers: tuple[str, ...]
     text: str
     """The words of the question."""
 
 
-def searched(asked: Asked) -> Searched:
+def searched(asked: AskedQuestion) -> Searched:
     """Return a question with the answers that are looked for: free ones, of at least four letters."""
-    answers = [words(each) for each in asked.answers if letters(each) >= LETTERS] if asked.is_free else []
+    answers = [words(each) for each in asked.answers if letters(each) >= LETTERS] if asked.choices is None else []
     kept = [each for each in answers if 2 <= each.count(" ") <= _LONGEST + 1]
-    return Searched(asked.without_units(), tuple(dict.fromkeys(kept)), words(asked.question))
+    return Searched(asked.without_context(), tuple(dict.fromkeys(kept)), words(asked.question))
 
 
 def in_other_questions(dataset: str, questions: Sequence[Searched]) -> Finding | None:
@@ -73,7 +55,7 @@ def in_other_questions(dataset: str, questions: Sequence[Searched]) -> Finding |
     """
     groups: dict[str, list[Searched]] = {}
     for each in questions:
-        groups.setdefault(each.asked.group, []).append(each)
+        groups.setdefault(each.asked.cluster, []).append(each)
     several = {name: group for name, group in groups.items() if len({each.text for each in group} - {""}) > 1}
     count = Count(OTHER_QUESTION, "answers that stand in another question about the same thing")
     for group in several.values():
@@ -119,72 +101,79 @@ def _exchanged(dataset: str, groups: Mapping[str, list[Searched]]) -> list[int]:
     return found
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What is counted in the contexts of a dataset."""
-
-    negative: Count = field(default_factory=lambda: Count(NEGATIVE, "contexts with the answer in a negative"))
-    rest: Count = field(default_factory=lambda: Count(REST, "contexts with the answer in a unit that is no gold"))
-    twice: Count = field(default_factory=lambda: Count(TWICE, "contexts with a gold text twice"))
-    by_chance: float = 0.0
-    """The sum of the shares of strange answers that stand in each context."""
-
-
-def in_contexts(dataset: str, contexts: Iterable[Asked], questions: Sequence[Searched]) -> Iterator[Finding]:
-    """Yield how often an answer stands in a unit that is no gold, and how often a gold text is there twice.
+class Leakage:
+    """Looks for answers where they should not stand, in the questions of one dataset.
 
     A negative was drawn because it does not have the answer, so one that has it is a leak. Chance for other units, such
-    as padding, is how often the answers of other clusters stand there. Pages of the document that a question is about
-    are not searched: a document may say a thing twice.
+    as padding, is how often the answers of other subjects stand there; these are drawn from the questions that were
+    added before. Pages of the document that a question is about are not searched: a document may say a thing twice.
     """
-    counts = _Counts()
-    strangers = [each for each in questions if each.answers]
-    for asked in contexts:
-        _try_repeats(counts.twice, asked)
+
+    def __init__(self, dataset: str) -> None:
+        """`dataset` is its name."""
+        self._dataset = dataset
+        self._questions: list[Searched] = []
+        self._strangers: list[Searched] = []
+        self._negative = Count(NEGATIVE, "contexts with the answer in a negative")
+        self._rest = Count(REST, "contexts with the answer in a unit that is no gold")
+        self._twice = Count(TWICE, "contexts with a gold text twice")
+        self._by_chance: list[float] = []
+        """For each context that was compared: the share of strange answers that stand in it."""
+
+    def add(self, asked: AskedQuestion) -> None:
+        """Look at one question with its context; of these, only the question and its answers are kept."""
         own = searched(asked)
+        _try_repeats(self._twice, asked)
         if own.answers:
-            _try_answers(counts, dataset, asked, own, strangers)
-    if counts.negative.tried:
-        yield counts.negative.finding(dataset)
-    if counts.rest.tried:
-        chance = counts.by_chance / counts.rest.tried
-        yield counts.rest.finding(dataset, chance)
-    if counts.twice.tried:
-        yield counts.twice.finding(dataset)
+            self._try_answers(asked, own)
+            self._strangers.append(own)
+        self._questions.append(own)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what was found."""
+        if finding := in_other_questions(self._dataset, self._questions):
+            yield finding
+        if self._negative.tried:
+            yield self._negative.finding(self._dataset)
+        if self._by_chance:
+            yield self._rest.finding(self._dataset, sum(self._by_chance) / len(self._by_chance))
+        if self._twice.tried:
+            yield self._twice.finding(self._dataset)
+
+    def _try_answers(self, asked: AskedQuestion, own: Searched) -> None:
+        others = [
+            unit for unit in asked.units if not unit.is_gold and unit.role not in ("own", "exemplar") and unit.texts
+        ]
+        negatives = [unit for unit in others if unit.role == "negative"]
+        rest = [unit for unit in others if unit.role != "negative"]
+        if negatives:
+            self._negative.attempt(asked)
+            if found := _stands_in(own.answers, negatives):
+                self._negative.hit(asked, found)
+        if not rest:
+            return
+        self._rest.attempt(asked)
+        text = "\n".join(words(unit.text) for unit in rest)
+        if any(answer in text for answer in own.answers):
+            self._rest.hit(asked, _stands_in(own.answers, rest))
+        if drawn := self._drawn(own):
+            there = sum(any(answer in text for answer in each.answers) for each in drawn)
+            self._by_chance.append(there / len(drawn))
+
+    def _drawn(self, own: Searched) -> list[Searched]:
+        """Return drawn questions about other subjects whose answers are not those of this question."""
+        draws = Draws(("shortcuts", REST, self._dataset, own.asked.id))
+        found, last = list[Searched](), len(self._strangers) - 1
+        for number in range(4 * _STRANGERS if last >= 0 else 0):
+            other = self._strangers[draws.integer(f"stranger {number}", 0, last)]
+            if other.asked.cluster != own.asked.cluster and not set(other.answers) & set(own.answers):
+                found.append(other)
+            if len(found) == _STRANGERS:
+                break
+        return found
 
 
-def _try_answers(counts: _Counts, dataset: str, asked: Asked, own: Searched, strangers: Sequence[Searched]) -> None:
-    others = [unit for unit in asked.units if not unit.answers and unit.role not in ("own", "exemplar") and unit.texts]
-    negatives = [unit for unit in others if unit.role == "negative"]
-    rest = [unit for unit in others if unit.role != "negative"]
-    if negatives:
-        counts.negative.attempt(asked)
-        if found := _stands_in(own.answers, negatives):
-            counts.negative.hit(asked, found)
-    drawn = _drawn(dataset, own, strangers)
-    if not rest or not drawn:
-        return
-    counts.rest.attempt(asked)
-    text = "\n".join(words(unit.text) for unit in rest)
-    counts.by_chance += sum(any(answer in text for answer in each.answers) for each in drawn) / len(drawn)
-    if any(answer in text for answer in own.answers):
-        counts.rest.hit(asked, _stands_in(own.answers, rest))
-
-
-def _drawn(dataset: str, own: Searched, strangers: Sequence[Searched]) -> list[Searched]:
-    """Return drawn questions of other clusters whose answers are not those of this question."""
-    draws = Draws(("shortcuts", REST, dataset, own.asked.id))
-    found = []
-    for number in range(4 * _STRANGERS):
-        other = strangers[draws.integer(f"stranger {number}", 0, len(strangers) - 1)] if strangers else own
-        if other.asked.group != own.asked.group and not set(other.answers) & set(own.answers):
-            found.append(other)
-        if len(found) == _STRANGERS:
-            break
-    return found
-
-
-def _stands_in(answers: Iterable[str], units: Iterable[Unit]) -> str:
+def _stands_in(answers: Iterable[str], units: Iterable[ShownUnit]) -> str:
     """Return which of some answers stands in one of some units, in words; empty if none does."""
     wanted = tuple(answers)
     for unit in units:
@@ -199,9 +188,13 @@ def _around(text: str, at: int) -> str:
     return text[max(0, at - 30) : at + 60].strip()
 
 
-def _try_repeats(count: Count, asked: Asked) -> None:
+def _try_repeats(count: Count, asked: AskedQuestion) -> None:
     """Look for a text that is the same as a gold, and for a needle that stands in another text."""
-    golds = [(n, digest_of(unit.passage)) for n, unit in enumerate(asked.units) if unit.is_gold and unit.texts]
+    golds = [
+        (n, digest_of(unit.passage))
+        for n, unit in enumerate(asked.units)
+        if unit.is_gold and not unit.is_evidence and unit.texts
+    ]
     golds = [(n, digest) for n, digest in golds if digest]
     if not golds:
         return

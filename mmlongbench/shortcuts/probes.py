@@ -73,19 +73,24 @@ def keep(questions: Iterable[AskedQuestion], images: f.ImageFacts, *, has_depths
     """
     kept = Kept()
     for asked in questions:
-        kept.ids.append(asked.id)
-        kept.clusters.append(asked.cluster)
-        kept.questions.append(asked.question)
-        kept.answers.append(asked.answer)
-        kept.shapes.append(_shape(asked.units))
-        kept.places.append(_mean_place(asked.units))
-        choices = asked.choices
-        kept.chances.append((choices.right, len(choices.offered)) if choices else (-1, 0))
-        if choices:
-            kept.offered.add(choices.offered)
-        for kind, group in (*_gold_groups(asked, images, has_depths=has_depths), *_choice_groups(asked, images)):
-            kept.groups.setdefault(kind, []).append(group)
+        keep_one(kept, asked, images, has_depths=has_depths)
     return kept
+
+
+def keep_one(kept: Kept, asked: AskedQuestion, images: f.ImageFacts, *, has_depths: bool) -> None:
+    """Keep what probes need of one question."""
+    choices = asked.choices
+    kept.ids.append(asked.id)
+    kept.clusters.append(asked.cluster)
+    kept.questions.append(asked.question)
+    kept.answers.append(asked.answer)
+    kept.shapes.append(_shape(asked.units))
+    kept.places.append(_mean_place(asked.units))
+    kept.chances.append((choices.right, len(choices.offered)) if choices else (-1, 0))
+    if choices:
+        kept.offered.add(choices.offered)
+    for kind, group in (*_gold_groups(asked, images, has_depths=has_depths), *_choice_groups(asked, images)):
+        kept.groups.setdefault(kind, []).append(group)
 
 
 def _shape(units: Sequence[ShownUnit]) -> tuple[float, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mmlongbench.shortcuts.asked import Asked
 from mmlongbench.shortcuts.extra import missing
+from mmlongbench.shortcuts.reading import AskedQuestion
 from mmlongbench.shortcuts.wording import digest_of, grams, resemblance, shingles
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class KnownQuestions:
         self._index = MinHashLSH(threshold=_FOUND, num_perm=_PERMUTATIONS)
         self._grams: dict[str, list[bytes]] = {}
         self._texts: dict[bytes, str] = {}
-        self._asked: dict[bytes, list[tuple[_Key, Asked]]] = {}
+        self._asked: dict[bytes, list[tuple[_Key, AskedQuestion]]] = {}
 
-    def add(self, key: _Key, asked: Asked) -> None:
+    def add(self, key: _Key, asked: AskedQuestion) -> None:
         """Add a question; many may have the same words."""
         digest = digest_of(asked.question)
         if digest not in self._texts:
@@ -62,7 +62,7 @@ class KnownQuestions:
                 self._grams.setdefault(gram, []).append(digest)
         self._asked.setdefault(digest, []).append((key, asked))
 
-    def same(self, question: str, cluster: str, answers: tuple[str, ...] | None) -> list[_Key]:
+    def same(self, question: str, subject: str, answers: tuple[str, ...] | None) -> list[_Key]:
         """Return the questions that have the words of another one and, if its answers are known, its subject or answer.
 
         Without this rule `Which country is this from?` would be shared by all that ask about pictures. An answer that
@@ -76,7 +76,7 @@ class KnownQuestions:
             if is_same_wording(self._texts[digest], question)
             for pair in self._asked[digest]
         ]
-        return [key for key, asked in found if answers is None or _is_about(asked, cluster, answers)]
+        return [key for key, asked in found if answers is None or _is_about(asked, subject, answers)]
 
     def _candidates(self, question: str) -> Iterable[bytes]:
         digest = digest_of(question)
@@ -87,9 +87,9 @@ class KnownQuestions:
         return list(dict.fromkeys([*([digest] if digest in self._texts else []), *near]))[:_MOST]
 
 
-def _is_about(asked: Asked, cluster: str, answers: tuple[str, ...]) -> bool:
-    is_same_thing = bool(cluster) and asked.cluster == cluster
-    return is_same_thing or (asked.is_free and bool(set(asked.answers) & set(answers)))
+def _is_about(asked: AskedQuestion, subject: str, answers: tuple[str, ...]) -> bool:
+    is_same_thing = bool(subject) and asked.subject == subject
+    return is_same_thing or (asked.choices is None and bool(set(asked.answers) & set(answers)))
 
 
 def _sketch(text: str) -> "MinHash":

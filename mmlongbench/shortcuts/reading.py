@@ -1,20 +1,23 @@
 """Reads the questions of a release in the form that probes need: each question once, with its context.
 
 A question that stands at several lengths and placements is read at the longest length, at a drawn placement. Contexts
-are read one after another; what a probe keeps of them is small.
+are read one after another, and one is in memory at a time; what a probe keeps of them is small.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from mmlongbench.draws import Draws
 from mmlongbench.manifest.calling import calling
 from mmlongbench.prompt import Image, Part
-from mmlongbench.release.items import Item, items_in_order
+from mmlongbench.release.items import Item, items_in_order, keys_of_items
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES
+from mmlongbench.task.builder import Builder
 from mmlongbench.task.choices import Choices
+from mmlongbench.task.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +25,33 @@ class ShownUnit:
     """A unit of a context as a reader of the prompt sees it, and what the release knows about it."""
 
     id: str
-    """The id of the unit."""
+    """The id of the unit; empty if the release has no items."""
     role: str
     """Its role, such as `own`, `negative` or `needle`; empty if the release has no items."""
-    text: str
-    """Its text, with the texts around an image; may be empty."""
-    image: str
-    """The path of its image below `mmlb_image/`; empty if it is a text."""
+    texts: tuple[str, ...]
+    """Its texts, such as a title and a passage, without those that are blank."""
+    images: tuple[str, ...]
+    """The paths of its images, below `mmlb_image/`."""
     is_gold: bool
-    """Whether it holds the answer, or a part of it."""
+    """Whether it holds the answer, or a part of it: a gold, a needle, a unit with a needle inside, or a page of the
+    evidence."""
+    is_evidence: bool = False
+    """Whether only the evidence says that it holds the answer. A document may have other pages that look like it."""
+
+    @property
+    def text(self) -> str:
+        """Return all its text."""
+        return "\n".join(self.texts)
+
+    @property
+    def passage(self) -> str:
+        """Return its longest text, which is not its title."""
+        return max(self.texts, key=len, default="")
+
+    @property
+    def image(self) -> str:
+        """Return the path of its first image; empty if it is a text."""
+        return self.images[0] if self.images else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +60,36 @@ class AskedQuestion:
 
     id: str
     """The id of the question."""
-    cluster: str
-    """The document, entity or needle picture that it is about; its own id if the builder does not say."""
-    question: str
-    """The question alone."""
-    answer: str
-    """The answer, as one text."""
-    choices: Choices | None
-    """The answers that it offers; None if the answer is free."""
-    units: tuple[ShownUnit, ...]
-    """The units of its context in the order of the prompt; empty if its builder does not say."""
     file: str
     """The public file of the example, below `mmlb_data/`."""
+    question: str
+    """Its words alone."""
+    subject: str
+    """The document, entity or needle picture that it is about; empty if the builder does not say."""
+    answers: tuple[str, ...]
+    """The texts that count as its answer, the usual one first."""
+    choices: Choices | None
+    """The answers that it offers; None if the answer is free."""
+    images: tuple[str, ...]
+    """The images that it asks with. Images that it offers to choose from are not among them."""
+    needles: tuple[Part, ...]
+    """The texts and images that were put into its context to be found."""
+    units: tuple[ShownUnit, ...]
+    """The units of its context in the order of the prompt; empty if its builder does not say."""
+
+    @property
+    def cluster(self) -> str:
+        """Return its subject; its id if that is unknown."""
+        return self.subject or self.id
+
+    @property
+    def answer(self) -> str:
+        """Return the usual answer, as one text without line breaks."""
+        return " ".join(self.answers[0].split()) if self.answers else ""
+
+    def without_context(self) -> "AskedQuestion":
+        """Return the question without its context and needles, which are large."""
+        return replace(self, units=(), needles=(), images=())
 
 
 def asked_questions(release: Release, dataset: str) -> Iterator[AskedQuestion]:
@@ -64,78 +103,94 @@ def asked_questions(release: Release, dataset: str) -> Iterator[AskedQuestion]:
     lengths = release.lengths(dataset)
     if not lengths:
         return
-    length = lengths[-1]
+    length, builder = lengths[-1], release.builder(dataset)
     chosen = _placements(release, dataset, length)
     items = items_in_order(release.path, release.file(dataset, length), length)
-    ahead = next(items, None)
+    ahead, seen = next(items, None), set[str]()
     for example in release.examples(dataset, length):
         placement, own = placement_of(example.record), list[Item]()
-        name = example.id.encode("utf-8", "backslashreplace").decode()
-        if ahead and ahead[:2] == (name, placement):
+        if ahead and ahead[:2] == (_printable(example.id), placement):
             own, ahead = ahead[2], next(items, None)
-        if chosen[example.id] == placement:
-            yield _asked(release, example, own)
+        if example.id not in seen and chosen.get(_printable(example.id), placement) == placement:
+            seen.add(example.id)
+            with calling("builder", type(builder).__name__, "a method that reads records", about=example.name):
+                yield _asked(builder, example, own)
 
 
-def _placements(release: Release, dataset: str, length: int) -> dict[str, float | None]:
-    """Return the placement at which each question is read."""
+def _placements(release: Release, dataset: str, length: int) -> Mapping[str, float | None]:
+    """Return the placement at which each question is read; empty if its task has no placements."""
+    if release.builder(dataset).spec.placements is None:
+        return {}
+    keys = keys_of_items(release.path, release.file(dataset, length))
     found: dict[str, list[float | None]] = {}
-    for id, placement in release.keys(dataset, length):
-        found.setdefault(id, []).append(placement)
+    for id, placement in release.keys(dataset, length) if keys is None else keys:
+        found.setdefault(_printable(id), []).append(placement)
     draws = Draws(("shortcuts", dataset))
     return {id: draws.choice(f"placement of {id}", placements) for id, placements in found.items()}
 
 
-def _asked(release: Release, example: Example, items: Sequence[Item]) -> AskedQuestion:
-    builder = release.builder(example.dataset)
-    with calling("builder", type(builder).__name__, "a method that reads records", about=example.id):
-        cluster, question = builder.cluster(example.record), builder.question(example.record)
-        choices = builder.choices(example.record)
+def _printable(id: str) -> str:
+    """Return an id as items have it: letters that UTF-8 does not have are escaped."""
+    return id.encode("utf-8", "backslashreplace").decode()
+
+
+def _asked(builder: Builder[Row], example: Example, items: Sequence[Item]) -> AskedQuestion:
+    record, outline = example.record, example.prompt.outline
+    choices, needles = builder.choices(record), tuple(builder.needles(record) or ())
+    after = outline.after if outline else ()
+    offered = {part.path for part in choices.offered if isinstance(part, Image)} if choices else set()
     return AskedQuestion(
         id=example.id,
-        cluster=cluster or example.id,
-        question=question,
-        answer=_as_text(example.answer),
-        choices=choices,
-        units=tuple(_units(example, items)),
         file=example.file,
+        question=builder.question(record),
+        subject=builder.cluster(record),
+        answers=tuple(dict.fromkeys(_texts([example.answer, *builder.accepted(record)]))),
+        choices=choices,
+        images=tuple(part.path for part in after if isinstance(part, Image) and part.path not in offered),
+        needles=needles,
+        units=tuple(_units(example, items, needles)),
     )
 
 
-def _as_text(answer: object) -> str:
-    """Return an answer as one text; the first one of a list.
+def _texts(value: object) -> Iterator[str]:
+    """Yield each text and number in an answer, however it is nested in lists.
 
-    >>> _as_text(["Ossery Ridge", "Ossery"]), _as_text(3)
-    ('Ossery Ridge', '3')
+    >>> list(_texts(["Ossery Ridge", [3, "Ossery"]]))
+    ['Ossery Ridge', '3', 'Ossery']
     """
-    if isinstance(answer, list):
-        return _as_text(answer[0]) if answer else ""
-    return " ".join(str(answer).split())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None:
+        yield str(value)
 
 
-def _units(example: Example, items: Sequence[Item]) -> Iterator[ShownUnit]:
-    outline = example.prompt.outline
-    if outline is None or len(items) != len(outline.units):
-        return
-    wanted = _evidence(example)
-    for item, parts in zip(items, outline.units, strict=True):
-        text = "".join(part for part in parts if isinstance(part, str))
-        image = next((part.path for part in parts if isinstance(part, Image)), "")
-        is_gold = item["role"] in NEEDLES or bool(item.get("inside")) or _shows(text, image, wanted)
-        yield ShownUnit(item["unit"], item["role"], text, image, is_gold)
+def _units(example: Example, items: Sequence[Item], needles: Sequence[Part]) -> Iterator[ShownUnit]:
+    shown = example.prompt.outline.units if example.prompt.outline else ()
+    pages = tuple(_evidence(example))
+    for parts, item in zip_longest(shown, items if len(items) == len(shown) else ()):
+        planted = item["role"] in NEEDLES or bool(item.get("inside")) if item else _shows(parts, needles)
+        is_page = not planted and _shows(parts, pages)
+        yield ShownUnit(
+            id=item["unit"] if item else "",
+            role=item["role"] if item else "",
+            texts=tuple(part for part in parts if isinstance(part, str) and part.strip()),
+            images=tuple(part.path for part in parts if isinstance(part, Image)),
+            is_gold=planted or is_page,
+            is_evidence=is_page,
+        )
 
 
-def _evidence(example: Example) -> tuple[Part, ...]:
-    """Return the pages that hold the answer, as images or texts."""
-    found: list[Part] = []
+def _evidence(example: Example) -> Iterator[Part]:
+    """Yield the pages that hold the answer, as images or texts."""
     if example.evidence:
         for page in example.evidence.pages:
             if page in example.evidence.images:
-                found.append(Image(example.evidence.images[page]))
+                yield Image(example.evidence.images[page])
             if example.evidence.texts.get(page, "").strip():
-                found.append(example.evidence.texts[page])
-    return tuple(found)
+                yield example.evidence.texts[page]
 
 
-def _shows(text: str, image: str, wanted: tuple[Part, ...]) -> bool:
-    return any(part.path == image if isinstance(part, Image) else part in text for part in wanted)
+def _shows(unit: Sequence[Part], wanted: Sequence[Part]) -> bool:
+    text = "".join(part for part in unit if isinstance(part, str))
+    return any(part in unit if isinstance(part, Image) else part.strip() in text for part in wanted if part)

@@ -2,44 +2,37 @@
 
 from collections.abc import Iterable
 
+import asked_questions
 import pytest
+from asked_questions import unit
 
-from mmlongbench.shortcuts.asked import Asked, Unit
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.leakage import (
-    NEGATIVE,
-    REST,
-    TWICE,
-    in_contexts,
-    in_other_questions,
-    searched,
-)
-
-
-def unit(role: str, *texts: str) -> Unit:
-    is_gold = role in ("gold", "needle")
-    return Unit(role, texts, (), is_gold, is_gold)
+from mmlongbench.shortcuts.leakage import NEGATIVE, REST, TWICE, Leakage, in_other_questions, searched
+from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 
 
 def asked(
-    id: str, cluster: str, answer: str | tuple[str, ...], question: str = "", *units: Unit, is_free: bool = True
-) -> Asked:
+    id: str, subject: str, answer: str | tuple[str, ...], question: str = "", *units: ShownUnit, is_free: bool = True
+) -> AskedQuestion:
     answers = (answer,) if isinstance(answer, str) else answer
-    return Asked(id, "vrag/x_K8.jsonl", question, cluster, answers, is_free, (), (), units)
+    return asked_questions.asked(id, question, *units, subject=subject, answers=answers, is_free=is_free)
 
 
-def of_questions(questions: Iterable[Asked]) -> Finding | None:
+def of_questions(questions: Iterable[AskedQuestion]) -> Finding | None:
     return in_other_questions("x", [searched(each) for each in questions])
 
 
-def of_contexts(contexts: list[Asked]) -> dict[str, Finding]:
-    return {each.kind: each for each in in_contexts("x", contexts, [searched(each) for each in contexts])}
+def of_contexts(contexts: list[AskedQuestion]) -> dict[str, Finding]:
+    leakage = Leakage("x")
+    for context in contexts:
+        leakage.add(context)
+    return {each.kind: each for each in leakage.findings()}
 
 
 NAMES = ("Oslo", "Bergen", "Narvik", "Molde", "Hamar", "Skien", "Alta", "Vard", "Larvik", "Moss Hill")
 
 
-def pairs(leaks: int) -> list[Asked]:
+def pairs(leaks: int) -> list[AskedQuestion]:
     """Ten documents with two questions each; in the first ones, the second question has the answer of the first."""
     questions = []
     for n, name in enumerate(NAMES):
@@ -127,7 +120,7 @@ def test_a_gold_text_that_is_there_twice_is_found_under_another_title() -> None:
 
 def test_a_needle_that_stands_in_another_text_is_found() -> None:
     needle = "The pass phrase of the pier is gannet 410."
-    inside = Unit("own", (f"{needle} More.",), (), is_gold=True, answers=True)
+    inside = ShownUnit("", "own", (f"{needle} More.",), (), is_gold=True)
     other = unit("padding", f"Before. {needle} After.")
-    context = Asked("a", "NIAH/x_K8.jsonl", "?", "", ("gannet 410",), True, (), (needle,), (inside, other))
+    context = asked_questions.asked("a", "?", inside, other, answers=("gannet 410",), needles=(needle,))
     assert of_contexts([context])[TWICE].examples == ("a",)

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from asked_questions import asked, unit
 from PIL import Image as Pillow
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
 from mmlongbench.shortcuts.against import Answering, Other, others_of
-from mmlongbench.shortcuts.asked import Asked, Unit
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import BITS, Look, NearIndex, Pictures, look_of
-from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, TWICE, within
+from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, TWICE, Overlap
 from mmlongbench.shortcuts.questions import KnownQuestions, is_same_wording
+from mmlongbench.shortcuts.reading import AskedQuestion
 
 
 def scene(number: int) -> Pillow.Image:
@@ -40,33 +41,19 @@ def bytes_of(picture: Pillow.Image) -> bytes:
     return buffer.getvalue()
 
 
-def unit(role: str, *texts: str, image: str = "") -> Unit:
-    is_gold = role in ("gold", "needle")
-    return Unit(role, texts, (image,) if image else (), is_gold, is_gold)
-
-
-def asked(
-    id: str,
-    question: str = "",
-    *units: Unit,
-    cluster: str = "",
-    answers: tuple[str, ...] = (),
-    images: tuple[str, ...] = (),
-    is_free: bool = True,
-) -> Asked:
-    return Asked(id, "NIAH/x_K8.jsonl", question, cluster, answers, is_free, images, (), units)
-
-
-def found(questions: Iterable[Asked], folder: Path) -> dict[str, Finding]:
-    return {each.kind: each for each in within("x", questions, Pictures(folder))}
+def found(questions: Iterable[AskedQuestion], folder: Path) -> dict[str, Finding]:
+    overlap = Overlap("x", Pictures(folder))
+    for each in questions:
+        overlap.add(each)
+    return {each.kind: each for each in overlap.findings()}
 
 
 def test_a_question_with_the_words_and_the_subject_of_another_one_is_a_leak(tmp_path: Path) -> None:
     questions = [
-        asked("a", "Who planted the oak?", cluster="oak"),
-        asked("b", "who planted  the OAK", cluster="oak"),
-        asked("c", "Who planted the oak?", cluster="elm"),
-        asked("d", "When was it planted?", cluster="oak"),
+        asked("a", "Who planted the oak?", subject="oak"),
+        asked("b", "who planted  the OAK", subject="oak"),
+        asked("c", "Who planted the oak?", subject="elm"),
+        asked("d", "When was it planted?", subject="oak"),
     ]
     finding = found(questions, tmp_path)[TWICE]
     assert (finding.verdict, finding.examples, finding.questions, finding.clusters) == ("leak", ("b", "a"), 4, 2)
@@ -76,9 +63,9 @@ def test_a_question_with_the_words_and_the_subject_of_another_one_is_a_leak(tmp_
 
 def test_questions_that_offer_answers_are_the_same_only_with_equal_words(tmp_path: Path) -> None:
     words = "In the image with the long red kite over the old harbour and the three boats, is there a {}?"
-    offered = [asked(each, words.format(each), cluster="k", answers=("Yes",), is_free=False) for each in ("cat", "dog")]
-    free = [asked(each, words.format(each), cluster="k", answers=("3 boats",)) for each in ("cat", "dog")]
-    other = [asked(each, words.format(each), cluster="k", answers=(each,)) for each in ("cat", "dog")]
+    offered = [asked(each, words.format(each), subject="k", answers=("Yes",), is_free=False) for each in ("cat", "dog")]
+    free = [asked(each, words.format(each), subject="k", answers=("3 boats",)) for each in ("cat", "dog")]
+    other = [asked(each, words.format(each), subject="k", answers=(each,)) for each in ("cat", "dog")]
     assert [found(each, tmp_path)[TWICE].verdict for each in (offered, free, other)] == [
         "undecided",
         "leak",
@@ -87,7 +74,7 @@ def test_questions_that_offer_answers_are_the_same_only_with_equal_words(tmp_pat
 
 
 def test_a_hundred_questions_without_a_duplicate_are_clean(tmp_path: Path) -> None:
-    finding = found([asked(str(n), f"What is number {n}?", cluster=str(n)) for n in range(100)], tmp_path)[TWICE]
+    finding = found([asked(str(n), f"What is number {n}?", subject=str(n)) for n in range(100)], tmp_path)[TWICE]
     assert (finding.verdict, finding.found, finding.examples) == ("clean", 0, ())
 
 
@@ -190,7 +177,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         KnownQuestions()
 
 
-def shared(questions: Iterable[Asked], others: Iterable[Other], folder: Path) -> dict[str, Finding]:
+def shared(questions: Iterable[AskedQuestion], others: Iterable[Other], folder: Path) -> dict[str, Finding]:
     answering = Answering(Pictures(folder))
     for each in questions:
         answering.add("x", each)
@@ -234,10 +221,10 @@ def test_pictures_questions_and_passages_of_a_folder_are_found(tmp_path: Path) -
 
 def test_a_question_of_another_release_needs_the_same_subject_or_answer(tmp_path: Path) -> None:
     words = "Which country is this from?"
-    mine = [asked("a", words, cluster="Q1", answers=("Peru",)), asked("b", words, cluster="Q2", answers=("Chile",))]
-    other = Other("there", question=words, cluster="Q9", answers=("Chile", "CL"))
+    mine = [asked("a", words, subject="Q1", answers=("Peru",)), asked("b", words, subject="Q2", answers=("Chile",))]
+    other = Other("there", question=words, subject="Q9", answers=("Chile", "CL"))
     assert shared(mine, [other], tmp_path)["question"].examples == ("b",)
-    same = Other("there", question=words, cluster="Q1", answers=("unknown",))
+    same = Other("there", question=words, subject="Q1", answers=("unknown",))
     assert shared(mine, [same], tmp_path)["question"].examples == ("a",)
 
 
