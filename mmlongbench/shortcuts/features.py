@@ -9,12 +9,19 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from mmlongbench.documents.pixels import opened, unreadable
+from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.shortcuts.measured import Floats
 from mmlongbench.shortcuts.reading import ShownUnit
 
-NAME = ("length of the name", "digits in the name", "number in the name", "letters in the ending", "folders")
+_BITS = 8
+"""How many bits of a hash stand for the letters of a name: equal letters have equal bits."""
+NAME = (
+    *("length of the name", "digits in the name", "number in the name", "letters in the ending", "folders"),
+    *("letters of the name",) * _BITS,
+    *("letters of the folders",) * _BITS,
+)
 FILE = ("bytes", "bytes per pixel", "format", "colour mode", "coarseness of quantisation", "quantisation tables")
 META = ("EXIF bytes", "other metadata", "dots per inch", "a progressive file")
 SIZE = ("width", "height", "pixels", "width by height")
@@ -74,16 +81,25 @@ def _place(name: str | None, names: Sequence[str]) -> int:
 
 
 def of_name(path: str) -> tuple[float, ...]:
-    """Return the numbers of `NAME` of a path.
+    """Return the numbers of `NAME` of a path. Letters are compared without the digits between them, so that `gold_1`
+    and `gold_2` have the same ones.
 
-    >>> of_name("vh/train2017/000000001836.jpg")
+    >>> of_name("vh/train2017/000000001836.jpg")[:5]
     (12.0, 12.0, 1836.0, 3.0, 2.0)
+    >>> of_name("vh/gold_12.jpg")[5:13] == of_name("vh/gold_7.jpg")[5:13] != of_name("vh/other_7.jpg")[5:13]
+    True
     """
     pure = PurePosixPath(path)
     numbers = _NUMBER.findall(pure.stem)
     last = float(numbers[-1]) if numbers else -1.0
     digits = sum(letter.isdigit() for letter in pure.stem)
-    return float(len(pure.stem)), float(digits), last, float(len(pure.suffix) - 1), float(len(pure.parts) - 1)
+    of_form = float(len(pure.stem)), float(digits), last, float(len(pure.suffix) - 1), float(len(pure.parts) - 1)
+    return *of_form, *_bits(pure.stem), *_bits(pure.parent.as_posix())
+
+
+def _bits(name: str) -> Iterator[float]:
+    letters = digest("letters of a name", "".join(letter for letter in name if not letter.isdigit()))
+    return (float(letters[0] >> bit & 1) for bit in range(_BITS))
 
 
 def of_text(text: str) -> tuple[float, ...]:

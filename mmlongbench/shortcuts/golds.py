@@ -42,7 +42,8 @@ class Group:
     cluster: str
     """What the question is about."""
     golds: tuple[str, ...]
-    """The ids of the gold candidates; a gold is compared once in a dataset."""
+    """The gold candidates: paths of images, or texts. A gold is compared once in a dataset; otherwise it would be
+    learned by heart from a question in one fold and found again in another."""
     features: Floats
     """A row of numbers for each candidate."""
     is_gold: tuple[bool, ...]
@@ -62,13 +63,14 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
 
     """
     kept = _each_gold_once(groups)[:MAX_GROUPS]
-    if not has_enough([group.cluster for group in kept]):
+    clusters = [group.cluster for group in kept]
+    if not has_enough(clusters):
         return None
     compared = [_compared(group.features) for group in kept]
     if not any(np.any(each) for each in compared):
         return None
-    drawn = [_golds(group, kind) for group in kept]
-    folds = folds_of([group.cluster for group in kept])
+    drawn = [_golds(group) for group in kept]
+    folds = folds_of(clusters)
     scores = _scores(compared, drawn, folds)
     weights = _weights(compared, drawn, np.ones(len(kept), dtype=bool))[:, 0]
     if np.ptp(scores) < 1e-9:
@@ -77,7 +79,7 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         kind=kind,
         measure="units of the context that gold outranks",
         ids=tuple(group.id for group in kept),
-        clusters=tuple(group.cluster for group in kept),
+        clusters=tuple(clusters),
         scores=scores[:, 0],
         null=scores[:, 1:].mean(axis=0),
         evidence=_strongest(names, weights),
@@ -86,13 +88,12 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
 
 
 def _each_gold_once(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that have gold and others, without those whose gold another group has already."""
-    seen, kept = set[tuple[str, str]](), []
+    """Return the groups that have gold and others, without those that share a gold with an earlier group."""
+    seen, kept = set[str](), []
     for group in groups:
-        of_cluster = {(group.cluster, gold) for gold in group.golds}
-        if any(group.is_gold) and not all(group.is_gold) and seen.isdisjoint(of_cluster):
+        if any(group.is_gold) and not all(group.is_gold) and seen.isdisjoint(group.golds):
             kept.append(group)
-        seen |= of_cluster
+            seen.update(group.golds)
     return kept
 
 
@@ -112,7 +113,7 @@ def _compared(features: Floats) -> Floats:
     return found
 
 
-def _golds(group: Group, kind: str) -> Ints:
+def _golds(group: Group) -> Ints:
     """Return the places of gold: a row for the real one and for each draw of the null, a column for each gold."""
     real = np.flatnonzero(np.array(group.is_gold))
     of_all = uniforms(PERMUTATIONS * len(group.is_gold), "gold", group.id).reshape(PERMUTATIONS, -1)

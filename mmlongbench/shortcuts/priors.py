@@ -9,6 +9,7 @@ import numpy as np
 
 from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import FOLDS, PERMUTATIONS, Floats, Ints, Measured, folds_of, has_enough, uniforms
+from mmlongbench.shortcuts.verdicts import effective_number
 
 TOLERATED = 0.05
 """How often a free answer may be right without any reading: in one question of twenty."""
@@ -59,15 +60,22 @@ def _guessed(drawn: Ints, folds: Ints) -> Floats:
 
 
 def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str]) -> Measured | None:
-    """Measure how often the most frequent free answer is right. The null has it right in one question of twenty."""
+    """Measure how often the most frequent free answer is right.
+
+    The null has it right in one question of twenty. It draws as many questions as would be independent: the questions
+    of a document are often not answerable together.
+    """
     if not has_enough(clusters):
         return None
     try:
         from scipy.stats import binom
     except ModuleNotFoundError as error:
         raise missing("scipy", "the frequency of free answers") from error
-    _, numbers = np.unique(np.array([answer.casefold() for answer in answers]), return_inverse=True)
-    scores = _guessed(numbers.astype(np.int64)[:, None], folds_of(clusters))[:, 0]
+    folded = [answer.casefold() for answer in answers]
+    places = {answer: place for place, answer in enumerate(sorted(set(folded)))}
+    numbers = np.array([places[answer] for answer in folded], dtype=np.int64)
+    scores = _guessed(numbers[:, None], folds_of(clusters))[:, 0]
+    independent = max(1, round(effective_number(scores, clusters)))
     drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(clusters)))
     usual, times = Counter(answers).most_common(1)[0]
     return Measured(
@@ -76,7 +84,7 @@ def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[st
         ids=tuple(ids),
         clusters=tuple(clusters),
         scores=scores,
-        null=np.asarray(binom.ppf(drawn, len(ids), TOLERATED), dtype=np.float64) / len(ids),
+        null=np.asarray(binom.ppf(drawn, independent, TOLERATED), dtype=np.float64) / independent,
         evidence=f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions",
         chance=0.0,
     )

@@ -123,8 +123,8 @@ def _gold_groups(asked: AskedQuestion, images: f.ImageFacts, *, has_depths: bool
     units = [asked.units[place] for place in places]
 
     def group(rows: Iterable[tuple[float, ...]]) -> Group:
-        ids = tuple(asked.units[place].id for place in golds)
-        return Group(asked.id, asked.cluster, ids, f.table(list(rows)), tuple(unit.is_gold for unit in units))
+        shown = tuple(asked.units[place].image or asked.units[place].text for place in golds)
+        return Group(asked.id, asked.cluster, shown, f.table(list(rows)), tuple(unit.is_gold for unit in units))
 
     if len(places) == len(golds):
         return
@@ -178,10 +178,9 @@ def _priors(kept: Kept) -> Iterator[Measured | None]:
     """Yield how often an answer is right that is given without reading the question."""
     offered = [number for number, (_, n) in enumerate(kept.chances) if n > 1]
     free = [number for number, (_, n) in enumerate(kept.chances) if n == 0]
-    ids, clusters, answers = np.array(kept.ids), np.array(kept.clusters), np.array(kept.answers)
-    chances = [kept.chances[number] for number in offered]
-    yield offered_prior(ids[offered].tolist(), clusters[offered].tolist(), chances)
-    yield free_prior(ids[free].tolist(), clusters[free].tolist(), answers[free].tolist())
+    ids, clusters, answers = kept.ids, kept.clusters, kept.answers
+    yield offered_prior([ids[n] for n in offered], [clusters[n] for n in offered], [kept.chances[n] for n in offered])
+    yield free_prior([ids[n] for n in free], [clusters[n] for n in free], [answers[n] for n in free])
 
 
 def _guesses(kept: Kept) -> Iterator[Measured | None]:

@@ -1,8 +1,9 @@
 """Turns what probes measured into findings: intervals, p-values, and one of three verdicts for each.
 
 - A p-value is the share of the draws of the null that reach the measured score. Where less than 10 of 999 do, the tail
-  beyond the highest tenth is taken as exponential, which is cautious for the tails of means. A release has one p-value,
-  by the largest of all standardised scores (max-T).
+  beyond the highest tenth is taken as exponential, which is cautious for the tails of means. Its mean is at least one
+  step of the scores, since the null of a small file has few different values. A release has one p-value, by the largest
+  of all standardised scores (max-T).
 - Findings are chosen by Benjamini and Hochberg at 5 %.
 - The interval is Wilson's, with the number of questions divided by the design effect of their clusters. Its upper end
   is at least the upper end of what the null draws, so that a bad guess in a small file is not taken for a clean file.
@@ -67,15 +68,18 @@ def _p(real: float, null: Floats) -> float:
 
     >>> round(_p(-1.0, np.linspace(-3, 3, 999)), 2)
     0.67
+    >>> _p(1.0, np.array([0.0] * 990 + [1.0] * 9)) >= 0.009
+    True
     """
     reached = int((null >= real - 1e-12).sum())
     if reached >= _FEW:
         return (1 + reached) / (1 + len(null))
     tail = np.sort(null)[-len(null) // 10 :]
-    over = float((tail - tail[0]).mean())
-    if over <= 0 or real <= tail[0]:
+    steps = np.diff(np.unique(np.round(tail, 9)))
+    if not steps.size or real <= tail[0]:
         return (1 + reached) / (1 + len(null))
-    return max(len(tail) / len(null) * math.exp(-(real - tail[0]) / over), 1e-12)
+    over = max(float((tail - tail[0]).mean()), float(steps.min()))
+    return max(len(tail) / len(null) * math.exp(-(real - tail[0]) / over), reached / len(null), 1e-12)
 
 
 def _chosen(p: Sequence[float]) -> set[int]:

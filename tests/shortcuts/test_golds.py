@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from mmlongbench.shortcuts.features import NAME, of_name
 from mmlongbench.shortcuts.golds import Group, find_golds
 from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, uniforms
 from mmlongbench.shortcuts.verdicts import judge
@@ -84,6 +85,35 @@ def test_a_gold_that_many_questions_share_is_compared_once() -> None:
     assert len(measured.ids) == 9
 
 
+def test_a_gold_that_stands_in_several_clusters_is_not_learned_by_heart() -> None:
+    photographs = uniforms(60 * 4, "photographs").reshape(60, 4)
+    groups = []
+    for number in range(100):
+        needles = np.argsort(uniforms(60, "needles", number))[:3]
+        others = uniforms(30 * 4, "others", number).reshape(30, 4)
+        features = np.concatenate([photographs[needles], others])
+        groups.append(
+            Group(f"q{number}", f"c{min(needles)}", tuple(map(str, needles)), features, (True,) * 3 + (False,) * 30)
+        )
+    measured = find_golds("gold from files", ("a", "b", "c", "d"), groups)
+    assert measured is not None
+    shown = [group.golds for group in groups if group.id in measured.ids]
+    assert len({gold for golds in shown for gold in golds}) == 3 * len(shown)
+
+
+def test_the_letters_of_a_file_name_or_folder_tell_gold() -> None:
+    for form in ("a/{}_{}.jpg", "{}/{}.jpg"):
+        groups = []
+        for number in range(30):
+            names = [form.format("gold" if at == 0 else "hays", 1000 + 37 * number + at) for at in range(UNITS)]
+            features = np.array([of_name(name) for name in names])
+            is_gold = tuple(at == 0 for at in range(UNITS))
+            groups.append(Group(f"q{number}", f"c{number}", (names[0],), features[:, 5:], is_gold))
+        measured = find_golds("gold from file names", NAME[5:], groups)
+        assert measured is not None
+        assert measured.scores.mean() == 1.0
+
+
 def test_features_that_are_equal_in_each_context_tell_nothing() -> None:
     groups = [Group(g.id, g.cluster, g.golds, np.full((UNITS, 1), 3.0), g.is_gold) for g in contexts(20, 0.0)]
     assert find_golds("gold from files", ("bytes",), groups) is None
@@ -98,9 +128,8 @@ def test_several_golds_of_a_context_are_compared_with_the_others_alone() -> None
     for number in range(30):
         features = uniforms(UNITS, "several", number).reshape(UNITS, 1).copy()
         features[:3] += 2
-        groups.append(
-            Group(f"q{number}", f"c{number}", ("a", "b", "c"), features, tuple(at < 3 for at in range(UNITS)))
-        )
+        golds = tuple(f"{number}: {at}" for at in range(3))
+        groups.append(Group(f"q{number}", f"c{number}", golds, features, tuple(at < 3 for at in range(UNITS))))
     measured = find_golds("gold from files", ("bytes",), groups)
     assert measured is not None
     assert measured.scores.tolist() == [1.0] * 30

@@ -69,3 +69,24 @@ def test_a_frequent_free_answer_is_a_leak_only_above_one_in_twenty() -> None:
     assert findings[0].verdict == "leak"
     assert findings[1].verdict != "leak"
     assert "'Not answerable', in 50 of 200" in findings[0].evidence
+
+
+def test_documents_that_cannot_be_answered_as_a_whole_are_not_taken_for_a_frequent_answer() -> None:
+    flagged = 0
+    for run in range(40):
+        answers, clusters = [], []
+        for document, each in enumerate(drawn(40, "documents", run)):
+            answers += ["Not answerable" if each < 0.05 else f"{document}-{number}" for number in range(5)]
+            clusters += [f"d{document}"] * 5
+        measured = free_prior([str(number) for number in range(200)], clusters, answers)
+        assert measured is not None
+        flagged += judge([("set", "file", measured)]).findings[0].verdict == "leak"
+    assert flagged <= 6  # 40 draws of a share of 5 %: more than 6 in 1 of 70 cases
+
+
+@pytest.mark.parametrize(("equal", "n", "least"), [(3, 6, 0.0022), (4, 12, 0.0022)])
+def test_a_p_value_of_few_questions_is_at_least_the_exact_one(equal: int, n: int, least: float) -> None:
+    ids = [str(number) for number in range(n)]
+    measured = free_prior(ids, ids, ["A"] * equal + [f"x{number}" for number in range(n - equal)])
+    assert measured is not None
+    assert (judge([("set", "file", measured)]).findings[0].p or 0.0) >= least
