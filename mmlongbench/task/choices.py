@@ -15,6 +15,18 @@ class Choices:
     right: int
     """The place of the right answer among them, from 0."""
 
+    def __post_init__(self) -> None:
+        """Check that the right answer is offered, and that all answers are of one kind.
+
+        Raises:
+            ValueError: a record has no such answer, or offers texts beside images.
+
+        """
+        if not isinstance(self.right, int) or not 0 <= self.right < len(self.offered):
+            raise ValueError(f"the right answer is {self.right!r}, expected a place from 0 to {len(self.offered) - 1}")
+        if len({isinstance(each, str) for each in self.offered}) > 1:
+            raise ValueError("offers texts beside images, expected one kind")
+
     @property
     def chance(self) -> float:
         """The probability that a guess is right."""
