@@ -77,7 +77,10 @@ def read_answers(
         notes += _add(found, ((_context_of(line), line) for line in read_scores(path)))
     names = sorted({given for each in found.values() for given in each.scores})
     if not names:
-        raise ScoringError("no prediction fits an example of the release: no context has a score")
+        why = notes[0] if notes else "no line has a score by the own metric of its dataset"
+        raise ScoringError(
+            f"no prediction fits an example of {release.name}: {why}; give what `mmlongbench run` wrote for it"
+        )
     guesses = _guesses(open_scorable(release, None, None, tasks), {file for file, _ in found})
     return Answers(tuple(_asked(found, guesses)), tuple(names), tuple(notes))
 

@@ -47,8 +47,12 @@ def test_a_file_of_several_models_is_refused(public: Path, tmp_path: Path) -> No
     [
         ("", "no line is a JSON object; expected predictions of `mmlongbench run`"),
         ("null\n[1]\n{", "no line is a JSON object"),
-        ('{"file": "NIAH/other_K8.jsonl", "id": "1", "prediction": "x"}\n', "no prediction fits an example"),
-        ('{"a": 1}\n', "no prediction fits an example"),
+        (
+            '{"file": "NIAH/other_K8.jsonl", "id": "1", "prediction": "x"}\n',
+            "no prediction fits .* the release does not have",
+        ),
+        ('{"a": 1}\n', r"no prediction fits .* without a field they need: p\.jsonl, line 1: file"),
+        (f'{{"file": "{FOUR}", "id": "mm-niah-0"}}\n', r"p\.jsonl, line 1: prediction; give what `mmlongbench run`"),
         ('{"metric": "m", "status": "scored"}\n', "Field required; is it a scores file"),
         ('{"metric": "m", "status": "scored"}\n{"file": "x"}\n', "has both predictions and scores"),
     ],
