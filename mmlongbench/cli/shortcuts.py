@@ -53,6 +53,9 @@ def shortcuts(
     from mmlongbench.shortcuts.audit import audit_shortcuts
 
     if predictions:
+        unused = {"--dataset": datasets, "--against": against, "--all": show_all, "--check": check}
+        if given := [name for name, value in unused.items() if value]:
+            raise click.UsageError(f"{given[0]} has no effect with --predictions: leave one of them out")
         _compare(release, predictions, tasks, as_json=as_json)
         return
     found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets, against)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from context_answers import DEPTHS, FOUR, TWO, four, predictions, public_files, two
+from tiny import command
 
 from mmlongbench.cli.shortcut_contexts import show_contexts
 from mmlongbench.io.progress import Progress
@@ -64,3 +65,12 @@ def test_small_groups_are_counted_and_not_shown(tmp_path: Path, capsys: pytest.C
     assert "2 groups of fewer than 5 clusters are not shown; the JSON has them" in text
     assert "answer: Yes" not in text
     assert "m: only predictions of the released prompt; `mmlongbench run --context none` makes others" in text
+
+
+@pytest.mark.parametrize("option", [("--check",), ("--dataset", "retrieval-image"), ("--all",)])
+def test_options_that_predictions_would_ignore_are_refused(tmp_path: Path, option: tuple[str, ...]) -> None:
+    public = public_files(tmp_path, {FOUR: RECORDS})
+    path = predictions(tmp_path / "p" / "m.jsonl", FOUR, RECORDS, lambda number, depth: True)
+    ran = command("shortcuts", public, "--predictions", path, *option)
+    assert ran.code == 2
+    assert f"{option[0]} has no effect with --predictions" in ran.err
