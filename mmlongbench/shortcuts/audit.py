@@ -7,6 +7,7 @@ from pathlib import Path
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.io.progress import Progress
 from mmlongbench.packing.place import Depth
+from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
 from mmlongbench.shortcuts.against import Answering, others_of
@@ -31,7 +32,7 @@ class ShortcutAudit:
     """The probability that the strongest of all probes is so strong if nothing tells anywhere; None if nothing could be
     tried."""
     notes: tuple[str, ...]
-    """The datasets that could not be tried, and why."""
+    """The datasets that could not be tried, or not in full, and why."""
 
     @property
     def leaks(self) -> tuple[Finding, ...]:
@@ -93,6 +94,10 @@ class _Read:
             overlap.add(asked)
             if self._shared:
                 self._shared.add(dataset, asked)
+        if file and not items_path(self._release.path, file).is_file():
+            self.notes.append(
+                f"{dataset}: the release has no items of {file}: gold is looked for only where the needles are known"
+            )
         found = [(dataset, file, each) for each in measure(kept)]
         if not found:
             self.notes.append(

@@ -1,6 +1,7 @@
 """The audit of a whole release: questions about photographs, with a planted leak or without."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,14 @@ def test_a_release_without_a_leak_passes_and_says_how_many_questions_would_decid
     assert "answer from priors" in shown
     assert "walks" in shown
     assert "release: 0 leaks" in shown
+
+
+def test_a_release_without_items_says_that_gold_is_not_looked_for(tmp_path: Path) -> None:
+    release = built(tmp_path, "quality")
+    shutil.rmtree(release / "items")
+    ran = command("shortcuts", release, "--all")
+    assert "gold from" not in ran.out
+    assert "note: walks: gold is not looked for: the release has no items of NIAH/walks" in ran.out
 
 
 def test_an_unknown_dataset_is_named_with_the_nearest(tmp_path: Path) -> None:
