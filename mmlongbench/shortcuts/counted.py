@@ -43,7 +43,7 @@ class Count:
 
         """
         found = len(self.hits) / self.tried if self.tried else 0.0
-        low, high = wilson(found, self.tried) if self.tried else (0.0, 1.0)
+        low, high = wilson(found, self.tried)
         first = [f"{id}: {what}" for id, what in list(self.hits.items())[:3]]
         more = [f"and {len(self.hits) - 3} more"] if len(self.hits) > 3 else []
         return Finding(

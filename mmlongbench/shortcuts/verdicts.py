@@ -159,10 +159,12 @@ def effective_number(scores: Sequence[float] | Floats, clusters: Sequence[str]) 
 def wilson(share: float, n: float) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share of n questions.
 
-    >>> [round(end, 3) for end in wilson(0.5, 100)]
-    [0.404, 0.596]
+    >>> [round(end, 3) for end in wilson(0.5, 100)], wilson(0.0, 0)
+    ([0.404, 0.596], (0.0, 1.0))
     """
+    if not n:
+        return 0.0, 1.0
     z2 = _Z**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return (max(0.0, centre - half) if share > 0 else 0.0), (min(1.0, centre + half) if share < 1 else 1.0)
