@@ -2,8 +2,10 @@
 of its text, its place and its neighbours. No pixel is decoded.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -68,12 +70,17 @@ def _header(path: Path, pixels: int) -> Mapping[str, tuple[float, ...]]:
             kind, mode = _place(picture.format, _FORMATS), _place(picture.mode, _MODES)
     except unreadable() as error:
         raise ReleaseError(f"image {path.name!r}: cannot be read: {type(error).__name__}") from error
-    dots = info.get("dpi", (0,))[0]
     exif = info.get("exif", b"")
     others = sum(1 for key in info if key not in ("exif", "dpi", "jfif", "jfif_version", "jfif_unit", "jfif_density"))
     file = (size, size / max(1, pixels), kind, mode, coarse, len(tables))
-    meta = (len(exif), others, float(dots), float(bool(info.get("progressive"))))
+    meta = (len(exif), others, _dots(info.get("dpi")), float(bool(info.get("progressive"))))
     return {"file": tuple(map(float, file)), "meta": tuple(map(float, meta))}
+
+
+def _dots(found: object) -> float:
+    """Return the dots per inch; 0 if there are none, such as those of a text that is named dpi, or 0 divided by 0."""
+    dots = found[0] if isinstance(found, tuple) and found else 0
+    return float(dots) if isinstance(dots, Real) and math.isfinite(dots) else 0.0
 
 
 def _place(name: str | None, names: Sequence[str]) -> int:
