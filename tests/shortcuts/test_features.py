@@ -1,6 +1,7 @@
 """The headers of odd images are read as numbers, never as an error of the engine."""
 
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -9,7 +10,7 @@ from PIL.TiffImagePlugin import IFDRational, ImageFileDirectory_v2
 from mmlongbench.shortcuts.features import META, ImageFacts
 
 
-def dots(folder: Path, name: str, **options: object) -> float:
+def dots(folder: Path, name: str, **options: Any) -> float:
     Image.new("RGB", (20, 20), "red").save(folder / name, **options)
     return ImageFacts(folder).of(name)["meta"][META.index("dots per inch")]
 
