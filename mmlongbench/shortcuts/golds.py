@@ -29,8 +29,8 @@ MAX_GROUPS = 1500
 """The maximum number of questions of a dataset that are compared."""
 _RIDGE = 0.1
 """The penalty, as a share of the mean variance of a feature."""
-_FORMS = (("more", "less"), ("a high rank by", "a low rank by"), ("a rare", "a usual"))
-"""How the three forms of a feature are called, if gold has more of it and if it has less."""
+_FORMS = (("more", "less"), ("a high rank by", "a low rank by"), ("a rare", "a usual"), ("extreme", "medium"))
+"""How the four forms of a feature are called, if gold has more of it and if it has less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         clusters=tuple(clusters),
         scores=scores[:, 0],
         null=scores[:, 1:].mean(axis=0),
-        evidence=_strongest(names, weights),
+        evidence=_strongest(names, weights * np.concatenate(compared).std(axis=0)),
         chance=0.5,
     )
 
@@ -98,8 +98,8 @@ def _each_gold_once(groups: Sequence[Group]) -> list[Group]:
 
 
 def _compared(features: Floats) -> Floats:
-    """Return features in three forms, each centred in its context: the value in standard deviations, the rank, and how
-    rare the value is.
+    """Return features in four forms, each centred in its context: the value in standard deviations, the rank, how rare
+    the value is, and how far the rank is from the middle.
     """
     spread = features.std(axis=0)
     value = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
@@ -109,7 +109,10 @@ def _compared(features: Floats) -> Floats:
         below = np.cumsum(counts) - counts
         rank[:, column] = (below + (counts - 1) / 2)[inverse] / max(1, len(features) - 1)
         rarity[:, column] = 1 / counts[inverse]
-    found: Floats = np.concatenate([np.clip(value, -4, 4), rank - rank.mean(axis=0), rarity - rarity.mean(axis=0)], 1)
+    rank -= rank.mean(axis=0)
+    extreme = np.abs(rank)
+    forms = np.clip(value, -4, 4), rank, rarity - rarity.mean(axis=0), extreme - extreme.mean(axis=0)
+    found: Floats = np.concatenate(forms, axis=1)
     return found
 
 
@@ -153,7 +156,9 @@ def _scores(compared: Sequence[Floats], drawn: Sequence[Ints], folds: Ints) -> F
 
 
 def _strongest(names: Sequence[str], weights: Floats) -> str:
-    """Return the three features with the largest weights, in words; each feature is named once."""
+    """Return the three features with the largest weights, in words; each feature is named once. A weight is for one
+    standard deviation, so that forms with other units can be compared.
+    """
     features = [(form, name) for form in _FORMS for name in names]
     found: dict[str, str] = {}
     for at in sorted(range(len(features)), key=lambda at: (-abs(weights[at]), at)):

@@ -57,6 +57,17 @@ def test_a_difference_that_is_rare_among_units_is_found_although_its_direction_c
     assert measured.scores.mean() == 1.0
 
 
+def test_a_gold_of_medium_size_is_found() -> None:
+    groups = []
+    for group in contexts(60, 0.0):
+        features = group.features[:, :1].copy()
+        features[np.flatnonzero(group.is_gold), 0] = 0.5
+        groups.append(Group(group.id, group.cluster, group.golds, features, group.is_gold))
+    measured = find_golds("gold from sizes of images", ("width",), groups)
+    assert measured is not None
+    assert measured.scores.mean() > 0.8
+
+
 def test_few_clean_contexts_are_undecided() -> None:
     assert verdicts(contexts(12, 0.0)) == "undecided"
 
