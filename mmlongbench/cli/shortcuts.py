@@ -12,6 +12,8 @@ from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
+    from mmlongbench.release.opened import Release
+    from mmlongbench.shortcuts.audit import ShortcutAudit
 
 
 @click.command()
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     help="Compare what models answer in several contexts (files or folders of `run --context …`) instead; repeatable.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding.")
 @click.option("--check", is_flag=True, help="Exit with 1 if there is a leak.")
 @with_tasks
@@ -38,6 +41,7 @@ def shortcuts(
     against: Path | None,
     predictions: Sequence[Path],
     show_all: bool,
+    html: Path | None,
     as_json: bool,
     check: bool,
     tasks: "TaskFiles",
@@ -56,9 +60,12 @@ def shortcuts(
         unused = {"--dataset": datasets, "--against": against, "--all": show_all, "--check": check}
         if given := [name for name, value in unused.items() if value]:
             raise click.UsageError(f"{given[0]} has no effect with --predictions: leave one of them out")
-        _compare(release, predictions, tasks, as_json=as_json)
+        _compare(release, predictions, tasks, html, as_json=as_json)
         return
-    found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets, against)
+    opened = open_release(release, tasks)
+    found = audit_shortcuts(opened, Progress(False if as_json else None), datasets, against)
+    if html:
+        _write_page(html, opened, found)
     if as_json:
         for finding in found.findings:
             click.echo(json.dumps(finding.model_dump()))
@@ -68,13 +75,30 @@ def shortcuts(
         sys.exit(1)
 
 
-def _compare(release: Path, predictions: Sequence[Path], tasks: "TaskFiles", *, as_json: bool) -> None:
+def _write_page(html: Path, release: "Release", found: "ShortcutAudit") -> None:
+    from mmlongbench.shortcuts.to_look_at import questions_to_look_at
+    from mmlongbench.web.kit import write_page
+    from mmlongbench.web.shortcuts_page import MAX_PIXELS, shortcuts_page
+
+    seen = questions_to_look_at(release, found.leaks)
+    urls = release.image_urls("data-uri", MAX_PIXELS)
+    write_page(html, shortcuts_page(f"Shortcuts of {release.path.name}", found, seen, urls))
+
+
+def _compare(
+    release: Path, predictions: Sequence[Path], tasks: "TaskFiles", html: Path | None, *, as_json: bool
+) -> None:
     """Print what models answer without the context, or with a part of it, beside what they answer with all of it."""
     from mmlongbench.cli.shortcut_contexts import show_contexts
     from mmlongbench.io.progress import Progress
     from mmlongbench.shortcuts.contexts.audit import audit_contexts
 
     compared = audit_contexts(release, predictions, Progress(False if as_json else None), tasks)
+    if html:
+        from mmlongbench.web.contexts_page import contexts_page
+        from mmlongbench.web.kit import write_page
+
+        write_page(html, contexts_page(f"Contexts of {release.resolve().name}", compared))
     if as_json:
         click.echo(json.dumps(compared.model_dump(mode="json")))
     else:

@@ -157,3 +157,15 @@ def _title(unit: ShownUnit) -> str:
 def table(rows: Iterator[tuple[float, ...]] | Sequence[tuple[float, ...]]) -> Floats:
     """Return rows of numbers as one array."""
     return np.array(list(rows), dtype=np.float64)
+
+
+def written(name: str, value: float) -> str:
+    """Return the value of a feature as a person reads it.
+
+    >>> written("format", 0.0), written("bytes", 48213.0), written("punctuation", 0.0312)
+    ('JPEG', '48,213', '0.0312')
+    """
+    names = {"format": _FORMATS, "colour mode": _MODES}.get(name)
+    if names:
+        return names[int(value)] if value < len(names) else "another"
+    return f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
