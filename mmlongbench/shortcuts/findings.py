@@ -50,3 +50,7 @@ class Finding(BaseModel):
     def excess(self) -> float:
         """Return the share that was reached above chance."""
         return self.found - self.chance
+
+
+ShortcutFinding = Finding
+"""The name of a finding in `import mmlongbench as mm`, where a finding of `check` is `Finding`."""
