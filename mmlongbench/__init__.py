@@ -739,6 +739,7 @@ def find_shortcuts(
     *,
     datasets: str | Sequence[str] = (),
     against: str | Path | None = None,
+    dense: str | None = None,
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
     progress: bool | None = False,
 ) -> "ShortcutAudit":
@@ -748,12 +749,13 @@ def find_shortcuts(
         release: its folder.
         datasets: the names of the datasets to try; empty for all.
         against: another release, or a folder of pictures and texts, with which nothing should be shared.
+        dense: a sentence-transformers model, by which gold is searched for too; it needs the extra `dense`.
         tasks: see `open_release`.
         progress: see `build`.
 
     Returns:
-        A `ShortcutAudit`: a finding for each probe and dataset, the p-value of the release, and notes. If its `leaks`
-        are empty, nothing was found.
+        A `ShortcutAudit`: a finding for each probe and dataset, the p-value of the release, how hard gold is to find by
+        plain search, and notes. If its `leaks` are empty, nothing was found.
 
     Raises:
         ReleaseError: the release cannot be read, or the extra is not installed.
@@ -764,10 +766,14 @@ def find_shortcuts(
     from mmlongbench.errors import ReleaseError
     from mmlongbench.io.progress import Progress
     from mmlongbench.shortcuts.audit import audit_shortcuts
+    from mmlongbench.shortcuts.difficulty import searches_of
 
-    names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
-    opened = open_release(release, tasks=tasks)
-    return audit_shortcuts(opened, Progress(progress), names, _path(against, "against", ReleaseError))
+    names, other = (
+        (datasets,) if isinstance(datasets, str) else tuple(datasets),
+        _path(against, "against", ReleaseError),
+    )
+    with searches_of(dense) as searches:
+        return audit_shortcuts(open_release(release, tasks=tasks), Progress(progress), names, other, searches)
 
 
 def compare_contexts(

@@ -30,9 +30,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True),
     help="Compare what models answer in several contexts (files or folders of `run --context …`) instead; repeatable.",
 )
+@click.option(
+    "--dense",
+    metavar="MODEL",
+    help="Search for gold also by meaning, with this sentence-transformers model: a folder, or an id on the hub.",
+)
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding and difficulty.")
 @click.option("--check", is_flag=True, help="Exit with 1 if there is a leak.")
 @with_tasks
 def shortcuts(
@@ -40,6 +45,7 @@ def shortcuts(
     datasets: Sequence[str],
     against: Path | None,
     predictions: Sequence[Path],
+    dense: str | None,
     show_all: bool,
     html: Path | None,
     as_json: bool,
@@ -55,20 +61,22 @@ def shortcuts(
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.opened import open_release
     from mmlongbench.shortcuts.audit import audit_shortcuts
+    from mmlongbench.shortcuts.difficulty import searches_of
 
     if predictions:
-        unused = {"--dataset": datasets, "--against": against, "--all": show_all, "--check": check}
+        unused = {"--dataset": datasets, "--against": against, "--dense": dense, "--all": show_all, "--check": check}
         if given := [name for name, value in unused.items() if value]:
             raise click.UsageError(f"{given[0]} has no effect with --predictions: leave one of them out")
         _compare(release, predictions, tasks, html, as_json=as_json)
         return
-    opened = open_release(release, tasks)
-    found = audit_shortcuts(opened, Progress(False if as_json else None), datasets, against)
+    opened, progress = open_release(release, tasks), Progress(False if as_json else None)
+    with searches_of(dense) as searches:
+        found = audit_shortcuts(opened, progress, datasets, against, searches)
     if html:
         _write_page(html, opened, found)
     if as_json:
-        for finding in found.findings:
-            click.echo(json.dumps(finding.model_dump()))
+        for line in (*found.findings, *found.difficulties):
+            click.echo(json.dumps(line.model_dump()))
     else:
         show_findings(release, found, show_all=show_all)
     if check and found.leaks:

@@ -29,6 +29,8 @@ MAX_GROUPS = 1500
 """The maximum number of questions of a dataset that are compared."""
 _RIDGE = 0.1
 """The penalty, as a share of the mean variance of a feature."""
+_EQUAL = 1e-9
+"""The difference below which two values are equal."""
 _FORMS = (("more", "less"), ("a high rank by", "a low rank by"), ("a rare", "a usual"), ("extreme", "medium"))
 """How the four forms of a feature are called, if gold has more of it and if it has less."""
 
@@ -67,8 +69,10 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
     if not has_enough(clusters):
         return None
     compared = [_compared(group.features) for group in kept]
-    if not any(np.any(each) for each in compared):
+    told = np.any([each.any(axis=0) for each in compared], axis=0)
+    if not told.any():
         return None
+    compared = [each[:, told] for each in compared]
     drawn = [_golds(group) for group in kept]
     folds = folds_of(clusters)
     scores = _scores(compared, drawn, folds)
@@ -82,7 +86,7 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         clusters=tuple(clusters),
         scores=scores[:, 0],
         null=scores[:, 1:].mean(axis=0),
-        evidence=_strongest(names, weights * np.concatenate(compared).std(axis=0)),
+        evidence=_strongest(_features(names, told), weights * np.concatenate(compared).std(axis=0)),
         chance=0.5,
     )
 
@@ -143,23 +147,29 @@ def _scores(compared: Sequence[Floats], drawn: Sequence[Ints], folds: Ints) -> F
     for fold in range(FOLDS):
         weights = _weights(compared, drawn, folds != fold)
         for number in np.flatnonzero(folds == fold).tolist():
-            values = np.round(compared[number] @ weights, 9)
+            values = compared[number] @ weights
             golds = drawn[number].shape[1]
             of_golds = np.zeros(PERMUTATIONS + 1)
             for place in range(golds):
                 own = values[drawn[number][:, place], draws]
-                of_golds += (values < own).sum(axis=0) + ((values == own).sum(axis=0)) / 2
+                below = np.count_nonzero(values < own - _EQUAL, axis=0)
+                of_golds += (below + np.count_nonzero(values <= own + _EQUAL, axis=0)) / 2
             inner = golds * golds / 2  # what the golds have over one another and themselves
             scores[number] = (of_golds - inner) / (golds * (len(values) - golds))
     found: Floats = np.clip(scores, 0, 1)
     return found
 
 
-def _strongest(names: Sequence[str], weights: Floats) -> str:
+def _features(names: Sequence[str], told: Flags) -> list[tuple[tuple[str, str], str]]:
+    """Return the form and the name of each feature that differs within a context."""
+    features = [(form, name) for form in _FORMS for name in names]
+    return [each for each, is_told in zip(features, told, strict=True) if is_told]
+
+
+def _strongest(features: Sequence[tuple[tuple[str, str], str]], weights: Floats) -> str:
     """Return the three features with the largest weights, in words; each feature is named once. A weight is for one
     standard deviation, so that forms with other units can be compared.
     """
-    features = [(form, name) for form in _FORMS for name in names]
     found: dict[str, str] = {}
     for at in sorted(range(len(features)), key=lambda at: (-abs(weights[at]), at)):
         (more, less), name = features[at]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import (
     FOLDS,
     PERMUTATIONS,
@@ -111,11 +112,24 @@ def _of_fold(features: Floats, drawn: Ints, tested: Flags, classes: int) -> Floa
     for answer in range(classes):
         is_answer = (of_known == answer).astype(np.float64)
         likely = np.round(projected @ (is_answer - is_answer.mean(axis=0)), 9)
-        for draw in range(of_asked.shape[1]):
-            own = of_asked[:, draw] == answer
-            if own.any() and not own.all():
-                others = np.sort(likely[~own, draw])
-                lower = np.searchsorted(others, likely[own, draw], "left")
-                upper = np.searchsorted(others, likely[own, draw], "right")
-                scores[own, draw] = (lower + upper) / 2 / len(others)
+        own = of_asked == answer
+        others = np.count_nonzero(~own, axis=0)
+        # among all, minus among those with this answer: how many others are less likely, and half of the equal ones
+        lower = ranks(likely) - ranks(np.where(own, likely, np.inf))
+        np.copyto(scores, lower / np.maximum(1, others), where=own & (others > 0))
     return scores
+
+
+def ranks(values: Floats) -> Floats:
+    """Return the ranks of numbers within their column, from 1; equal ones have the mean of their ranks.
+
+    Raises:
+        ReleaseError: scipy is not installed.
+
+    """
+    try:
+        from scipy.stats import rankdata
+    except ModuleNotFoundError as error:
+        raise missing("scipy", "guessing answers") from error
+    found: Floats = np.asarray(rankdata(values, axis=0), dtype=np.float64)
+    return found

@@ -59,6 +59,24 @@ def _guessed(drawn: Ints, folds: Ints) -> Floats:
     return scores
 
 
+def format_prior(
+    ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str], formats: Sequence[str]
+) -> Measured | None:
+    """Measure how often the free answer is right that is the most frequent one of its format, such as `2` of all whole
+    numbers. A question often tells the format of its answer. The null is that of `free_prior`.
+    """
+    if not has_enough(clusters):
+        return None
+    folded, folds = _numbered(answers), folds_of(clusters)
+    scores = np.zeros(len(ids))
+    for form in set(formats):
+        own = np.array([each == form for each in formats])
+        scores[own] = _guessed(folded[own][:, None], folds[own])[:, 0]
+    usual, times = Counter(zip(formats, answers, strict=True)).most_common(1)[0]
+    evidence = f"of the {formats.count(usual[0])} answers of the format {usual[0]}, {times} are {usual[1][:40]!r}"
+    return _of_free("answer from its format", ids, clusters, scores, evidence)
+
+
 def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str]) -> Measured | None:
     """Measure how often the most frequent free answer is right.
 
@@ -67,24 +85,34 @@ def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[st
     """
     if not has_enough(clusters):
         return None
+    scores = _guessed(_numbered(answers)[:, None], folds_of(clusters))[:, 0]
+    usual, times = Counter(answers).most_common(1)[0]
+    evidence = f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions"
+    return _of_free(_KIND, ids, clusters, scores, evidence)
+
+
+def _numbered(answers: Sequence[str]) -> Ints:
+    """Return a number for each answer; equal ones have the same."""
+    folded = [answer.casefold() for answer in answers]
+    places = {answer: place for place, answer in enumerate(sorted(set(folded)))}
+    return np.array([places[answer] for answer in folded], dtype=np.int64)
+
+
+def _of_free(kind: str, ids: Sequence[str], clusters: Sequence[str], scores: Floats, evidence: str) -> Measured:
+    """Return what was measured about free answers, with the null in which one of twenty is right."""
     try:
         from scipy.stats import binom
     except ModuleNotFoundError as error:
         raise missing("scipy", "the frequency of free answers") from error
-    folded = [answer.casefold() for answer in answers]
-    places = {answer: place for place, answer in enumerate(sorted(set(folded)))}
-    numbers = np.array([places[answer] for answer in folded], dtype=np.int64)
-    scores = _guessed(numbers[:, None], folds_of(clusters))[:, 0]
     independent = max(1, round(effective_number(scores, clusters)))
     drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(clusters)))
-    usual, times = Counter(answers).most_common(1)[0]
     return Measured(
-        kind=_KIND,
+        kind=kind,
         measure=_MEASURE,
         ids=tuple(ids),
         clusters=tuple(clusters),
         scores=scores,
         null=np.asarray(binom.ppf(drawn, independent, TOLERATED), dtype=np.float64) / independent,
-        evidence=f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions",
+        evidence=evidence,
         chance=0.0,
     )

@@ -2,7 +2,7 @@
 units of its context. What is read is cut, so that a page of any release stays small.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmlongbench.draws import Draws
@@ -10,8 +10,9 @@ from mmlongbench.prompt import Image
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
 from mmlongbench.shortcuts import features as f
+from mmlongbench.shortcuts.candidates import KINDS, candidates, gold_groups
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
+from mmlongbench.shortcuts.reading import AskedQuestion, asked_questions
 
 MAX_EXAMPLES = 3
 """The most questions of a finding that are shown."""
@@ -21,7 +22,6 @@ MAX_OTHERS = 4
 """The most units beside gold that are shown."""
 MAX_LETTERS = 600
 """The most characters of a text that are shown."""
-_Numbers = Callable[[AskedQuestion, int, f.ImageFacts], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,43 +123,20 @@ def _units(asked: AskedQuestion, finding: Finding, images: f.ImageFacts) -> Iter
     """Yield gold, then drawn other units that the probe compares it with, if the finding is about gold."""
     if "gold" not in finding.kind and "context" not in finding.kind and "negative" not in finding.kind:
         return
-    golds = [place for place, unit in enumerate(asked.units) if unit.is_gold]
-    if not golds:
-        return
-    first = asked.units[golds[0]]
-    others = [place for place, unit in enumerate(asked.units) if _is_comparable(unit, first)]
-    drawn = Draws(("shortcuts", asked.id)).order("candidates", others)[:MAX_OTHERS]
-    for place in (*golds[:MAX_GOLDS], *drawn):
+    golds, places = candidates(asked)
+    others = Draws(("shortcuts", asked.id)).order("candidates", [place for place in places if place not in golds])
+    group = dict(gold_groups(asked, images, has_depths=False)).get(finding.kind)
+    for place in (*golds[:MAX_GOLDS], *others[:MAX_OTHERS]):
         unit = asked.units[place]
-        numbers = tuple(_numbers(asked, place, finding, images))
-        yield SeenUnit(unit.is_gold, unit.role, _cut(unit.text), unit.image, numbers)
+        row = group.features[places.index(place)].tolist() if group else []
+        yield SeenUnit(unit.is_gold, unit.role, _cut(unit.text), unit.image, tuple(_numbers(finding, row)))
 
 
-def _is_comparable(unit: ShownUnit, gold: ShownUnit) -> bool:
-    is_alike = bool(unit.image) == bool(gold.image) and (gold.role != "own" or unit.role == "own")
-    return is_alike and not unit.is_gold
-
-
-_FEATURES: Mapping[str, tuple[Sequence[str], _Numbers]] = {
-    "gold from file names": (f.NAME, lambda asked, place, _: f.of_name(asked.units[place].image)),
-    "gold from image files": (f.FILE, lambda asked, place, images: images.of(asked.units[place].image)["file"]),
-    "gold from metadata of images": (f.META, lambda asked, place, images: images.of(asked.units[place].image)["meta"]),
-    "gold from sizes of images": (f.SIZE, lambda asked, place, images: images.of(asked.units[place].image)["size"]),
-    "gold from the form of texts": (f.TEXT, lambda asked, place, _: f.of_text(asked.units[place].text)),
-    "gold from titles": (f.TITLE, lambda asked, place, _: f.of_title(asked.units[place].text)),
-    "gold from its place": (f.PLACE, lambda asked, place, _: f.of_place(place, len(asked.units))),
-    "gold from its neighbours": (f.NEIGHBOURS, lambda asked, place, _: f.of_neighbours(asked.units, place)),
-}
-"""The names and the numbers of features, by the kind of the finding. Other kinds show no numbers."""
-
-
-def _numbers(asked: AskedQuestion, place: int, finding: Finding, images: f.ImageFacts) -> Iterator[tuple[str, str]]:
+def _numbers(finding: Finding, row: Sequence[float]) -> Iterator[tuple[str, str]]:
     """Yield the features of a unit that the evidence names."""
-    names, numbers = _FEATURES.get(finding.kind, ((), lambda *_: ()))
-    if names:
-        for name, value in zip(names, numbers(asked, place, images), strict=True):
-            if name in finding.evidence and not name.startswith("letters of"):  # letters are hashes
-                yield name, f.written(name, value)
+    for name, value in zip(KINDS[finding.kind] if row else (), row, strict=True):
+        if name in finding.evidence and not name.startswith("letters of"):  # letters are hashes
+            yield name, f.written(name, value)
 
 
 def _cut(text: str) -> str:

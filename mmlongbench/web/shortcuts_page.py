@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import ReleaseError
+from mmlongbench.lengths import format_length
 from mmlongbench.shortcuts.audit import ShortcutAudit
+from mmlongbench.shortcuts.difficulty import Difficulty
 from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.to_look_at import SeenQuestion
 from mmlongbench.web.intervals import Interval, Look, interval
@@ -25,12 +27,13 @@ Seen = Mapping[tuple[str, str], Sequence[SeenQuestion]]
 VERDICTS: Mapping[Verdict, str] = {"leak": "■", "undecided": "◪", "clean": "□"}
 """A mark for each verdict, in the order of the table; the marks differ without colours."""
 _LOOKS: Mapping[Verdict, Look] = {"leak": "sure", "undecided": "dashed", "clean": "open"}
-NO_ROWS = Listing((), ())
+_DIFFICULTY = (
+    *("dataset", "length", "search", "questions", "units", "golds found, of 100", "median rank"),
+    *("units for half of all golds", "for 90 %"),
+)
 
 
-def shortcuts_page(
-    title: str, audit: ShortcutAudit, seen: Seen, urls: ImageUrls, difficulty: Listing = NO_ROWS
-) -> Iterator[str]:
+def shortcuts_page(title: str, audit: ShortcutAudit, seen: Seen, urls: ImageUrls) -> Iterator[str]:
     """Yield the page of an audit in pieces.
 
     Args:
@@ -38,14 +41,13 @@ def shortcuts_page(
         audit: what the audit found.
         seen: the questions to look at.
         urls: gives images as data URIs.
-        difficulty: how hard it is to find gold by plain search; this section is left out if it has no columns.
 
     """
     leaks = audit.leaks
     return render(
         "shortcuts.html",
         title=title,
-        sections=list(_sections(audit, difficulty)),
+        sections=list(_sections(audit)),
         audit=audit,
         leaks=leaks,
         findings=_in_order(audit.findings),
@@ -55,22 +57,28 @@ def shortcuts_page(
         bar=bar,
         seen={place: seen.get((each.dataset, each.kind), ()) for place, each in enumerate(leaks)},
         url=_bounded(urls),
-        difficulty=difficulty,
+        difficulty=Listing(_DIFFICULTY, map(_difficulty, audit.difficulties)),
         most_images=MAX_IMAGES,
     )
 
 
-def _sections(audit: ShortcutAudit, difficulty: Listing) -> Iterator[Section]:
+def _sections(audit: ShortcutAudit) -> Iterator[Section]:
     """Yield the sections that have content."""
     if audit.findings:
         yield Section("findings", "What tells")
     if audit.leaks:
         yield Section("leaks", "Leaks to look at", [(each.kind, each.dataset) for each in audit.leaks])
-    if difficulty.columns:
+    if audit.difficulties:
         yield Section("difficulty", "How hard gold is to find")
     if audit.notes:
         yield Section("untried", "Not tried")
     yield Section("reading", "How to read this page")
+
+
+def _difficulty(each: Difficulty) -> tuple[str | int, ...]:
+    """Return the row of a difficulty, in the order of `_DIFFICULTY`."""
+    length, share, rank = format_length(each.length), f"{100 * each.found:.1f}", f"{each.median_rank:g}"
+    return each.dataset, length, each.search, each.questions, f"{each.units:g}", share, rank, each.k_50, each.k_90
 
 
 def _in_order(findings: Sequence[Finding]) -> list[Finding]:

@@ -18,12 +18,12 @@ from mmlongbench.shortcuts.contexts.results import (
     Need,
     NeedVerdict,
 )
+from mmlongbench.shortcuts.difficulty import Difficulty
 from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.to_look_at import SeenQuestion, SeenUnit
 from mmlongbench.web import shortcuts_page as module
 from mmlongbench.web.contexts_page import contexts_page
 from mmlongbench.web.shortcuts_page import MAX_PIXELS, Seen, shortcuts_page
-from mmlongbench.web.tables import Listing
 
 EVIL = "<img src=x onerror=\"document.title='run'\"></style><script>alert(1)</script>"
 OUTSIDE = re.compile(r"https?://|src=[\"'](?!data:)|@import|url\(")
@@ -36,18 +36,25 @@ def finding(verdict: Verdict, kind: str = f"gold from {EVIL}", **changes: object
     return Finding.model_validate(given)
 
 
+def difficulty() -> Difficulty:
+    texts = dict.fromkeys(("dataset", "file", "search"), EVIL)
+    numbers = {"length": 8192, "questions": 3, "golds": 3, "units": 9.0, "found": 0.5, "median_rank": 2.5}
+    return Difficulty.model_validate({**texts, **numbers, "k_50": 2, "k_90": 7})
+
+
 def unit(path: str, *, is_gold: bool = False) -> SeenUnit:
     return SeenUnit(is_gold, EVIL, EVIL, path, ((f"bytes {EVIL}", EVIL),))
 
 
-def page(audit: ShortcutAudit, seen: Seen, root: Path, difficulty: Listing = module.NO_ROWS) -> str:
-    return "".join(shortcuts_page(f"Of {EVIL}", audit, seen, ImageUrls(root, "data-uri", MAX_PIXELS), difficulty))
+def page(audit: ShortcutAudit, seen: Seen, root: Path) -> str:
+    return "".join(shortcuts_page(f"Of {EVIL}", audit, seen, ImageUrls(root, "data-uri", MAX_PIXELS)))
 
 
 AUDIT = ShortcutAudit(
     (finding("clean"), finding("undecided"), finding("leak"), finding("leak", "answer in another question", p=None)),
     0.012,
     (f"a note {EVIL}",),
+    (difficulty(),),
 )
 
 
@@ -64,7 +71,7 @@ def seen(*units: SeenUnit) -> Seen:
 
 
 def test_nothing_from_data_is_markup_and_nothing_is_fetched(images: Path) -> None:
-    text = page(AUDIT, seen(unit("0.jpg", is_gold=True), unit(EVIL)), images, Listing(("dataset",), [(EVIL,)]))
+    text = page(AUDIT, seen(unit("0.jpg", is_gold=True), unit(EVIL)), images)
     assert EVIL not in text
     assert "<img src=x" not in text
     assert text.count("<script>") == 1
@@ -81,7 +88,7 @@ def test_verdicts_differ_by_mark_and_word_and_leaks_come_first(images: Path) -> 
     assert re.findall(r'class="interval (\w+)"', table) == ["sure", "sure", "dashed", "open"]
     assert table.count("1,234") == 1  # only what is undecided says how many questions are needed
     assert "p of the release: 0.012" in text
-    assert re.findall(r'<h2 id="(\w+)">', text) == ["findings", "leaks", "untried", "reading"]
+    assert re.findall(r'<h2 id="(\w+)">', text) == ["findings", "leaks", "difficulty", "untried", "reading"]
 
 
 def test_gold_stands_beside_others_and_the_images_are_small_copies(images: Path) -> None:
@@ -105,8 +112,7 @@ def test_a_section_is_there_only_if_it_has_content(images: Path) -> None:
     text = page(ShortcutAudit((), None, ()), {}, images)
     assert "Nothing could be tried." in text
     assert re.findall(r'<h2 id="(\w+)">', text) == ["reading"]
-    rows = Listing(("dataset", "rank"), [("walks", 3)])
-    assert '<h2 id="difficulty">' in page(ShortcutAudit((), None, ()), {}, images, rows)
+    assert '<h2 id="difficulty">' in page(ShortcutAudit((), None, (), (difficulty(),)), {}, images)
 
 
 def contexts(verdict: NeedVerdict, facet: str = "") -> ContextRow:
