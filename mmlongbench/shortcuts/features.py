@@ -135,10 +135,11 @@ def of_place(place: int, n: int) -> tuple[float, ...]:
 
 
 def of_neighbours(units: Sequence[ShownUnit], place: int) -> tuple[float, ...]:
-    """Return the numbers of `NEIGHBOURS` of a unit. The first and the last unit, which lack a neighbour, count as their
-    own, since places are tried apart.
+    """Return the numbers of `NEIGHBOURS` of a unit. For the first and the last unit, which lack a neighbour, the other
+    neighbour counts twice, since places are tried apart.
     """
-    before, after = units[max(0, place - 1)], units[min(place + 1, len(units) - 1)]
+    others = [units[at] for at in (place - 1, place + 1) if 0 <= at < len(units)] or [units[place]]
+    before, after = others[0], others[-1]
     roles = {each.role for each in (before, after) if not each.is_gold}
     title = _title(units[place])
     equal = (abs(other - place) for other in range(len(units)) if other != place and _title(units[other]) == title)
