@@ -135,8 +135,8 @@ def of_place(place: int, n: int) -> tuple[float, ...]:
 
 
 def of_neighbours(units: Sequence[ShownUnit], places: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the numbers of `NEIGHBOURS` of the units at some places. The first and the last unit, which lack a
-    neighbour, count as their own, since places are tried apart.
+    """Return the numbers of `NEIGHBOURS` of the units at some places. For the first and the last unit, which lack a
+    neighbour, the other neighbour counts twice, since places are tried apart.
     """
     titled: dict[str, list[int]] = {}
     for place, unit in enumerate(units):
@@ -144,7 +144,8 @@ def of_neighbours(units: Sequence[ShownUnit], places: Sequence[int]) -> list[tup
             titled.setdefault(title, []).append(place)
     rows: list[tuple[float, ...]] = []
     for place in places:
-        before, after = units[max(0, place - 1)], units[min(place + 1, len(units) - 1)]
+        others = [units[at] for at in (place - 1, place + 1) if 0 <= at < len(units)] or [units[place]]
+        before, after = others[0], others[-1]
         roles = {each.role for each in (before, after) if not each.is_gold}
         equal = (abs(other - place) for other in titled.get(_title(units[place]), ()) if other != place)
         beside = float(bool(before.image)), float(bool(after.image)), float(len(roles) > 1)
