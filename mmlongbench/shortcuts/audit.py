@@ -1,7 +1,7 @@
 """The shortcut audit without a model: every probe over every dataset of a release."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, nearest
@@ -42,7 +42,11 @@ class ShortcutAudit:
 
 
 def audit_shortcuts(
-    release: Release, progress: Progress, datasets: Sequence[str] = (), against: Path | None = None
+    release: Release,
+    progress: Progress,
+    datasets: Sequence[str] = (),
+    against: Path | None = None,
+    without: Mapping[str, Collection[str]] | None = None,
 ) -> ShortcutAudit:
     """Try every probe on a release.
 
@@ -51,6 +55,7 @@ def audit_shortcuts(
         progress: shows the progress bar.
         datasets: the names of the datasets to try; empty: all.
         against: another release, or a folder of files, with which nothing should be shared; None: not compared.
+        without: the ids of questions that are not read, by dataset.
 
     Raises:
         ReleaseError: there is no such dataset, or a file cannot be read.
@@ -63,7 +68,7 @@ def audit_shortcuts(
                 f"{release.path.name}: no dataset {name!r}; there are {', '.join(release.datasets)}{hint}"
             )
     chosen = [name for name in release.datasets if name in datasets or not datasets]
-    read = _Read(release, None if against is None else Answering(Pictures.of(release)))
+    read = _Read(release, None if against is None else Answering(Pictures.of(release)), without or {})
     with progress.bar("datasets tried", len(chosen)) as advance:
         for name in chosen:
             read.add(name)
@@ -72,11 +77,17 @@ def audit_shortcuts(
     return ShortcutAudit((*judged.findings, *read.counted, *read.shared_with(against)), judged.p, tuple(read.notes))
 
 
+def has_requested_places(release: Release, dataset: str) -> bool:
+    """Return whether the places of needles are requested, so that they tell nothing about gold by design."""
+    placements = release.builder(dataset).spec.placements
+    return placements is not None and placements.kind is Depth
+
+
 class _Read:
     """Reads each dataset once, and gives each question to everything that looks at it."""
 
-    def __init__(self, release: Release, shared: Answering | None) -> None:
-        self._release, self._shared = release, shared
+    def __init__(self, release: Release, shared: Answering | None, without: Mapping[str, Collection[str]]) -> None:
+        self._release, self._shared, self._without = release, shared, without
         self._images = ImageFacts(release.path / IMAGES)
         self._pictures = shared.pictures if shared else Pictures.of(release)
         self.measured: list[tuple[str, str, Measured]] = []
@@ -84,10 +95,11 @@ class _Read:
         self.notes: list[str] = []
 
     def add(self, dataset: str) -> None:
-        placements, file = self._release.builder(dataset).spec.placements, ""
-        has_depths = placements is not None and placements.kind is Depth
+        file, has_depths = "", has_requested_places(self._release, dataset)
         kept, leakage, overlap = Kept(), Leakage(dataset), Overlap(dataset, self._pictures)
         for asked in asked_questions(self._release, dataset):
+            if asked.id in self._without.get(dataset, ()):
+                continue
             file = asked.file
             keep_one(kept, asked, self._images, has_depths=has_depths)
             leakage.add(asked)
@@ -103,7 +115,7 @@ class _Read:
             self.notes.append(
                 f"{dataset}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
             )
-        self.measured += found
+        self.measured += [(name, where, replace(each, lesson=None)) for name, where, each in found]  # lessons are large
         self.counted += [*leakage.findings(), *overlap.findings()]
 
     def shared_with(self, against: Path | None) -> Iterator[Finding]:

@@ -4,16 +4,50 @@ free answer, each learned from other clusters.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mmlongbench.shortcuts.extra import missing
-from mmlongbench.shortcuts.measured import FOLDS, PERMUTATIONS, Floats, Ints, Measured, folds_of, has_enough, uniforms
+from mmlongbench.shortcuts.measured import (
+    FOLDS,
+    PERMUTATIONS,
+    Flags,
+    Floats,
+    Ints,
+    Lesson,
+    Measured,
+    folds_of,
+    has_enough,
+    uniforms,
+)
 from mmlongbench.shortcuts.verdicts import effective_number
 
 TOLERATED = 0.05
 """How often a free answer may be right without any reading: in one question of twenty."""
 _KIND, _MEASURE = "answer from priors", "questions answered right"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorLesson(Lesson):
+    """Questions and the numbers of their answers."""
+
+    answers: Ints
+    """The number of each question's answer, or the place at which it is offered."""
+    clusters: tuple[str, ...]
+    """What each question is about."""
+
+    def own(self, known: Flags, asked: Flags) -> Floats:
+        """Return whether the answer that most questions have is right."""
+        found: Floats = (self.answers[asked] == np.bincount(self.answers[known]).argmax()).astype(np.float64)
+        return found
+
+    def other(self, known: Flags, asked: Flags) -> Floats:
+        """Return whether the answer is right that questions about the most subjects have."""
+        pairs = {(self.clusters[n], int(self.answers[n])) for n in np.flatnonzero(known).tolist()}
+        usual = np.bincount([answer for _, answer in pairs]).argmax()
+        found: Floats = (self.answers[asked] == usual).astype(np.float64)
+        return found
 
 
 def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence[tuple[int, int]]) -> Measured | None:
@@ -45,6 +79,7 @@ def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence
         null=scores[:, 1:].mean(axis=0),
         evidence=f"choice {most + 1} is right in {int((right == most).sum())} of {len(ids)} questions",
         chance=float((1 / offered).mean()),
+        lesson=PriorLesson(right, tuple(clusters)),
     )
 
 
@@ -87,4 +122,5 @@ def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[st
         null=np.asarray(binom.ppf(drawn, independent, TOLERATED), dtype=np.float64) / independent,
         evidence=f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions",
         chance=0.0,
+        lesson=PriorLesson(numbers, tuple(clusters)),
     )
