@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True),
     help="Compare what models answer in several contexts (files or folders of `run --context …`) instead; repeatable.",
 )
+@click.option(
+    "--prune",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write errata that drop questions, so that what was found is reduced.",
+)
 @click.option("--all", "show_all", is_flag=True, help="Show also what is clean or undecided.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each finding.")
 @click.option("--check", is_flag=True, help="Exit with 1 if there is a leak.")
@@ -37,6 +43,7 @@ def shortcuts(
     datasets: Sequence[str],
     against: Path | None,
     predictions: Sequence[Path],
+    prune: Path | None,
     show_all: bool,
     as_json: bool,
     check: bool,
@@ -47,35 +54,55 @@ def shortcuts(
     No model is used. Each probe learns from some documents or subjects and guesses in others, and is compared with 999
     repetitions in which nothing can tell.
     """
+    from mmlongbench.cli.shortcut_pruning import write_pruned
     from mmlongbench.cli.shortcut_tables import show_findings
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.opened import open_release
     from mmlongbench.shortcuts.audit import audit_shortcuts
+    from mmlongbench.shortcuts.pruning.naming import errata_files
+    from mmlongbench.shortcuts.pruning.release import prune_shortcuts
 
     if predictions:
         unused = {"--dataset": datasets, "--against": against, "--all": show_all, "--check": check}
         if given := [name for name, value in unused.items() if value]:
             raise click.UsageError(f"{given[0]} has no effect with --predictions: leave one of them out")
-        _compare(release, predictions, tasks, as_json=as_json)
+        _compare(release, predictions, prune, tasks, as_json=as_json)
         return
-    found = audit_shortcuts(open_release(release, tasks), Progress(False if as_json else None), datasets, against)
+    opened, progress = open_release(release, tasks), Progress(False if as_json else None)
+    files = errata_files(prune, datasets or opened.datasets) if prune else {}
+    found = audit_shortcuts(opened, progress, datasets, against)
     if as_json:
         for finding in found.findings:
             click.echo(json.dumps(finding.model_dump()))
     else:
         show_findings(release, found, show_all=show_all)
+    if prune:
+        write_pruned(prune_shortcuts(opened, found, progress, against), opened.lock, files, as_json=as_json)
     if check and found.leaks:
         sys.exit(1)
 
 
-def _compare(release: Path, predictions: Sequence[Path], tasks: "TaskFiles", *, as_json: bool) -> None:
+def _compare(
+    release: Path, predictions: Sequence[Path], prune: Path | None, tasks: "TaskFiles", *, as_json: bool
+) -> None:
     """Print what models answer without the context, or with a part of it, beside what they answer with all of it."""
     from mmlongbench.cli.shortcut_contexts import show_contexts
+    from mmlongbench.cli.shortcut_pruning import write_pruned
     from mmlongbench.io.progress import Progress
+    from mmlongbench.release.layout import LOCK
+    from mmlongbench.release.lock import read_lock
     from mmlongbench.shortcuts.contexts.audit import audit_contexts
+    from mmlongbench.shortcuts.pruning.blind import prune_blind
+    from mmlongbench.shortcuts.pruning.naming import errata_files
 
+    if prune:
+        errata_files(prune, ())
     compared = audit_contexts(release, predictions, Progress(False if as_json else None), tasks)
     if as_json:
         click.echo(json.dumps(compared.model_dump(mode="json")))
     else:
         show_contexts(compared)
+    if prune:
+        lock = read_lock(release) if (release / LOCK).is_file() else None
+        pruned = prune_blind(compared, lock)
+        write_pruned(pruned, lock, errata_files(prune, [each.dataset for each in pruned]), as_json=as_json)
