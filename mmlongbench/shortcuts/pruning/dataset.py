@@ -114,8 +114,11 @@ def _effect(
     leak: Leak, clusters: Sequence[str], folds: Ints, dropped: Flags, known: dict[int, Flags], drops: int
 ) -> Effect:
     finding = leak.finding
+    if not dropped.any():
+        return _untried(finding)
     if isinstance(leak.lesson, CarrierLesson):
-        return _result(finding, finding.excess, None, (None, None), drops, "reduced")
+        is_reduced = bool((leak.lesson.is_carrier & dropped).any())
+        return _result(finding, finding.excess, None, (None, None), drops, "reduced" if is_reduced else "not mended")
     before, after = judge_drops(leak, folds, dropped, known, "own")
     other_before, other_after = judge_drops(leak, folds, dropped, known, "other")
     excesses = [float(np.nanmean(each)) - finding.chance for each in (before, after, other_before, other_after)]

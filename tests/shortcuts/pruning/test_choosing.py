@@ -161,6 +161,8 @@ def test_duplicates_are_dropped_but_for_the_first_of_each() -> None:
     )
     found = prune_dataset(*leaks_of([counted], [], ids), ids, ids, MAX_SHARE)
     assert [drop.id for drop in found.drops] == ["q1", "q3"]
+    without = prune_dataset(*leaks_of([counted], [], ids), ids, ids, 0.0)
+    assert (without.drops, without.effects[0].verdict) == ((), "not mended")
 
 
 def test_a_leak_that_cannot_be_learned_again_says_what_mends_it() -> None:
