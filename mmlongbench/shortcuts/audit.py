@@ -1,7 +1,7 @@
 """The shortcut audit without a model: every probe over every dataset of a release."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, nearest
@@ -52,6 +52,7 @@ def audit_shortcuts(
     datasets: Sequence[str] = (),
     against: Path | None = None,
     searches: Sequence[Search] = (Search(),),
+    without: Mapping[str, Collection[str]] | None = None,
 ) -> ShortcutAudit:
     """Try every probe on a release.
 
@@ -61,6 +62,7 @@ def audit_shortcuts(
         datasets: the names of the datasets to try; empty: all.
         against: another release, or a folder of files, with which nothing should be shared; None: not compared.
         searches: how gold is searched for, to say how difficult that is.
+        without: the ids of questions that are not read, by dataset.
 
     Raises:
         ReleaseError: there is no such dataset, or a file cannot be read.
@@ -73,7 +75,8 @@ def audit_shortcuts(
                 f"{release.path.name}: no dataset {name!r}; there are {', '.join(release.datasets)}{hint}"
             )
     chosen = [name for name in release.datasets if name in datasets or not datasets]
-    read = _Read(release, None if against is None else Answering(Pictures.of(release)), searches)
+    shared = None if against is None else Answering(Pictures.of(release))
+    read = _Read(release, shared, searches, without or {})
     with progress.bar("datasets tried", len(chosen)) as advance:
         for name in chosen:
             read.add(name)
@@ -83,11 +86,23 @@ def audit_shortcuts(
     return ShortcutAudit(findings, judged.p, tuple(read.notes), tuple(read.difficulties))
 
 
+def has_requested_places(release: Release, dataset: str) -> bool:
+    """Return whether the places of needles are requested, so that they tell nothing about gold by design."""
+    placements = release.builder(dataset).spec.placements
+    return placements is not None and placements.kind is Depth
+
+
 class _Read:
     """Reads each dataset once, and gives each question to everything that looks at it."""
 
-    def __init__(self, release: Release, shared: Answering | None, searches: Sequence[Search]) -> None:
-        self._release, self._shared, self._searches = release, shared, searches
+    def __init__(
+        self,
+        release: Release,
+        shared: Answering | None,
+        searches: Sequence[Search],
+        without: Mapping[str, Collection[str]],
+    ) -> None:
+        self._release, self._shared, self._searches, self._without = release, shared, searches, without
         self._images = ImageFacts(release.path / IMAGES)
         self._texts = PageTexts(release)
         self._pictures = shared.pictures if shared else Pictures.of(release)
@@ -97,13 +112,14 @@ class _Read:
         self.difficulties: list[Difficulty] = []
 
     def add(self, dataset: str) -> None:
-        placements, file = self._release.builder(dataset).spec.placements, ""
-        has_depths = placements is not None and placements.kind is Depth
+        file, has_depths = "", has_requested_places(self._release, dataset)
         kept, counting = Kept(), (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
         lengths = self._release.lengths(dataset)
         searched = drawn_questions(dataset, ids_of(self._release, dataset, lengths[-1])) if lengths else frozenset()
         hard = [Difficulties(dataset, length, self._searches, self._texts) for length in lengths]
         for asked in asked_questions(self._release, dataset):
+            if asked.id in self._without.get(dataset, ()):
+                continue
             file = asked.file
             if asked.id in searched:
                 hard[-1].add(asked)
@@ -122,7 +138,7 @@ class _Read:
                 f"{dataset}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
             )
         self.difficulties += self._of_lengths(dataset, hard, searched)
-        self.measured += found
+        self.measured += [(name, where, replace(each, lesson=None)) for name, where, each in found]  # lessons are large
         self.counted += [finding for each in counting for finding in each.findings()]
 
     def _of_lengths(self, dataset: str, hard: Sequence[Difficulties], searched: frozenset[str]) -> Iterator[Difficulty]:

@@ -8,9 +8,11 @@ questions, so that answers of a cluster stay together as far as clusters have di
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from mmlongbench.shortcuts import trees
 from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import (
     FOLDS,
@@ -18,6 +20,7 @@ from mmlongbench.shortcuts.measured import (
     Flags,
     Floats,
     Ints,
+    Lesson,
     Measured,
     folds_of,
     has_enough,
@@ -31,6 +34,27 @@ MAX_ANSWERS = 10
 _LEAST = 4
 """In how many clusters an answer must occur to be guessed."""
 _RIDGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class GuessLesson(Lesson):
+    """Questions with features and answers."""
+
+    features: Floats
+    """A row of numbers for each question."""
+    labels: Ints
+    """The number of each question's answer."""
+
+    def own(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of a ridge regression."""
+        used, features = known | asked, self.features - self.features[known].mean(axis=0)
+        scores = _of_fold(features[used], self.labels[used][:, None], asked[used], int(self.labels.max()) + 1)
+        found: Floats = scores[:, 0]
+        return found
+
+    def other(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of decision trees."""
+        return trees.answers_told(self.features[known], self.labels[known], self.features[asked], self.labels[asked])
 
 
 def guess_answers(
@@ -67,6 +91,7 @@ def guess_answers(
         scores=scores[:, 0],
         null=scores[:, 1:].mean(axis=0),
         evidence=evidence,
+        lesson=GuessLesson(features, labels),
     )
 
 

@@ -87,7 +87,7 @@ def _try_question(count: Count, asked: AskedQuestion, earlier: dict[bytes, _Ques
     for other in equal or islice(earlier.values(), _MOST):
         if question.is_like(other):
             count.hit(asked, f"has the words of {other.asked.id}: {asked.question!r:.80}")
-            count.hit(other.asked, f"has the words of {asked.id}: {other.asked.question!r:.80}")
+            count.hit(other.asked, f"has the words of {asked.id}: {other.asked.question!r:.80}", is_first=True)
     earlier.setdefault(digest, question)
 
 

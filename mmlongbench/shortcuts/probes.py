@@ -51,18 +51,21 @@ class Kept:
     """The candidates of each question, by the kind of probe."""
 
 
-def keep(questions: Iterable[AskedQuestion], images: f.ImageFacts, *, has_depths: bool) -> Kept:
+def keep(
+    questions: Iterable[AskedQuestion], images: f.ImageFacts, *, has_depths: bool, texts: PageTexts | None = None
+) -> Kept:
     """Read the questions of a dataset and keep what probes need.
 
     Args:
         questions: the questions.
         images: reads the headers of images.
         has_depths: whether the places of needles are requested; places then tell nothing about gold by design.
+        texts: the texts of pages that are shown as images.
 
     """
     kept = Kept()
     for asked in questions:
-        keep_one(kept, asked, images, has_depths=has_depths)
+        keep_one(kept, asked, images, has_depths=has_depths, texts=texts)
     return kept
 
 
