@@ -37,7 +37,7 @@ def test_every_picture_becomes_the_same_kind_of_jpeg(tmp_path: Path, form: str, 
     assert one.released() == one.released()
     shown = [JpegImageFile(io.BytesIO(each.released())) for each in (one, other)]
     assert {(each.format, each.mode, each.size) for each in shown} == {("JPEG", "RGB", SIZE)}
-    assert shown[0].quantization == shown[1].quantization
+    assert len({str(getattr(each, "quantization", None)) for each in shown}) == 1
     assert shown[0].info == shown[1].info
 
 
