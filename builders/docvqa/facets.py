@@ -16,6 +16,8 @@ METRICS = (
     "judge-committee",
 )
 """The metrics that can score answers about documents, besides the benchmark's own metric `doc_qa`."""
+LONG_METRICS = ("judge-committee", "judge-answers")
+"""The metrics that can score explanations; `judge-answers` needs reference answers."""
 _TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
 """The kinds of evidence that are running text; all others, even layout, are visual."""
 _PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))

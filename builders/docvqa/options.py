@@ -9,6 +9,7 @@ import mmlongbench.task as mt
 PageLabel = Literal["none", "index", "printed"]
 AnswerWords = Literal["whole", "per_element"]
 UnanswerableAnchor = Literal["best_match", "middle"]
+AnswerForm = Literal["short", "long"]
 
 
 class DocVQAOptions(mt.Options):
@@ -17,6 +18,9 @@ class DocVQAOptions(mt.Options):
     page_label: PageLabel = "none"
     """Whether the line before a page has the page's number. `none`: it has no number, as in the public loader today.
     `index`: the number counts from 0, as in the paper's figure. `printed`: it counts from 1."""
+    answer_form: AnswerForm = "short"
+    """What the prompt asks for. `short`: a phrase or a sentence. `long`: an explanation of at most 200 words, as for
+    M-LongDoc; 512 tokens are kept free, questions need no reference answer, and the metric is `judge-committee`."""
     max_answer_words: int | None = Field(default=None, ge=1)
     """The maximum number of words (parts between blanks) of a string or a list answer. A longer answer is long-form,
     and its question is rejected. The manifests of the paper's datasets set 5, which is the paper's rule. None: there is

@@ -6,7 +6,11 @@ RECORD_FIELDS: Mapping[str, str] = {
     "id": "The id of the question, the same at every length.",
     "doc_name": "The name of the document that the question is about; the folder of its page images has this name.",
     "question": "The question, without the words that name the document.",
-    "answer": "The answer; a list is written as JSON, and an unanswerable question has `Not answerable`.",
+    "answer": (
+        "The answer; a list is written as JSON, and an unanswerable question has `Not answerable`. Empty if the source "
+        "gives no reference answer."
+    ),
+    "answer_form": "The value of the option answer_form; only if it is not short.",
     "answer_format": "The format of the answer: Integer, Float, String, List, or None for an unanswerable question.",
     "ans_page_list": "The numbers of the answer pages in their document, from 0; empty for an unanswerable question.",
     "page_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",

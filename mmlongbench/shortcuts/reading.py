@@ -153,7 +153,8 @@ def _asked(builder: Builder[Row], example: Example, items: Sequence[Item]) -> As
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield each text and number in an answer, however it is nested in lists.
+    """Yield each text and number in an answer, however it is nested in lists. An empty text is no answer: a question
+    may have no reference.
 
     >>> list(_texts(["Ossery Ridge", [3, "Ossery"]]))
     ['Ossery Ridge', '3', 'Ossery']
@@ -161,7 +162,7 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, list | tuple):
         for each in value:
             yield from _texts(each)
-    elif value is not None:
+    elif value is not None and value != "":
         yield str(value)
 
 
