@@ -15,12 +15,13 @@ from typing import Any, ClassVar
 import mmlongbench.task as mt
 from builders.common import pages as page_units
 from builders.common.pages import text_unit, with_text
-from builders.docvqa.contexts import Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
+from builders.docvqa.contexts import Anchor, Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import LONG_METRICS, METRICS, facets_of
 from builders.docvqa.options import AnswerForm, DocVQAOptions
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, folder_of, page_index, runs_between
 from builders.docvqa.record_fields import RECORD_FIELDS
+from builders.docvqa.retrieved import page_query, retrieved
 from builders.docvqa.rows import MAX_FACET, DocumentQuestion, count_words
 from builders.docvqa.suspects import find_suspects
 from builders.docvqa.texts import text_fields
@@ -66,7 +67,12 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         files, is_text = mt.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
         paper = PAPER_IMAGES.get(self.dataset, ())
-        reads = is_text or (self.options.unanswerable_anchor == "best_match" and self.options.context != "oracle")
+        is_ranked = self.options.is_retrieved
+        reads = (
+            is_text
+            or is_ranked
+            or (self.options.unanswerable_anchor == "best_match" and self.options.context != "oracle")
+        )
         is_long = self.options.answer_form == "long"
         more: dict[str, Any] = {"reserve": LONG_RESERVE, "may_lack_answers": True} if is_long else {}
         return mt.TaskSpec(
@@ -76,6 +82,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             category="" if is_text or is_long else "DocVQA",
             page_keys=True,
             page_texts=reads,
+            page_rankings=is_ranked,
             balance=balance,
             paper_images=paper,
             **more,
@@ -90,16 +97,16 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         check_answer(row, options)
         check_facets(row, options)
         called = labelled_by(row, documents, options)
-        pages = pages_asked(row, own, options)
-        anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
-        kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
-        required, rest = mt.inside_out([self._page(documents, own, page, "own", called) for page in pages], kept)
-        others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
-        others = tuple(other for other in others if other.id != own.id)
-        units = partial(self._padding, documents, called)
-        padding = Padding(own, evidence_keys(row, own), others, units, called)
-        take_order = mt.Chain((rest, padding) if options.context == "padded" else (rest,))
-        about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
+        about = {"row": row, "document": own.name, "span": span_of(row, own, options)}
+        if options.is_retrieved:
+            page_query(row, documents, options)
+            ranking, unit = sources.page_ranking(row.id), partial(self._page, documents, called)
+            found = retrieved(row, documents, ranking, options, draws, unit, called)
+            anchor, required, take_order = found.anchor, found.required, mt.Chain((found.rest,))
+            about["gold_ranks"] = found.gold_ranks
+        else:
+            anchor, required, take_order = self._around(row, documents, called, draws)
+        about["anchor"] = anchor
         question = mt.Question(row.id, question_parts(called(own.name), row.question), about)
         is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
         told = instruction(options.answer_form, is_text=True)
@@ -113,12 +120,39 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             noted=anchor.noted,
         )
 
+    def _around(
+        self, row: DocumentQuestion, documents: mt.Documents, called: Callable[[str], str], draws: mt.Draws
+    ) -> tuple[Anchor, tuple[mt.Unit, ...], mt.Chain]:
+        """Return the anchor, the required pages, and the order of the others: the document's pages outwards from the
+        anchor, then those of other documents.
+        """
+        own, options = documents[row.doc], self.options
+        pages = pages_asked(row, own, options)
+        anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
+        kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
+        required, rest = mt.inside_out([self._page(documents, called, own, page, "own") for page in pages], kept)
+        others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
+        others = tuple(other for other in others if other.id != own.id)
+        units = partial(self._padding, documents, called)
+        padding = Padding(own, evidence_keys(row, own), others, units, called)
+        return anchor, required, mt.Chain((rest, padding) if options.context == "padded" else (rest,))
+
+    def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.PageQuery | None:
+        """Return the search for the pages of a question, if contexts are retrieved."""
+        return page_query(row, sources.documents, self.options) if self.options.is_retrieved else None
+
+    def gold_ranks(self, record: mt.Record) -> Sequence[int] | None:
+        """Return the ranks of the answer pages, if the context was retrieved."""
+        found = record.get("gold_ranks")
+        is_ranks = isinstance(found, list) and all(type(rank) is int and rank >= 0 for rank in found)
+        return tuple(found) if is_ranks and isinstance(found, list) else None
+
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
         about = example.question.data
         row: DocumentQuestion = about["row"]
         answer = json.dumps(row.answer, ensure_ascii=False) if row.answer_format == "List" else row.answer[0]
-        shown = [unit.data["index"] for unit in example.units if unit.role == "own"]
+        shown = sorted(unit.data["index"] for unit in example.units if unit.role == "own")
         record = {
             "id": row.id,
             "doc_name": about["document"],
@@ -138,6 +172,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             "anchor": about["anchor"].rule,
             "anchor_page_list": list(about["anchor"].pages),
             **more_fields(row, self.options),
+            **self._retrieval_fields(example),
             **labels_field(example.units),
         }
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
@@ -180,13 +215,20 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         """Return the ids of the documents that questions are about."""
         return (row.doc for row in rows)
 
+    def _retrieval_fields(self, example: mt.PackedExample) -> dict[str, object]:
+        """Return the fields about the retriever; empty if there is none."""
+        if not self.options.is_retrieved:
+            return {}
+        ranks = {"page_ranks": [unit.data["rank"] for unit in example.units]}
+        return {"context": self.options.context, **ranks, "gold_ranks": list(example.question.data["gold_ranks"])}
+
     def _page(
         self,
         documents: mt.Documents,
+        called: Callable[[str], str],
         document: mt.Document,
         page: mt.Page,
         role: mt.Role,
-        called: Callable[[str], str],
     ) -> mt.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role, called(document.name))
         unit = replace(unit, data={**unit.data, "document": document.id})
@@ -194,7 +236,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return with_text(documents, unit) if is_text else unit
 
     def _padding(self, documents: mt.Documents, called: Callable[[str], str], document: mt.Document) -> list[mt.Unit]:
-        return [self._page(documents, document, page, "padding", called) for page in document.pages]
+        return [self._page(documents, called, document, page, "padding") for page in document.pages]
 
 
 def instruction(answer_form: AnswerForm, *, is_text: bool) -> str:

@@ -37,9 +37,19 @@ RECORD_FIELDS: Mapping[str, str] = {
     "gaps": "The pages of the document, from 0, that are missing between its shown pages, such as `1-2, 7-7`.",
     "anchor": (
         "How the pages were chosen that every context shows: answer (they are the answer pages), "
-        "best_match, drawn, or middle."
+        "best_match, drawn, middle, or retrieved."
     ),
     "anchor_page_list": "The numbers of the pages, from 0, that every context of the question shows.",
+    "facets": "The values of the columns that the option facets names, by name.",
+    "context": "The value of the option context; only if the context is retrieved.",
+    "page_ranks": (
+        "The rank that the retriever gave each shown page, from 1, in the order of page_list; 0 for a page that it did "
+        "not find. Only if the context is retrieved."
+    ),
+    "gold_ranks": (
+        "The ranks that the retriever gave the answer pages, from 1, in the order of ans_page_list; 0 for a page that "
+        "it did not find. Only if the context is retrieved."
+    ),
     "evidence_position": (
         "Where the answer pages are among the shown pages of their document: first, inner or last, or only "
         "if a single page is shown; empty for an unanswerable question."

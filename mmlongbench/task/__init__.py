@@ -10,6 +10,7 @@ from mmlongbench.corpus.info import Passage
 from mmlongbench.corpus.retrieval.negatives import Facts, Query
 from mmlongbench.corpus.retrieval.numbers import numbers_in
 from mmlongbench.corpus.retrieval.ordinals import ordinal_words
+from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery, PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.corpus.retrieval.small import rank_texts
 from mmlongbench.corpus.retrieval.spellings import number_spellings
@@ -60,6 +61,7 @@ from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 __all__ = [
     "DEPTHS",
     "LABEL_WIDTH",
+    "MAX_RANKED",
     "PICTURE_ENDINGS",
     "Builder",
     "Bundle",
@@ -94,7 +96,10 @@ __all__ = [
     "Options",
     "PackedExample",
     "Page",
+    "PageId",
     "PageImages",
+    "PageQuery",
+    "PageRanking",
     "Pages",
     "Part",
     "Passage",

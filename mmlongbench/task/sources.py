@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from mmlongbench.corpus.cutting import Mode, cut_text
+from mmlongbench.corpus.retrieval.page_queries import PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, Pictures
@@ -314,6 +315,7 @@ class Sources:
         web_pages: WebPages | None = None,
         image_classes: ImageClasses | None = None,
         corpus: SearchedCorpus | None = None,
+        page_rankings: Callable[[str], PageRanking | None] | None = None,
         rows: Sequence[Row] = (),
         draws: Draws | None = None,
         sample_draws: Draws | None = None,
@@ -324,6 +326,7 @@ class Sources:
         self._web_pages = web_pages
         self._image_classes = image_classes
         self._corpus = corpus
+        self._page_rankings = page_rankings
         self.rows = rows
         """All readable rows of the source in its order, with errata applied, before any is selected or sampled.
 
@@ -359,6 +362,16 @@ class Sources:
     def corpus(self) -> SearchedCorpus:
         """The corpus that the manifest names."""
         return _there(self._corpus, "corpus", "name one in its manifest (`corpus: …`)")
+
+    def page_ranking(self, id: str) -> PageRanking:
+        """Return the pages that were ranked for the row with an id.
+
+        Raises:
+            DraftError: no pages were ranked for it.
+
+        """
+        found = self._page_rankings(id) if self._page_rankings else None
+        return _there(found, "ranked pages", "its task needs `TaskSpec.page_rankings` and a method `page_query()`")
 
     @property
     def has_documents(self) -> bool:

@@ -111,6 +111,8 @@ class TaskSpec:
     """Whether the task needs to know which pages of different documents are equal (`Document.keys`)."""
     page_texts: bool = False
     """Whether the task needs the text of pages (`Documents.page_texts`)."""
+    page_rankings: bool = False
+    """Whether the task needs pages that are ranked for each row (`Builder.page_query`, `Sources.page_rankings`)."""
     full_prompt: FullPrompt | None = None
     """How long the prompt with every unit may be; None: any length."""
     paper_images: tuple[float, ...] = ()
