@@ -88,6 +88,8 @@ class DocVQAOptions(mt.Options):
         for name, contexts in _OF_CONTEXT.items():
             if name in self.model_fields_set and self.context not in contexts:
                 raise ValueError(f"{name}: context {self.context} does not use it; it is for {' and '.join(contexts)}")
+        if self.is_retrieved and self.span == "window":
+            raise ValueError(f"span: context {self.context} ranks the pages of whole documents; leave span out")
         least, most = self.distractors
         if not 0 <= least <= most <= mt.MAX_RANKED:
             raise ValueError(f"distractors: expected two numbers from 0 to {mt.MAX_RANKED}, the smaller first")

@@ -36,7 +36,8 @@ from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
-from mmlongbench.task.sources import Document, Documents, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.sources import Document, Documents, ImageClasses, Images, Page, Sources
+from mmlongbench.task.web_pages import WebPages
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.searched import SearchedCorpus

@@ -53,10 +53,11 @@ from mmlongbench.task.metric import (
 )
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
+from mmlongbench.task.web_pages import WebPages
 
 __all__ = [
     "DEPTHS",

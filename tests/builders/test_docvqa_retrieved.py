@@ -159,6 +159,7 @@ def test_a_question_for_which_nothing_is_ranked_is_named_with_what_to_do() -> No
         ({"context": "retrieved", "distractors": [1, 2]}, "distractors: context retrieved does not use it"),
         ({"context": "gold_and_distractors", "gold_pages": "as_found"}, "gold_pages: context gold_and"),
         ({"context": "gold_and_distractors", "distractors": [3, 2]}, "the smaller first"),
+        ({"context": "retrieved", "span": "window"}, "span: context retrieved ranks the pages of whole documents"),
         ({"context": "retrieved", "top_k": 0}, "greater than or equal to 1"),
     ],
 )
