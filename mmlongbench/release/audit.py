@@ -292,12 +292,15 @@ def _measured(
     try:
         made = measure(str(record.get("id")), record, dataset.prompt(record), dataset.counter, sizes, reserve)
         remarks = tuple(dataset.builder.remarks(record))
+        ranks = dataset.builder.gold_ranks(record)
     except KeyError as error:
         found.problem(f"the field {error} is missing", where)
         return None
     except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         found.problem("the prompt cannot be rebuilt and counted", f"{where}: {error}")
         return None
+    if ranks is not None:
+        found.gold_ranks.append(tuple(ranks))
     for remark in (*remarks, *_odd_images(made, sizes)):
         found.remark(remark, where, is_ours=dataset.is_locked)
     if dataset.is_locked and dataset.reserve not in (None, made.reserve):

@@ -18,6 +18,7 @@ from hub_server import hub
 from model_server import serving
 from tiny import Ran, command
 
+from builders.samples.docvqa.open_questions import draw_m_longdoc
 from builders.samples.docvqa.others import draw_longdocurl, draw_slidevqa
 from builders.samples.docvqa.reports import draw_reports
 from builders.samples.many_shot.sources import draw_folders
@@ -60,6 +61,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ViQuAE": draw_viquae,
         "LongDocURL": draw_longdocurl,
         "SlideVQA": draw_slidevqa,
+        "M-LongDoc": draw_m_longdoc,
         "GovReport": draw_government,
         "Multi-LexSum": draw_cases,
     }

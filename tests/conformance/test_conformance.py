@@ -213,6 +213,8 @@ def test_no_answer_scores_next_to_nothing(worlds: Worlds, name: str) -> None:
     """`check` asks for less: an empty output must not score full."""
     world = worlds.of[name]
     builder = world.dataset.builder
+    if builder.spec.metric.startswith("judge-"):
+        pytest.skip("judges score it")
     plain = metric_type(builder.spec.metric)(Settings(profile="ours"))  # the public code guesses if there is no answer
     for example in world.examples(16 * K):
         asked = scoring_input(builder, world.record(example), builder.spec.files.write(name, 16 * K, 1, 1))
