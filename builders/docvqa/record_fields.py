@@ -10,6 +10,10 @@ RECORD_FIELDS: Mapping[str, str] = {
         "The answer; a list is written as JSON, and an unanswerable question has `Not answerable`. Empty if the source "
         "gives no reference answer."
     ),
+    "answer_length": (
+        "Whether the answer is short or long (more than five words, or no reference answer); only if the option "
+        "max_answer_words does not limit answers to five words."
+    ),
     "answer_form": "The value of the option answer_form; only if it is not short.",
     "answer_format": "The format of the answer: Integer, Float, String, List, or None for an unanswerable question.",
     "ans_page_list": "The numbers of the answer pages in their document, from 0; empty for an unanswerable question.",
