@@ -235,4 +235,6 @@ def _evidence(example: Example) -> Iterator[Part]:
 
 def _shows(unit: Sequence[Part], wanted: Sequence[Part]) -> bool:
     text = "".join(part for part in unit if isinstance(part, str))
-    return any(part in unit if isinstance(part, Image) else part.strip() in text for part in wanted if part)
+    return any(
+        part in unit if isinstance(part, Image) else bool(part.strip()) and part.strip() in text for part in wanted
+    )
