@@ -106,16 +106,32 @@ def _of_fold(features: Floats, drawn: Ints, tested: Flags, classes: int) -> Floa
     width = features.shape[1]
     products = known.T @ known
     projected = asked @ np.linalg.solve(products + _RIDGE * len(known) * np.eye(width), known.T)
-    of_known, of_asked = drawn[~tested], drawn[tested]
+    of_known, of_asked = drawn[~tested].T, drawn[tested].T  # a row for each draw, since rows are sorted faster
     scores = np.full(of_asked.shape, 0.5)
     for answer in range(classes):
         is_answer = (of_known == answer).astype(np.float64)
-        likely = np.round(projected @ (is_answer - is_answer.mean(axis=0)), 9)
-        for draw in range(of_asked.shape[1]):
-            own = of_asked[:, draw] == answer
-            if own.any() and not own.all():
-                others = np.sort(likely[~own, draw])
-                lower = np.searchsorted(others, likely[own, draw], "left")
-                upper = np.searchsorted(others, likely[own, draw], "right")
-                scores[own, draw] = (lower + upper) / 2 / len(others)
-    return scores
+        likely = np.round((is_answer - is_answer.mean(axis=1, keepdims=True)) @ projected.T, 9)
+        own = of_asked == answer
+        others = own.shape[1] - own.sum(axis=1, keepdims=True)
+        outranked = (_ranks(likely) - _ranks(np.where(own, likely, np.inf))) / np.maximum(others, 1)
+        scores = np.where(own & (others > 0), outranked, scores)
+    return scores.T
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return the rank of each value in its row, from 0; equal values share their mean rank.
+
+    >>> _ranks(np.array([[3.0, 1.0, 3.0, 7.0]])).tolist()
+    [[1.5, 0.0, 1.5, 3.0]]
+    """
+    order, places = np.argsort(values, axis=1), np.arange(values.shape[1])
+    placed = np.take_along_axis(values, order, axis=1)
+    is_new = np.ones(values.shape, dtype=bool)
+    is_new[:, 1:] = placed[:, 1:] > placed[:, :-1]
+    first = np.maximum.accumulate(np.where(is_new, places, 0), axis=1)
+    is_last = np.roll(is_new, -1, axis=1)
+    is_last[:, -1] = True
+    last = np.minimum.accumulate(np.where(is_last, places, len(places))[:, ::-1], axis=1)[:, ::-1]
+    found = np.empty_like(values)
+    np.put_along_axis(found, order, (first + last) / 2, axis=1)
+    return found
