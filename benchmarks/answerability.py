@@ -11,10 +11,8 @@ Twins differ from their questions in their anchors alone, so what tells them apa
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,12 +25,11 @@ from staged import chosen
 import mmlongbench.task as mt
 from builders.docvqa.paths import page_index
 from mmlongbench.building.stages.records import finished_record, pack_row
-from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
-from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.documents.page_store import texts_of
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA
+from mmlongbench.shortcuts.answerable import DETECTORS, Shown, shown_of, words_of_page
 
 SAMPLES = REAL.parent / "samples.json"
 LENGTHS = tuple(k * K for k in (8, 16, 32, 64, 128))
@@ -41,52 +38,6 @@ RESAMPLES = 1000
 DRAWS = mt.Draws(("answerability",))
 Records = Mapping[int, Sequence[mt.Record]]
 """By length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What one example shows, as far as detectors look."""
-
-    question: frozenset[str]
-    """Its distinct words without those that nearly every page holds."""
-    pages: tuple[frozenset[str], ...]
-    """The words of all shown pages."""
-    own: tuple[int, ...]
-    """The numbers of the shown pages of its own document."""
-    own_words: tuple[frozenset[str], ...]
-    document: int
-    """Pages of its document."""
-
-    def best(self) -> int:
-        """Return the largest number of words of the question that are on one page."""
-        return max((len(self.question & page) for page in self.pages), default=0)
-
-
-def _centre(shown: Shown) -> float | None:
-    """How far the shown own pages are from the middle of their document, where this is cut."""
-    if len(shown.own) == shown.document:
-        return None
-    return abs(shown.own[0] + shown.own[-1] - (shown.document - 1)) / shown.document
-
-
-def _best_is_outer(shown: Shown) -> float | None:
-    """How far the best-matching own page is from the middle of the shown ones, where the document is cut."""
-    found = [len(shown.question & words) for words in shown.own_words]
-    if len(shown.own) in (1, shown.document) or not any(found):
-        return None
-    return abs(2 * found.index(max(found)) / (len(found) - 1) - 1)
-
-
-DETECTORS: Mapping[str, Callable[[Shown], float | None]] = {
-    "share of the question's words on the best page": lambda shown: shown.best() / max(1, len(shown.question)),
-    "number of the question's words on the best page": lambda shown: shown.best(),
-    "words of the question alone": lambda shown: len(shown.question),
-    "own pages shown": lambda shown: len(shown.own),
-    "pages of other documents are shown": lambda shown: float(len(shown.pages) > len(shown.own)),
-    "pages are missing between own pages": lambda shown: float(any(b > a + 1 for a, b in pairwise(shown.own))),
-    "own pages are off the document's middle": _centre,
-    "the best own page is off the middle of the shown ones": _best_is_outer,
-}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -173,20 +124,15 @@ def _shown(record: mt.Record, documents: Path) -> Shown:
     own_name = str(record["doc_name"]).removesuffix(".pdf")
     places = [(PurePosixPath(path).parent.name, page_index(path)) for path in record["page_list"]]
     words = {name: _words(documents / f"{name}.pdf") for name, _ in places}
-    own = [number for name, number in places if name == own_name]
-    return Shown(
-        frozenset(tokens(record["question"])) - STOP_WORDS,
-        tuple(words[name][number] for name, number in places),
-        tuple(own),
-        tuple(words[own_name][number] for number in own),
-        len(words[own_name]),
-    )
+    own = {at: number for at, (name, number) in enumerate(places) if name == own_name}
+    pages = [words[name][number] for name, number in places]
+    return shown_of(record["question"], pages, own, len(words[own_name]))
 
 
 @cache
 def _words(path: Path) -> tuple[frozenset[str], ...]:
     """The distinct words of each page of a PDF."""
-    return tuple(frozenset(tokens(text)) for text in texts_of(path, LIMITS))
+    return tuple(map(words_of_page, texts_of(path, LIMITS)))
 
 
 def _curve(values: Sequence[tuple[mt.Record, float]], every: int) -> str:

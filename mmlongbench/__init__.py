@@ -3,9 +3,10 @@
 `build` makes a release from a manifest, `plan` forecasts it, `check` holds its tasks to the rules that every task
 keeps, `open_release` reads its examples, `audit` counts them again, `verify` checks its files, `diff` compares two
 releases, `run` asks a model, `export` writes examples in the form of other tools, `collect` reads what these return,
-`score` scores predictions, and `scorer` gives one score at a time to a program that runs the model itself. Nothing is
-printed: results are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The
-command line calls the same functions.
+`score` scores predictions, `scorer` gives one score at a time to a program that runs the model itself, and
+`find_shortcuts` and `compare_contexts` say whether a release can be solved without looking. Nothing is printed: results
+are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line
+calls the same functions.
 
 To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
@@ -56,12 +57,16 @@ if TYPE_CHECKING:
     from mmlongbench.release.verify import Problem, Verified
     from mmlongbench.scoring.one import Scorer
     from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
+    from mmlongbench.shortcuts.audit import ShortcutAudit
+    from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextRow
+    from mmlongbench.shortcuts.findings import ShortcutFinding
     from mmlongbench.task.evidence import Evidence
     from mmlongbench.task.metric import Judge, Provenance, Score, Settings
     from tokenization import TokenCount
 
 __all__ = [
     "AuditLine",
+    "BlindQuestion",
     "BuildError",
     "Built",
     "CellCounts",
@@ -70,6 +75,8 @@ __all__ = [
     "Checked",
     "CheckedDataset",
     "Collected",
+    "ContextAudit",
+    "ContextRow",
     "DatasetCounts",
     "DatasetForecast",
     "DatasetSpec",
@@ -117,6 +124,8 @@ __all__ = [
     "Scores",
     "ScoringError",
     "Settings",
+    "ShortcutAudit",
+    "ShortcutFinding",
     "Shortfall",
     "SourceError",
     "SpreadFigures",
@@ -129,9 +138,11 @@ __all__ = [
     "build",
     "check",
     "collect",
+    "compare_contexts",
     "diff",
     "export",
     "fetch",
+    "find_shortcuts",
     "open_release",
     "plan",
     "run",
@@ -723,6 +734,80 @@ def scorer(
     return Scorer(_release(release), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
 
 
+def find_shortcuts(
+    release: str | Path,
+    *,
+    datasets: str | Sequence[str] = (),
+    against: str | Path | None = None,
+    dense: str | None = None,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+    progress: bool | None = False,
+) -> "ShortcutAudit":
+    """Try to tell the answers of a release by what should not tell them, without a model. Needs the extra `shortcuts`.
+
+    Args:
+        release: its folder.
+        datasets: the names of the datasets to try; empty for all.
+        against: another release, or a folder of pictures and texts, with which nothing should be shared.
+        dense: a sentence-transformers model, by which gold is searched for too; it needs the extra `dense`.
+        tasks: see `open_release`.
+        progress: see `build`.
+
+    Returns:
+        A `ShortcutAudit`: a finding for each probe and dataset, the p-value of the release, how hard gold is to find by
+        plain search, and notes. If its `leaks` are empty, nothing was found.
+
+    Raises:
+        ReleaseError: the release cannot be read, or the extra is not installed.
+        PluginError: see `open_release`.
+        DraftError: a builder cannot read a record.
+
+    """
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.shortcuts.audit import audit_shortcuts
+    from mmlongbench.shortcuts.difficulty import searches_of
+
+    names, other = (
+        (datasets,) if isinstance(datasets, str) else tuple(datasets),
+        _path(against, "against", ReleaseError),
+    )
+    with searches_of(dense) as searches:
+        return audit_shortcuts(open_release(release, tasks=tasks), Progress(progress), names, other, searches)
+
+
+def compare_contexts(
+    release: str | Path,
+    predictions: str | Path | Sequence[str | Path],
+    *,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+    progress: bool | None = False,
+) -> "ContextAudit":
+    """Compare what models answer without the context, or with a part of it, with what they answer with all of it.
+
+    Args:
+        release: its folder, or the public files.
+        predictions: files of `run` with several contexts (`RunOptions.context`), or folders of such files.
+        tasks: see `open_release`.
+        progress: see `build`.
+
+    Returns:
+        A `ContextAudit`: mean scores and differences in each context, and the questions that are answered blind.
+
+    Raises:
+        ReleaseError: the release cannot be read.
+        ScoringError: there are no predictions, or they are of other examples.
+        PluginError: see `open_release`.
+
+    """
+    from mmlongbench.errors import ScoringError
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.shortcuts.contexts.audit import audit_contexts
+
+    files = _paths(predictions, "predictions", ScoringError)
+    return audit_contexts(_release(release), files, Progress(progress), _tasks(tasks))
+
+
 def _selection(
     datasets: str | Sequence[str], lengths: str | int | Sequence[str | int], limit: int | None, subset: str
 ) -> "Selection":
@@ -801,6 +886,9 @@ _MODULES = {
     "mmlongbench.release.verify": ("Problem", "Verified"),
     "mmlongbench.scoring.one": ("Scorer",),
     "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
+    "mmlongbench.shortcuts.audit": ("ShortcutAudit",),
+    "mmlongbench.shortcuts.contexts.results": ("BlindQuestion", "ContextAudit", "ContextRow"),
+    "mmlongbench.shortcuts.findings": ("ShortcutFinding",),
     "mmlongbench.task.evidence": ("Evidence",),
     "mmlongbench.task.metric": ("Judge", "Provenance", "Score", "Settings"),
     "tokenization": ("TokenCount",),

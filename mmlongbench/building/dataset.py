@@ -178,12 +178,22 @@ def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Image
         plan.spec.limits.pixels,
         asked.longest_side or own.longest_side,
         cap,
-        by_content=reader.names_images_by_content,
+        by_content=names_by_content(plan.spec),
+        as_jpeg=asked.encode == "jpeg",
         reading=files.unchanged,
     )
     with calling("reader", plan.spec.reader, "shows()"):
         shown = _found(plan, "shows", reader.shows, Mapping)
         return Images(pictures, shown, _found(plan, "asked_pictures", reader.asked_pictures, Iterable))
+
+
+def names_by_content(spec: DatasetSpec) -> bool:
+    """Return whether the pictures of a dataset are named by a hash of their bytes."""
+    return (
+        reader_type(spec.reader).names_images_by_content
+        if spec.pictures.names is None
+        else (spec.pictures.names == "content")
+    )
 
 
 def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus | None":

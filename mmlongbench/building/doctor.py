@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.stages.rows import cleaned, raw_rows
@@ -15,6 +13,7 @@ from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.errata import errata_text
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
@@ -60,10 +59,7 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
 
 def errata_file(errata: Mapping[str, Mapping[str, object]]) -> str:
     """Return the errata as YAML, with a comment that says what to do with them."""
-    return _HEAD + "".join(
-        yaml.safe_dump({id: dict(erratum)}, allow_unicode=True, sort_keys=False, width=110)
-        for id, erratum in errata.items()
-    )
+    return errata_text(errata, _HEAD)
 
 
 def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:

@@ -13,25 +13,27 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmlongbench.building.build import Built
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, replanned
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
+from mmlongbench.building.made import told
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import refuse_losses
+from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of
 from mmlongbench.building.stages.table import STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import file_lock
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK
-from mmlongbench.release.lock import Lock, versions
+from mmlongbench.release.lock import versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,8 @@ def run_stage(
         return StageDone(len(chosen))
 
 
-def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Lock:
-    """Run the cells stage of a release whose other stages are done, write the lock last, and return it.
+def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Built:
+    """Run the cells stage of a release whose other stages are done, and write the lock last.
 
     Args:
         out: the folder of the release.
@@ -157,9 +159,9 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
                 cells = stage_named("cells")
                 shards = [shard for plan in plans for shard in cells.shards(session, plan.spec.name)]
                 do_shards(cells, shards, session, executor)
-                lock = finish(plans, session, executor)
+                lock, notes = finish(plans, session, executor), told(plans, session)
         shutil.rmtree(build_dir.root)
-    return lock
+    return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
 
 
 def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:

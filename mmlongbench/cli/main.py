@@ -233,20 +233,19 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     """Finish RELEASE (a folder or a URL) after all its stages (`build --stage`): write its last files, then the
     lock.
     """
-    from mmlongbench.building.build import Built
     from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.building.remote import placed
     from mmlongbench.building.shares import finish_release
-    from mmlongbench.building.shortfalls import shortfalls_of
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.task_files import TaskFiles
 
     with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
-        lock = finish_release(folder, executor, TaskFiles(task_files))
-        built = Built(release, lock, was_complete=False, shortfalls=shortfalls_of(lock, folder))
+        built = replace(finish_release(folder, executor, TaskFiles(task_files)), out=release)
     if not quiet:
+        for note in built.notes:
+            say(f"note: {note}", err=True)
         show_build(built, task_files)
         show_shortfalls(built)
 

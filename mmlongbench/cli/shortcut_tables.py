@@ -5,7 +5,9 @@ from pathlib import Path
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.drawing import Table, print_table
+from mmlongbench.lengths import format_length
 from mmlongbench.shortcuts.audit import ShortcutAudit
+from mmlongbench.shortcuts.difficulty import Difficulty
 from mmlongbench.shortcuts.findings import Finding
 
 
@@ -15,6 +17,8 @@ def show_findings(release: Path, found: ShortcutAudit, *, show_all: bool) -> Non
     shown = found.findings if show_all else found.leaks
     if shown:
         _print_findings(shown)
+    if found.difficulties:
+        _print_difficulties(found.difficulties)
     for note in found.notes:
         say(f"note: {note}")
     leaks = len(found.leaks)
@@ -43,3 +47,19 @@ def _print_findings(findings: Sequence[Finding]) -> None:
     for each in findings:
         if each.verdict == "leak":
             say(f"{each.dataset}, {each.kind}: {each.evidence}; such as {', '.join(each.examples[:3])}")
+
+
+def _print_difficulties(lines: Sequence[Difficulty]) -> None:
+    title = "difficulty: units to read to have half, or 90 %, of golds"
+    table = Table(title=title, title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    for name in ("dataset", "length", "search"):
+        table.add_column(name, no_wrap=True)
+    for name in ("n", "units", "found", "median rank", "half", "90 %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in lines:
+        share = f"{100 * each.found:.1f}"
+        numbers = (f"{each.questions:,}", f"{each.units:g}", share, f"{each.median_rank:g}")
+        row = (each.dataset, format_length(each.length), each.search)
+        table.add_row(*row, *numbers, f"{each.k_50:,}", f"{each.k_90:,}")
+    print_table(table)

@@ -17,6 +17,7 @@ from mmlongbench.documents.pixels import (
     PictureFile,
     ending_of,
     header_size,
+    jpeg_bytes,
     likeness,
     released_bytes,
     shrunk,
@@ -56,6 +57,8 @@ class Picture:
     reading: Reading = field(default=_unguarded, compare=False, repr=False)
     """Returns a context manager; every read of the file is done inside it. In a build, it raises an error if the file
     has changed since it was fingerprinted. The default compares nothing."""
+    as_jpeg: bool = False
+    """Whether it is written anew as JPEG, also if its bytes could stay."""
 
     @property
     def sha256(self) -> str:
@@ -63,14 +66,16 @@ class Picture:
         return hashlib.sha256(self._bytes()).hexdigest()
 
     def released(self) -> bytes:
-        """Return the picture's bytes as released: those of the source, or the picture encoded anew (`released_bytes`).
+        """Return the picture's bytes as released: those of the source, or the picture encoded anew (`released_bytes`,
+        `jpeg_bytes`).
 
         Raises:
             Rejected: its pixels cannot be decoded.
 
         """
         try:
-            return released_bytes(self._bytes(), (self.width, self.height))
+            make = jpeg_bytes if self.as_jpeg else released_bytes
+            return make(self._bytes(), (self.width, self.height))
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
 
@@ -113,6 +118,7 @@ class Pictures:
         cap: Cap | None = None,
         *,
         by_content: bool = False,
+        as_jpeg: bool = False,
         reading: Reading = _unguarded,
     ) -> None:
         """`folder` is the folder of the pictures in the release; `find` returns the file of a picture by its name in a
@@ -120,7 +126,8 @@ class Pictures:
 
         With `longest`, a picture with a longer side is shrunk until its long side has this number of pixels. With
         `by_content`, the name of a picture in the release is a hash of the picture's bytes, so that the name does not
-        reveal an answer and equal pictures are released once. Every file is read inside the context manager
+        reveal an answer and equal pictures are released once. With `as_jpeg`, all pictures are written anew as JPEG.
+        Every file is read inside the context manager
         that `reading` returns; in a build, this raises an error if the file has changed since it was fingerprinted.
         """
         self._folder = folder
@@ -129,6 +136,7 @@ class Pictures:
         self._longest = longest
         self._cap = cap
         self._by_content = by_content
+        self._as_jpeg = as_jpeg
         self._reading = reading
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
@@ -206,7 +214,7 @@ class Pictures:
             )
         fitted, scale = self._fitted((width, height), file.name)
         path, is_renamed = self._path(name, file)
-        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
+        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading, self._as_jpeg)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
         """Return the path of a picture in the release, and whether its name had to be changed. A name that is a hash
@@ -214,8 +222,11 @@ class Pictures:
         """
         if self._by_content:
             data = file.read_bytes()
-            return hashlib.sha256(data).hexdigest()[:24] + ending_of(data), False
+            ending = ".jpg" if self._as_jpeg else ending_of(data)
+            return hashlib.sha256(data).hexdigest()[:24] + ending, False
         released = file_name(file.name)
+        if self._as_jpeg:
+            released = f"{PurePosixPath(released).stem}.jpg"
         folders = map(file_name, PurePosixPath(name).parts[:-1])
         return "/".join((*folders, released)), released != file.name
 

@@ -133,6 +133,19 @@ def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
         return buffer.getvalue()
 
 
+def jpeg_bytes(data: bytes, size: tuple[int, int]) -> bytes:
+    """Return a picture as JPEG in RGB, in this size and upright, without metadata; what is transparent becomes white.
+
+    Raises one of `unreadable()`.
+    """
+    with opened(io.BytesIO(data)) as picture:
+        picture.load()
+        buffer = io.BytesIO()
+        resized = _resized(_on_white(_plain(_upright(picture))), size)
+        resized.save(buffer, "JPEG", quality=95, exif=b"", icc_profile=None, comment=b"")
+        return buffer.getvalue()
+
+
 def ending_of(data: bytes) -> str:
     """Return the file ending of a picture from its first bytes; `.jpg` if they are unknown."""
     kinds = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp", b"II*": ".tif", b"MM\0": ".tif"}
@@ -187,11 +200,7 @@ def small_copy(data: bytes, side: int) -> "Image.Image":
     with opened(io.BytesIO(data)) as picture:
         picture.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a smaller size, which is faster
         picture.load()
-        upright = _plain(_upright(picture))
-        if upright.mode in ("LA", "PA", "RGBA") or "transparency" in upright.info:
-            shown = upright.convert("RGBA")
-            upright = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
-        return upright.convert("RGB").resize((side, side), Image.Resampling.BOX)
+        return _on_white(_plain(_upright(picture))).resize((side, side), Image.Resampling.BOX)
 
 
 def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
@@ -208,6 +217,16 @@ def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
     grids = np.frombuffer(b"".join(others), np.uint8).reshape(len(others), -1).astype(np.int16)
     off = np.abs(grids - np.frombuffer(one, np.uint8).astype(np.int16)).sum(axis=1)
     return bool((off <= ALIKE * len(one)).any())
+
+
+def _on_white(picture: "Image.Image") -> "Image.Image":
+    """Return a picture in RGB; what is transparent becomes white."""
+    from PIL import Image
+
+    if picture.mode in ("LA", "PA", "RGBA") or "transparency" in picture.info:
+        shown = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
+    return picture.convert("RGB")
 
 
 def _upright(picture: "Image.Image") -> "Image.Image":

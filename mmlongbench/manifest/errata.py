@@ -80,6 +80,14 @@ def load_errata(path: Path) -> Errata:
         raise ManifestError(f"errata {path.name}: {where}: {problem['msg'].removeprefix('Value error, ')}") from error
 
 
+def errata_text(errata: Mapping[str, Mapping[str, object]], head: str) -> str:
+    """Return errata as YAML, in their order, below a comment (`head`)."""
+    return head + "".join(
+        yaml.safe_dump({id: dict(erratum)}, allow_unicode=True, sort_keys=False, width=110)
+        for id, erratum in errata.items()
+    )
+
+
 def corrected(fields: Mapping[str, object], erratum: Erratum) -> dict[str, object] | Fault:
     """Return the fields of a row with the values of an erratum, or why the erratum does not fit the row."""
     if unknown := [field for field in (*erratum.set, *erratum.was) if field not in fields]:

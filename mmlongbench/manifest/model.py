@@ -222,6 +222,13 @@ class PictureSpec(_Model):
     """The maximum tokens of one picture; the task sets the default, which may be no limit."""
     above: Literal["reject", "shrink"] = "reject"
     """What happens to a picture that costs more than `most_tokens`."""
+    names: Literal["source", "content"] | None = None
+    """How the files of pictures are named in the release. `source`: as in the source. `content`: by a hash of the
+    picture's bytes, so that neither names nor folders tell a needle. The reader sets the default, which is `source`
+    unless the reader says otherwise."""
+    encode: Literal["source", "jpeg"] = "source"
+    """`source`: a picture keeps its bytes, unless it has to be shrunk or turned. `jpeg`: all pictures are written anew
+    as JPEG, without metadata, so that neither format, quality nor metadata tells a needle."""
 
 
 class RerankerSpec(_Model):

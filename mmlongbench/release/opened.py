@@ -2,7 +2,7 @@
 messages that contain them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,12 +142,13 @@ class Release:
         """
         return tuple(sorted(self._of(dataset)))
 
-    def examples(self, dataset: str, length: int | str) -> Iterator[Example]:
+    def examples(self, dataset: str, length: int | str, ids: Collection[str] | None = None) -> Iterator[Example]:
         """Yield the examples of a dataset at a length, in the order of the file; one is in memory at a time.
 
         Args:
             dataset: its name.
             length: in tokens, or as text such as `"8K"`.
+            ids: the ids of the questions; the prompts of other examples are not made. None: all.
 
         Raises:
             ReleaseError: there is no such dataset or length, the file is missing, or one of its records is damaged.
@@ -161,7 +162,7 @@ class Release:
             raise ReleaseError(
                 f"{self.path.name}: {dataset} has no examples of {format_length(tokens)}; lengths: {there}"
             )
-        return files[tokens].examples(self)
+        return files[tokens].examples(self, ids)
 
     def ids(self, dataset: str, length: int) -> Iterator[str]:
         """Yield the id of each example of a dataset at a length; prompts are not made."""
@@ -251,9 +252,10 @@ class _File:
     builder_name: str
     builder: Builder[Row]
 
-    def examples(self, release: Release) -> Iterator[Example]:
+    def examples(self, release: Release, ids: Collection[str] | None) -> Iterator[Example]:
         for where, record in self.records(release):
-            yield self.example(release, record, f"{self.name}, {where}")
+            if ids is None or str(record.get("id")) in ids:
+                yield self.example(release, record, f"{self.name}, {where}")
 
     def records(self, release: Release) -> Iterator[tuple[str, Record]]:
         """Yield (where in the file, record) of each example."""

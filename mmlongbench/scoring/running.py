@@ -94,11 +94,12 @@ class Outcome:
 
 
 def score(
-    run: Run, opened: LoadedRelease, predictions: Predictions, out: Path | None, problems: Problems, progress: Progress
+    run: Run, known: ExampleDigests, predictions: Predictions, out: Path | None, problems: Problems, progress: Progress
 ) -> Outcome:
     """Score every example of the datasets that declare a chosen metric.
 
-    `out` is the scores file; if it is None, no file is written. A dry run writes no file either.
+    `known` has the opened release and the digests of its examples that an earlier run computed. `out` is the scores
+    file; if it is None, no file is written. A dry run writes no file either.
 
     Raises:
         ScoringError: no dataset declares a requested metric, two outputs of the public code may belong to one file,
@@ -106,15 +107,15 @@ def score(
             or with other choices.
 
     """
-    files = scorable_files(opened)
+    files = scorable_files(known.opened)
     choice = chosen_metrics(run.metrics, [file.builder for file in files])
     leave_out_others(files, predictions, problems)
-    _count_strangers(files, predictions, opened, problems)
+    _count_strangers(files, predictions, known.opened, problems)
     asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
-    tallies, outside, counts, digests = Tallies(), Counter[tuple[str, str]](), _Counts(), ExampleDigests(opened)
+    tallies, outside, counts = Tallies(), Counter[tuple[str, str]](), _Counts()
     context = predictions.context()
     if not run.allows_stale:
-        refuse_stale(asked, predictions, digests)
+        refuse_stale(asked, predictions, known)
     with ExitStack() as stack:
         names = sorted({name for names in choice.values() for name in names})
         metrics = _open_metrics(names, run, stack, context)
@@ -128,8 +129,8 @@ def score(
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
-            lines = _Lines(run.model, file, file.builder.spec, digests.lock)
-            jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts, digests), outside)
+            lines = _Lines(run.model, file, file.builder.spec, known.lock)
+            jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts, known), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if run.is_dry:
                     continue

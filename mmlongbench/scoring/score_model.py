@@ -13,6 +13,7 @@ from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.replacing import refuse_another_model
 from mmlongbench.scoring.running import Outcome, Run, score
+from mmlongbench.scoring.staleness import ExampleDigests
 from mmlongbench.scoring.tallies import Tally
 from mmlongbench.task.metric import Provenance, Settings
 
@@ -102,6 +103,7 @@ def score_model(
     images: Path | None = None,
     tokenizer: str | None = None,
     tasks: TaskFiles = NO_TASK_FILES,
+    digests: ExampleDigests | None = None,
 ) -> tuple[Outcome, Problems]:
     """Score the predictions of a model; return the result and the problems of the predictions.
 
@@ -114,6 +116,8 @@ def score_model(
         images: the folder of images, if it is not beside the public files.
         tokenizer: the path of the tokenizer that the release was counted with, if this tokenizer is a file.
         tasks: the task files that the release was built with.
+        digests: the opened release with the digests of its examples, if it is scored several times; None: it is opened
+            here.
 
     Raises:
         ScoringError: no dataset declares a requested metric, there are no predictions, two outputs of the public code
@@ -125,9 +129,9 @@ def score_model(
     problems = Problems()
     if out:
         refuse_another_model(out, run.model)
-    opened = open_scorable(release, images, tokenizer, tasks)
+    digests = digests or ExampleDigests(open_scorable(release, images, tokenizer, tasks))
     with read_predictions(predictions, problems) as read:
-        return score(run, opened, read, out, problems, progress), problems
+        return score(run, digests, read, out, problems, progress), problems
 
 
 def score_paths(

@@ -19,12 +19,14 @@ _SHOWN = 12
 
 
 class ExampleDigests:
-    """The digests of a release's examples; each is computed once. Public files of other origin have none."""
+    """The digests of a release's examples; each is computed once, also for several runs over it. Public files of other
+    origin have none.
+    """
 
     def __init__(self, opened: LoadedRelease) -> None:
         self.lock = "" if opened.lock is None or opened.root is None else lock_id(opened.root)
         """See `ScoreLine.lock`."""
-        self._opened = opened
+        self.opened = opened
         self._known: dict[tuple[str, int], bytes] = {}
 
     def of(self, file: ScorableFile, joined: Joined) -> bytes:
@@ -34,7 +36,7 @@ class ExampleDigests:
             ReleaseError: the lock does not have an image of the prompt.
 
         """
-        if self._opened.lock is None or file.is_repeated:
+        if self.opened.lock is None or file.is_repeated:
             return b""
         key = file.file.name, joined.row
         if key not in self._known:
@@ -44,7 +46,7 @@ class ExampleDigests:
             ):
                 prompt, gold = builder.prompt(record), builder.gold(record)
             try:
-                self._known[key] = bytes.fromhex(example_digest(prompt, gold, self._opened.lock))
+                self._known[key] = bytes.fromhex(example_digest(prompt, gold, self.opened.lock))
             except ReleaseError as error:
                 raise ReleaseError(f"{file.file.name}: {name_of(record)}: {error}") from error
         return self._known[key]

@@ -1,7 +1,7 @@
 """The shortcut audit without a model: every probe over every dataset of a release."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, nearest
@@ -11,14 +11,17 @@ from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
 from mmlongbench.shortcuts.against import Answering, others_of
+from mmlongbench.shortcuts.depths import Depths
+from mmlongbench.shortcuts.difficulty import Difficulties, Difficulty, Search, drawn_questions
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.leakage import Leakage
 from mmlongbench.shortcuts.measured import MIN_CLUSTERS, Measured
 from mmlongbench.shortcuts.near import Pictures
 from mmlongbench.shortcuts.overlap import Overlap
+from mmlongbench.shortcuts.pages import PageTexts
 from mmlongbench.shortcuts.probes import Kept, keep_one, measure
-from mmlongbench.shortcuts.reading import asked_questions
+from mmlongbench.shortcuts.reading import asked_questions, ids_of
 from mmlongbench.shortcuts.verdicts import judge
 
 
@@ -33,6 +36,8 @@ class ShortcutAudit:
     tried."""
     notes: tuple[str, ...]
     """The datasets that could not be tried, or not in full, and why."""
+    difficulties: tuple[Difficulty, ...] = ()
+    """How far down a search finds gold, by dataset, length and search; this is no finding."""
 
     @property
     def leaks(self) -> tuple[Finding, ...]:
@@ -42,7 +47,12 @@ class ShortcutAudit:
 
 
 def audit_shortcuts(
-    release: Release, progress: Progress, datasets: Sequence[str] = (), against: Path | None = None
+    release: Release,
+    progress: Progress,
+    datasets: Sequence[str] = (),
+    against: Path | None = None,
+    searches: Sequence[Search] = (Search(),),
+    without: Mapping[str, Collection[str]] | None = None,
 ) -> ShortcutAudit:
     """Try every probe on a release.
 
@@ -51,6 +61,8 @@ def audit_shortcuts(
         progress: shows the progress bar.
         datasets: the names of the datasets to try; empty: all.
         against: another release, or a folder of files, with which nothing should be shared; None: not compared.
+        searches: how gold is searched for, to say how difficult that is.
+        without: the ids of questions that are not read, by dataset.
 
     Raises:
         ReleaseError: there is no such dataset, or a file cannot be read.
@@ -63,35 +75,57 @@ def audit_shortcuts(
                 f"{release.path.name}: no dataset {name!r}; there are {', '.join(release.datasets)}{hint}"
             )
     chosen = [name for name in release.datasets if name in datasets or not datasets]
-    read = _Read(release, None if against is None else Answering(Pictures.of(release)))
+    shared = None if against is None else Answering(Pictures.of(release))
+    read = _Read(release, shared, searches, without or {})
     with progress.bar("datasets tried", len(chosen)) as advance:
         for name in chosen:
             read.add(name)
             advance()
     judged = judge(read.measured)
-    return ShortcutAudit((*judged.findings, *read.counted, *read.shared_with(against)), judged.p, tuple(read.notes))
+    findings = (*judged.findings, *read.counted, *read.shared_with(against))
+    return ShortcutAudit(findings, judged.p, tuple(read.notes), tuple(read.difficulties))
+
+
+def has_requested_places(release: Release, dataset: str) -> bool:
+    """Return whether the places of needles are requested, so that they tell nothing about gold by design."""
+    placements = release.builder(dataset).spec.placements
+    return placements is not None and placements.kind is Depth
 
 
 class _Read:
     """Reads each dataset once, and gives each question to everything that looks at it."""
 
-    def __init__(self, release: Release, shared: Answering | None) -> None:
-        self._release, self._shared = release, shared
+    def __init__(
+        self,
+        release: Release,
+        shared: Answering | None,
+        searches: Sequence[Search],
+        without: Mapping[str, Collection[str]],
+    ) -> None:
+        self._release, self._shared, self._searches, self._without = release, shared, searches, without
         self._images = ImageFacts(release.path / IMAGES)
+        self._texts = PageTexts(release)
         self._pictures = shared.pictures if shared else Pictures.of(release)
         self.measured: list[tuple[str, str, Measured]] = []
         self.counted: list[Finding] = []
         self.notes: list[str] = []
+        self.difficulties: list[Difficulty] = []
 
     def add(self, dataset: str) -> None:
-        placements, file = self._release.builder(dataset).spec.placements, ""
-        has_depths = placements is not None and placements.kind is Depth
-        kept, leakage, overlap = Kept(), Leakage(dataset), Overlap(dataset, self._pictures)
+        file, has_depths = "", has_requested_places(self._release, dataset)
+        kept, counting = Kept(), (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
+        lengths = self._release.lengths(dataset)
+        searched = drawn_questions(dataset, ids_of(self._release, dataset, lengths[-1])) if lengths else frozenset()
+        hard = [Difficulties(dataset, length, self._searches, self._texts) for length in lengths]
         for asked in asked_questions(self._release, dataset):
+            if asked.id in self._without.get(dataset, ()):
+                continue
             file = asked.file
-            keep_one(kept, asked, self._images, has_depths=has_depths)
-            leakage.add(asked)
-            overlap.add(asked)
+            if asked.id in searched:
+                hard[-1].add(asked)
+            keep_one(kept, asked, self._images, has_depths=has_depths, texts=self._texts)
+            for each in counting:
+                each.add(asked)
             if self._shared:
                 self._shared.add(dataset, asked)
         if file and not items_path(self._release.path, file).is_file():
@@ -103,8 +137,20 @@ class _Read:
             self.notes.append(
                 f"{dataset}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
             )
-        self.measured += found
-        self.counted += [*leakage.findings(), *overlap.findings()]
+        self.difficulties += self._of_lengths(dataset, hard, searched)
+        self.measured += [(name, where, replace(each, lesson=None)) for name, where, each in found]  # lessons are large
+        self.counted += [finding for each in counting for finding in each.findings()]
+
+    def _of_lengths(self, dataset: str, hard: Sequence[Difficulties], searched: frozenset[str]) -> Iterator[Difficulty]:
+        """Yield the difficulty at each length; the longest one was read before. If no gold could be ranked there, the
+        others are not read.
+        """
+        longest = [line for each in hard[-1:] for line in each.lines()]
+        for each in hard[:-1] if longest else ():
+            for asked in asked_questions(self._release, dataset, each.length, searched):
+                each.add(asked)
+            yield from each.lines()
+        yield from longest
 
     def shared_with(self, against: Path | None) -> Iterator[Finding]:
         if self._shared and against is not None:

@@ -22,6 +22,8 @@ class Count:
     clusters: set[str] = field(default_factory=set)
     hits: dict[str, str] = field(default_factory=dict)
     """What was found, in words, by the id of the question."""
+    carriers: set[str] = field(default_factory=set)
+    """The ids of the hit questions without which nothing would be found."""
 
     def attempt(self, asked: AskedQuestion) -> None:
         """Count a question as tried."""
@@ -29,9 +31,14 @@ class Count:
         self.tried += 1
         self.clusters.add(asked.cluster)
 
-    def hit(self, asked: AskedQuestion, what: str) -> None:
-        """Keep what was found about a question; the first thing found is kept."""
+    def hit(self, asked: AskedQuestion, what: str, *, is_first: bool = False) -> None:
+        """Keep what was found about a question; the first thing found is kept.
+
+        `is_first` says that the question is the first of several that are the same: only the others must go.
+        """
         self.hits.setdefault(asked.id, what)
+        if not is_first:
+            self.carriers.add(asked.id)
 
     def finding(self, dataset: str, chance: float = 0.0, at_chance: int = 0, notes: Iterable[str] = ()) -> Finding:
         """Return the finding.
@@ -64,6 +71,7 @@ class Count:
             needed=None,
             evidence="; ".join([*(first or ["nothing was found"]), *more, *notes]),
             examples=tuple(list(self.hits)[:_MOST]),
+            carriers=tuple(id for id in self.hits if id in self.carriers),
         )
 
 

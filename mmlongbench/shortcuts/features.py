@@ -4,6 +4,7 @@ of its text, its place and its neighbours. No pixel is decoded.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path, PurePosixPath
@@ -14,6 +15,7 @@ from mmlongbench.documents.pixels import opened, unreadable
 from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.images import ImageSizes
+from mmlongbench.shortcuts.encoding import of_tables, of_tags
 from mmlongbench.shortcuts.measured import Floats
 from mmlongbench.shortcuts.reading import ShownUnit
 
@@ -24,11 +26,10 @@ NAME = (
     *("letters of the name",) * _BITS,
     *("letters of the folders",) * _BITS,
 )
-FILE = ("bytes", "bytes per pixel", "format", "colour mode", "coarseness of quantisation", "quantisation tables")
+FILE = ("bytes", "bytes per pixel", "format", "colour mode")
 META = ("EXIF bytes", "other metadata", "dots per inch", "a progressive file")
 SIZE = ("width", "height", "pixels", "width by height")
 TEXT = ("characters", "words", "punctuation", "digits", "capitals", "line breaks", "a full stop at its end")
-TITLE = ("characters of the first line", "words of the first line", "capitals of the first line")
 PLACE = ("place", "distance from the middle", "first", "last")
 NEIGHBOURS = ("an image before it", "an image after it", "a neighbour of another role", "distance to an equal title")
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")
@@ -46,7 +47,7 @@ class ImageFacts:
         self._known: dict[str, Mapping[str, tuple[float, ...]]] = {}
 
     def of(self, path: str) -> Mapping[str, tuple[float, ...]]:
-        """Return the numbers of `FILE`, `META` and `SIZE` of an image.
+        """Return the numbers of `FILE`, `META`, `SIZE`, `QUANTISATION` and `TAGS` of an image.
 
         Raises:
             ReleaseError: the image is missing or cannot be read.
@@ -65,16 +66,20 @@ def _header(path: Path, pixels: int) -> Mapping[str, tuple[float, ...]]:
     size = path.stat().st_size
     try:
         with opened(path) as picture:
-            info, tables = picture.info, getattr(picture, "quantization", None) or {}
-            coarse = float(np.mean(next(iter(tables.values())))) if tables else 0.0
+            info, tables = picture.info, of_tables(picture)
             kind, mode = _place(picture.format, _FORMATS), _place(picture.mode, _MODES)
     except unreadable() as error:
         raise ReleaseError(f"image {path.name!r}: cannot be read: {type(error).__name__}") from error
     exif = info.get("exif", b"")
     others = sum(1 for key in info if key not in ("exif", "dpi", "jfif", "jfif_version", "jfif_unit", "jfif_density"))
-    file = (size, size / max(1, pixels), kind, mode, coarse, len(tables))
+    file = (size, size / max(1, pixels), kind, mode)
     meta = (len(exif), others, _dots(info.get("dpi")), float(bool(info.get("progressive"))))
-    return {"file": tuple(map(float, file)), "meta": tuple(map(float, meta))}
+    return {
+        "file": tuple(map(float, file)),
+        "meta": tuple(map(float, meta)),
+        "tables": tables,
+        "tags": of_tags(exif),
+    }
 
 
 def _dots(found: object) -> float:
@@ -111,17 +116,12 @@ def _bits(name: str) -> Iterator[float]:
 
 def of_text(text: str) -> tuple[float, ...]:
     """Return the numbers of `TEXT`; punctuation, digits and capitals are shares of the characters."""
-    n = max(1, len(text))
-    marks = sum(not letter.isalnum() and not letter.isspace() for letter in text)
-    digits, capitals = sum(map(str.isdigit, text)), sum(map(str.isupper, text))
+    n, letters = max(1, len(text)), Counter(text)
+    marks = sum(times for each, times in letters.items() if not each.isalnum() and not each.isspace())
+    digits = sum(times for each, times in letters.items() if each.isdigit())
+    capitals = sum(times for each, times in letters.items() if each.isupper())
     ends = float(text.rstrip().endswith("."))
-    return float(len(text)), float(len(text.split())), marks / n, digits / n, capitals / n, text.count("\n") / n, ends
-
-
-def of_title(text: str) -> tuple[float, ...]:
-    """Return the numbers of `TITLE` of a text."""
-    title = text.strip().split("\n", 1)[0]
-    return float(len(title)), float(len(title.split())), sum(map(str.isupper, title)) / max(1, len(title))
+    return float(len(text)), float(len(text.split())), marks / n, digits / n, capitals / n, letters["\n"] / n, ends
 
 
 def of_place(place: int, n: int) -> tuple[float, ...]:
@@ -134,20 +134,23 @@ def of_place(place: int, n: int) -> tuple[float, ...]:
     return at, abs(at - 0.5), float(place == 0), float(place == n - 1)
 
 
-def of_neighbours(units: Sequence[ShownUnit], place: int) -> tuple[float, ...]:
-    """Return the numbers of `NEIGHBOURS` of a unit. The first and the last unit, which lack a neighbour, count as their
-    own, since places are tried apart.
+def of_neighbours(units: Sequence[ShownUnit], places: Sequence[int]) -> list[tuple[float, ...]]:
+    """Return the numbers of `NEIGHBOURS` of the units at some places. For the first and the last unit, which lack a
+    neighbour, the other neighbour counts twice, since places are tried apart.
     """
-    before, after = units[max(0, place - 1)], units[min(place + 1, len(units) - 1)]
-    roles = {each.role for each in (before, after) if not each.is_gold}
-    title = _title(units[place])
-    equal = (abs(other - place) for other in range(len(units)) if other != place and _title(units[other]) == title)
-    return (
-        float(bool(before.image)),
-        float(bool(after.image)),
-        float(len(roles) > 1),
-        float(min(equal, default=len(units))) if title else float(len(units)),
-    )
+    titled: dict[str, list[int]] = {}
+    for place, unit in enumerate(units):
+        if title := _title(unit):
+            titled.setdefault(title, []).append(place)
+    rows: list[tuple[float, ...]] = []
+    for place in places:
+        others = [units[at] for at in (place - 1, place + 1) if 0 <= at < len(units)] or [units[place]]
+        before, after = others[0], others[-1]
+        roles = {each.role for each in (before, after) if not each.is_gold}
+        equal = (abs(other - place) for other in titled.get(_title(units[place]), ()) if other != place)
+        beside = float(bool(before.image)), float(bool(after.image)), float(len(roles) > 1)
+        rows.append((*beside, float(min(equal, default=len(units)))))
+    return rows
 
 
 def _title(unit: ShownUnit) -> str:
@@ -157,3 +160,15 @@ def _title(unit: ShownUnit) -> str:
 def table(rows: Iterator[tuple[float, ...]] | Sequence[tuple[float, ...]]) -> Floats:
     """Return rows of numbers as one array."""
     return np.array(list(rows), dtype=np.float64)
+
+
+def written(name: str, value: float) -> str:
+    """Return the value of a feature as a person reads it.
+
+    >>> written("format", 0.0), written("bytes", 48213.0), written("punctuation", 0.0312)
+    ('JPEG', '48,213', '0.0312')
+    """
+    names = {"format": _FORMATS, "colour mode": _MODES}.get(name)
+    if names:
+        return names[int(value)] if value < len(names) else "another"
+    return f"{value:,.0f}" if value == int(value) else f"{value:.3g}"

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Verdict: TypeAlias = Literal["leak", "clean", "undecided"]
 """`leak`: what should not tell tells. `clean`: it tells less than 5 points, with 95 % confidence. `undecided`: the
@@ -45,8 +45,14 @@ class Finding(BaseModel):
     """What tells, in words, such as the features with the largest weights."""
     examples: tuple[str, ...]
     """The ids of the questions that carry the finding, the strongest first; at most 10."""
+    carriers: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
+    """If the share was counted: the ids of all questions without which nothing would be counted. It is not written."""
 
     @property
     def excess(self) -> float:
         """Return the share that was reached above chance."""
         return self.found - self.chance
+
+
+ShortcutFinding = Finding
+"""The name of a finding in `import mmlongbench as mm`, where a finding of `check` is `Finding`."""

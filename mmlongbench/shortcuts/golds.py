@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmlongbench.shortcuts import trees
 from mmlongbench.shortcuts.measured import (
     FOLDS,
     PERMUTATIONS,
     Flags,
     Floats,
     Ints,
+    Lesson,
     Measured,
     folds_of,
     has_enough,
@@ -29,6 +31,8 @@ MAX_GROUPS = 1500
 """The maximum number of questions of a dataset that are compared."""
 _RIDGE = 0.1
 """The penalty, as a share of the mean variance of a feature."""
+_EQUAL = 1e-9
+"""The difference below which two values are equal."""
 _FORMS = (("more", "less"), ("a high rank by", "a low rank by"), ("a rare", "a usual"), ("extreme", "medium"))
 """How the four forms of a feature are called, if gold has more of it and if it has less."""
 
@@ -50,6 +54,33 @@ class Group:
     """Which of them are gold."""
 
 
+@dataclass(frozen=True, slots=True)
+class GoldLesson(Lesson):
+    """Contexts in which gold is to be found."""
+
+    compared: tuple[Floats, ...]
+    """The features of the candidates of each context, in the forms of `_compared`."""
+    golds: tuple[Ints, ...]
+    """The places of gold among the candidates of each context."""
+
+    def own(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of a ridge regression."""
+        drawn = [golds[None, :] for golds in self.golds]
+        weights = _weights(self.compared, drawn, known)
+        return np.concatenate(
+            [_outranked(self.compared[n] @ weights, drawn[n]) for n in np.flatnonzero(asked).tolist()]
+        )
+
+    def other(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of decision trees."""
+        learned, tried = np.flatnonzero(known).tolist(), np.flatnonzero(asked).tolist()
+        values = trees.gold_values(
+            [self.compared[n] for n in learned], [self.golds[n] for n in learned], [self.compared[n] for n in tried]
+        )
+        ranked = zip(values, tried, strict=True)
+        return np.concatenate([_outranked(each[:, None], self.golds[n][None, :]) for each, n in ranked])
+
+
 def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Measured | None:
     """Measure how well features tell gold from the other candidates.
 
@@ -67,8 +98,10 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
     if not has_enough(clusters):
         return None
     compared = [_compared(group.features) for group in kept]
-    if not any(np.any(each) for each in compared):
+    told = np.any([each.any(axis=0) for each in compared], axis=0)
+    if not told.any():
         return None
+    compared = [each[:, told] for each in compared]
     drawn = [_golds(group) for group in kept]
     folds = folds_of(clusters)
     scores = _scores(compared, drawn, folds)
@@ -82,8 +115,9 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         clusters=tuple(clusters),
         scores=scores[:, 0],
         null=scores[:, 1:].mean(axis=0),
-        evidence=_strongest(names, weights * np.concatenate(compared).std(axis=0)),
+        evidence=_strongest(_features(names, told), weights * np.concatenate(compared).std(axis=0)),
         chance=0.5,
+        lesson=GoldLesson(tuple(compared), tuple(each[0] for each in drawn)),
     )
 
 
@@ -127,7 +161,7 @@ def _golds(group: Group) -> Ints:
 def _weights(compared: Sequence[Floats], drawn: Sequence[Ints], learned: Flags) -> Floats:
     """Return the weights of the features for the real golds and for each draw: a column for each."""
     width = compared[0].shape[1]
-    products, sums = np.zeros((width, width)), np.zeros((width, PERMUTATIONS + 1))
+    products, sums = np.zeros((width, width)), np.zeros((width, len(drawn[0])))
     for number in np.flatnonzero(learned).tolist():
         products += compared[number].T @ compared[number] / len(compared[number])
         sums += compared[number][drawn[number]].mean(axis=1).T
@@ -139,27 +173,42 @@ def _weights(compared: Sequence[Floats], drawn: Sequence[Ints], learned: Flags) 
 def _scores(compared: Sequence[Floats], drawn: Sequence[Ints], folds: Ints) -> Floats:
     """Return the score of each question (rows) for the real golds and for each draw (columns)."""
     scores = np.full((len(compared), PERMUTATIONS + 1), 0.5)
-    draws = np.arange(PERMUTATIONS + 1)
     for fold in range(FOLDS):
         weights = _weights(compared, drawn, folds != fold)
         for number in np.flatnonzero(folds == fold).tolist():
-            values = np.round(compared[number] @ weights, 9)
-            golds = drawn[number].shape[1]
-            of_golds = np.zeros(PERMUTATIONS + 1)
-            for place in range(golds):
-                own = values[drawn[number][:, place], draws]
-                of_golds += (values < own).sum(axis=0) + ((values == own).sum(axis=0)) / 2
-            inner = golds * golds / 2  # what the golds have over one another and themselves
-            scores[number] = (of_golds - inner) / (golds * (len(values) - golds))
-    found: Floats = np.clip(scores, 0, 1)
+            scores[number] = _outranked(compared[number] @ weights, drawn[number])
+    return scores
+
+
+def _outranked(given: Floats, drawn: Ints) -> Floats:
+    """Return the share of the other candidates of a context that gold outranks, for each draw of the golds.
+
+    Args:
+        given: a row for each candidate, a column for each draw.
+        drawn: a row of places of gold for each draw.
+
+    """
+    draws, golds = np.arange(len(drawn)), drawn.shape[1]
+    of_golds = np.zeros(len(drawn))
+    for place in range(golds):
+        own = given[drawn[:, place], draws]
+        below = np.count_nonzero(given < own - _EQUAL, axis=0)
+        of_golds += (below + np.count_nonzero(given <= own + _EQUAL, axis=0)) / 2
+    inner = golds * golds / 2  # what the golds have over one another and themselves
+    found: Floats = np.clip((of_golds - inner) / (golds * (len(given) - golds)), 0, 1)
     return found
 
 
-def _strongest(names: Sequence[str], weights: Floats) -> str:
+def _features(names: Sequence[str], told: Flags) -> list[tuple[tuple[str, str], str]]:
+    """Return the form and the name of each feature that differs within a context."""
+    features = [(form, name) for form in _FORMS for name in names]
+    return [each for each, is_told in zip(features, told, strict=True) if is_told]
+
+
+def _strongest(features: Sequence[tuple[tuple[str, str], str]], weights: Floats) -> str:
     """Return the three features with the largest weights, in words; each feature is named once. A weight is for one
     standard deviation, so that forms with other units can be compared.
     """
-    features = [(form, name) for form in _FORMS for name in names]
     found: dict[str, str] = {}
     for at in sorted(range(len(features)), key=lambda at: (-abs(weights[at]), at)):
         (more, less), name = features[at]

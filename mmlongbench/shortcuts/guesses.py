@@ -7,15 +7,19 @@ exchanges answers between clusters of about the same size, so that answers of a 
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from mmlongbench.shortcuts import trees
+from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import (
     FOLDS,
     PERMUTATIONS,
     Flags,
     Floats,
     Ints,
+    Lesson,
     Measured,
     folds_of,
     has_enough,
@@ -29,6 +33,27 @@ MAX_ANSWERS = 10
 _LEAST = 4
 """In how many clusters an answer must occur to be guessed."""
 _RIDGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class GuessLesson(Lesson):
+    """Questions with features and answers."""
+
+    features: Floats
+    """A row of numbers for each question."""
+    labels: Ints
+    """The number of each question's answer."""
+
+    def own(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of a ridge regression."""
+        used, features = known | asked, self.features - self.features[known].mean(axis=0)
+        scores = _of_fold(features[used], self.labels[used][:, None], asked[used], int(self.labels.max()) + 1)
+        found: Floats = scores[:, 0]
+        return found
+
+    def other(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of decision trees."""
+        return trees.answers_told(self.features[known], self.labels[known], self.features[asked], self.labels[asked])
 
 
 def guess_answers(
@@ -65,6 +90,7 @@ def guess_answers(
         scores=scores[:, 0],
         null=scores[:, 1:].mean(axis=0),
         evidence=evidence,
+        lesson=GuessLesson(features, labels),
     )
 
 
@@ -130,32 +156,29 @@ def _of_fold(features: Floats, drawn: Ints, tested: Flags, classes: int) -> Floa
     width = features.shape[1]
     products = known.T @ known
     projected = asked @ np.linalg.solve(products + _RIDGE * len(known) * np.eye(width), known.T)
-    of_known, of_asked = drawn[~tested].T, drawn[tested].T  # a row for each draw, since rows are sorted faster
+    of_known, of_asked = drawn[~tested], drawn[tested]
     scores = np.full(of_asked.shape, 0.5)
     for answer in range(classes):
         is_answer = (of_known == answer).astype(np.float64)
-        likely = np.round((is_answer - is_answer.mean(axis=1, keepdims=True)) @ projected.T, 9)
+        likely = np.round(projected @ (is_answer - is_answer.mean(axis=0)), 9)
         own = of_asked == answer
-        others = own.shape[1] - own.sum(axis=1, keepdims=True)
-        outranked = (_ranks(likely) - _ranks(np.where(own, likely, np.inf))) / np.maximum(others, 1)
-        scores = np.where(own & (others > 0), outranked, scores)
-    return scores.T
+        others = np.count_nonzero(~own, axis=0)
+        # among all, minus among those with this answer: how many others are less likely, and half of the equal ones
+        lower = ranks(likely) - ranks(np.where(own, likely, np.inf))
+        np.copyto(scores, lower / np.maximum(1, others), where=own & (others > 0))
+    return scores
 
 
-def _ranks(values: Floats) -> Floats:
-    """Return the rank of each value in its row, from 0; equal values share their mean rank.
+def ranks(values: Floats) -> Floats:
+    """Return the ranks of numbers within their column, from 1; equal ones have the mean of their ranks.
 
-    >>> _ranks(np.array([[3.0, 1.0, 3.0, 7.0]])).tolist()
-    [[1.5, 0.0, 1.5, 3.0]]
+    Raises:
+        ReleaseError: scipy is not installed.
+
     """
-    order, places = np.argsort(values, axis=1), np.arange(values.shape[1])
-    placed = np.take_along_axis(values, order, axis=1)
-    is_new = np.ones(values.shape, dtype=bool)
-    is_new[:, 1:] = placed[:, 1:] > placed[:, :-1]
-    first = np.maximum.accumulate(np.where(is_new, places, 0), axis=1)
-    is_last = np.roll(is_new, -1, axis=1)
-    is_last[:, -1] = True
-    last = np.minimum.accumulate(np.where(is_last, places, len(places))[:, ::-1], axis=1)[:, ::-1]
-    found = np.empty_like(values)
-    np.put_along_axis(found, order, (first + last) / 2, axis=1)
+    try:
+        from scipy.stats import rankdata
+    except ModuleNotFoundError as error:
+        raise missing("scipy", "guessing answers") from error
+    found: Floats = np.asarray(rankdata(values, axis=0), dtype=np.float64)
     return found

@@ -6,6 +6,7 @@ exchanged, or with other units of the context as gold.
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,6 +26,28 @@ MIN_CLUSTERS = 6
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Lesson(ABC):
+    """What a probe learned from, so that it can be learned again from some questions and tried on others.
+
+    `known` and `asked` mark questions of `Measured.ids`: those that are learned from, and those that are tried.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def own(self, known: Flags, asked: Flags) -> Floats:
+        """Return the scores of the asked questions by the probe's own learner, which sees only the known ones."""
+
+    @abstractmethod
+    def other(self, known: Flags, asked: Flags) -> Floats:
+        """Return the same by a learner of another family.
+
+        Raises:
+            ReleaseError: scikit-learn is not installed.
+
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +70,8 @@ class Measured:
     """What tells, in words."""
     chance: float | None = None
     """The share that is reached if nothing tells, if it is known; None: the mean of the null."""
+    lesson: Lesson | None = None
+    """What it was learned from; None if it cannot be learned again."""
 
 
 def uniforms(n: int, *key: str | int) -> Floats:

@@ -17,6 +17,7 @@ _MOST = 200
 TWICE = "question asked twice"
 ASKED_WITH = "picture of the question in its context"
 GOLD = "gold picture twice in its context"
+OFFERED = "choice offered twice"
 
 
 class Overlap:
@@ -30,6 +31,7 @@ class Overlap:
         self._twice = Count(TWICE, "questions with the words and the subject of another one")
         self._asked_with = Count(ASKED_WITH, "questions whose own picture is also in the context")
         self._golds = Count(GOLD, "contexts that show a gold picture twice")
+        self._offered = Count(OFFERED, "questions that offer a choice twice")
         self._earlier: dict[str, dict[bytes, _Question]] = {}
 
     def add(self, asked: AskedQuestion) -> None:
@@ -41,6 +43,7 @@ class Overlap:
         """
         if subject := _subject(asked):
             _try_question(self._twice, asked, self._earlier.setdefault(subject, {}))
+        _try_choices(self._offered, asked, self._pictures)
         shown = [(n, path) for n, unit in enumerate(asked.units) for path in unit.images]
         if shown:
             _try_own_pictures(self._asked_with, asked, shown, self._pictures)
@@ -50,7 +53,7 @@ class Overlap:
         """Yield what was found."""
         said = f"{len(self._pictures.uniform)} nearly uniform pictures were compared by their bytes alone"
         notes = dict.fromkeys((ASKED_WITH, GOLD), said) if self._pictures.uniform else {}
-        yield from findings_of([self._twice, self._asked_with, self._golds], self._dataset, notes)
+        yield from findings_of([self._twice, self._asked_with, self._golds, self._offered], self._dataset, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def _try_question(count: Count, asked: AskedQuestion, earlier: dict[bytes, _Ques
     for other in equal or islice(earlier.values(), _MOST):
         if question.is_like(other):
             count.hit(asked, f"has the words of {other.asked.id}: {asked.question!r:.80}")
-            count.hit(other.asked, f"has the words of {asked.id}: {other.asked.question!r:.80}")
+            count.hit(other.asked, f"has the words of {asked.id}: {other.asked.question!r:.80}", is_first=True)
     earlier.setdefault(digest, question)
 
 
@@ -102,6 +105,25 @@ def _try_own_pictures(count: Count, asked: AskedQuestion, shown: Sequence[tuple[
     for own in asked.images:
         if found := _first_near(pictures[own], [path for _, path in shown], pictures):
             count.hit(asked, f"{own} is {found} of its context")
+
+
+def _try_choices(count: Count, asked: AskedQuestion, pictures: Pictures) -> None:
+    """Look for a text or picture that a question offers twice: neither can be right, or both are."""
+    offered = asked.choices.offered if asked.choices else ()
+    if len(offered) < 2:
+        return
+    count.attempt(asked)
+    for at, choice in enumerate(offered):
+        if isinstance(choice, Image):
+            earlier = [each.path for each in offered[:at] if isinstance(each, Image)]
+            if found := _first_near(pictures[choice.path], earlier, pictures):
+                count.hit(asked, f"{choice.path} is again {found}")
+        elif _folded(choice) in [_folded(each) for each in offered[:at] if isinstance(each, str)]:
+            count.hit(asked, f"offers {choice[:40]!r} twice")
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _try_golds(count: Count, asked: AskedQuestion, shown: Sequence[tuple[int, str]], pictures: Pictures) -> None:

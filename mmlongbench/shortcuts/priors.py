@@ -3,17 +3,65 @@ free answer, each learned from other clusters.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from mmlongbench.shortcuts.extra import missing
-from mmlongbench.shortcuts.measured import FOLDS, PERMUTATIONS, Floats, Ints, Measured, folds_of, has_enough, uniforms
+from mmlongbench.shortcuts.measured import (
+    FOLDS,
+    PERMUTATIONS,
+    Flags,
+    Floats,
+    Ints,
+    Lesson,
+    Measured,
+    folds_of,
+    has_enough,
+    uniforms,
+)
 from mmlongbench.shortcuts.verdicts import effective_number
 
 TOLERATED = 0.05
 """How often a free answer may be right without any reading: in one question of twenty."""
 _KIND, _MEASURE = "answer from priors", "questions answered right"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorLesson(Lesson):
+    """Questions and the numbers of their answers."""
+
+    answers: Ints
+    """The number of each question's answer, or the place at which it is offered."""
+    clusters: tuple[str, ...]
+    """What each question is about."""
+    formats: tuple[str, ...] = ()
+    """The format of each answer, if the most frequent answer of the format is guessed."""
+
+    def own(self, known: Flags, asked: Flags) -> Floats:
+        """Return whether the answer that most questions have is right."""
+        return self._guessed(known, asked, lambda rows: self.answers[rows])
+
+    def other(self, known: Flags, asked: Flags) -> Floats:
+        """Return whether the answer is right that questions about the most subjects have."""
+        return self._guessed(known, asked, self._of_subjects)
+
+    def _of_subjects(self, rows: Ints) -> Ints:
+        """Return the answers of questions, each answer of a subject once."""
+        pairs = {(self.clusters[n], int(self.answers[n])) for n in rows.tolist()}
+        return np.array([answer for _, answer in pairs], dtype=np.int64)
+
+    def _guessed(self, known: Flags, asked: Flags, counted: Callable[[Ints], Ints]) -> Floats:
+        """Return whether the most frequent one of the counted answers, in the format of the question, is right."""
+        formats = np.array(self.formats or [""] * len(self.answers))
+        scores = np.zeros(len(self.answers))
+        for form in set(formats[asked].tolist()):
+            rows, tried = np.flatnonzero(known & (formats == form)), asked & (formats == form)
+            if rows.size:
+                scores[tried] = self.answers[tried] == np.bincount(counted(rows)).argmax()
+        found: Floats = scores[asked]
+        return found
 
 
 def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence[tuple[int, int]]) -> Measured | None:
@@ -45,6 +93,7 @@ def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence
         null=scores[:, 1:].mean(axis=0),
         evidence=f"choice {most + 1} is right in {int((right == most).sum())} of {len(ids)} questions",
         chance=float((1 / offered).mean()),
+        lesson=PriorLesson(right, tuple(clusters)),
     )
 
 
@@ -59,6 +108,25 @@ def _guessed(drawn: Ints, folds: Ints) -> Floats:
     return scores
 
 
+def format_prior(
+    ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str], formats: Sequence[str]
+) -> Measured | None:
+    """Measure how often the free answer is right that is the most frequent one of its format, such as `2` of all whole
+    numbers. A question often tells the format of its answer. The null is that of `free_prior`.
+    """
+    if not has_enough(clusters):
+        return None
+    folded, folds = _numbered(answers), folds_of(clusters)
+    scores = np.zeros(len(ids))
+    for form in set(formats):
+        own = np.array([each == form for each in formats])
+        scores[own] = _guessed(folded[own][:, None], folds[own])[:, 0]
+    usual, times = Counter(zip(formats, answers, strict=True)).most_common(1)[0]
+    evidence = f"of the {formats.count(usual[0])} answers of the format {usual[0]}, {times} are {usual[1][:40]!r}"
+    lesson = PriorLesson(folded, tuple(clusters), tuple(formats))
+    return _of_free("answer from its format", ids, scores, evidence, lesson)
+
+
 def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[str]) -> Measured | None:
     """Measure how often the most frequent free answer is right.
 
@@ -67,24 +135,36 @@ def free_prior(ids: Sequence[str], clusters: Sequence[str], answers: Sequence[st
     """
     if not has_enough(clusters):
         return None
+    numbers = _numbered(answers)
+    scores = _guessed(numbers[:, None], folds_of(clusters))[:, 0]
+    usual, times = Counter(answers).most_common(1)[0]
+    evidence = f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions"
+    return _of_free(_KIND, ids, scores, evidence, PriorLesson(numbers, tuple(clusters)))
+
+
+def _numbered(answers: Sequence[str]) -> Ints:
+    """Return a number for each answer; equal ones have the same."""
+    folded = [answer.casefold() for answer in answers]
+    places = {answer: place for place, answer in enumerate(sorted(set(folded)))}
+    return np.array([places[answer] for answer in folded], dtype=np.int64)
+
+
+def _of_free(kind: str, ids: Sequence[str], scores: Floats, evidence: str, lesson: PriorLesson) -> Measured:
+    """Return what was measured about free answers, with the null in which one of twenty is right."""
     try:
         from scipy.stats import binom
     except ModuleNotFoundError as error:
         raise missing("scipy", "the frequency of free answers") from error
-    folded = [answer.casefold() for answer in answers]
-    places = {answer: place for place, answer in enumerate(sorted(set(folded)))}
-    numbers = np.array([places[answer] for answer in folded], dtype=np.int64)
-    scores = _guessed(numbers[:, None], folds_of(clusters))[:, 0]
-    independent = max(1, round(effective_number(scores, clusters)))
-    drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(clusters)))
-    usual, times = Counter(answers).most_common(1)[0]
+    independent = max(1, round(effective_number(scores, lesson.clusters)))
+    drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(lesson.clusters)))
     return Measured(
-        kind=_KIND,
+        kind=kind,
         measure=_MEASURE,
         ids=tuple(ids),
-        clusters=tuple(clusters),
+        clusters=lesson.clusters,
         scores=scores,
         null=np.asarray(binom.ppf(drawn, independent, TOLERATED), dtype=np.float64) / independent,
-        evidence=f"the most frequent answer is {usual[:40]!r}, in {times} of {len(ids)} questions",
+        evidence=evidence,
         chance=0.0,
+        lesson=lesson,
     )

@@ -1,10 +1,10 @@
 """Reads the questions of a release in the form that probes need: each question once, with its context.
 
-A question that stands at several lengths and placements is read at the longest length, at a drawn placement. Contexts
+A question that stands at several lengths and placements is read at one length, at a drawn placement. Contexts
 are read one after another, and one is in memory at a time; what a probe keeps of them is small.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -49,6 +49,11 @@ class ShownUnit:
         return max(self.texts, key=len, default="")
 
     @property
+    def body(self) -> str:
+        """Return its text without its title, which is the first of several texts."""
+        return "\n".join(self.texts[1:] or self.texts)
+
+    @property
     def image(self) -> str:
         """Return the path of its first image; empty if it is a text."""
         return self.images[0] if self.images else ""
@@ -76,6 +81,12 @@ class AskedQuestion:
     """The texts and images that were put into its context to be found."""
     units: tuple[ShownUnit, ...]
     """The units of its context in the order of the prompt; empty if its builder does not say."""
+    format: str = ""
+    """The format of its answer, such as `Integer`; empty if its builder does not say."""
+    placements: tuple[float, ...] = ()
+    """The depths, or the numbers of the permutations, at which it stands; empty if its task has no placements."""
+    pages: tuple[int, ...] = ()
+    """The numbers of the shown pages of its document, from 0; empty if its builder does not say."""
 
     @property
     def cluster(self) -> str:
@@ -92,8 +103,16 @@ class AskedQuestion:
         return replace(self, units=(), needles=(), images=())
 
 
-def asked_questions(release: Release, dataset: str) -> Iterator[AskedQuestion]:
-    """Yield each question of a dataset once, in the order of the file of the longest length.
+def asked_questions(
+    release: Release, dataset: str, length: int | None = None, ids: Collection[str] | None = None
+) -> Iterator[AskedQuestion]:
+    """Yield each question of a dataset once, in the order of the file.
+
+    Args:
+        release: the release.
+        dataset: the name of the dataset.
+        length: the length at which it is read, in tokens; None: the longest.
+        ids: the questions to read; None: all.
 
     Raises:
         ReleaseError: the file, or its items, cannot be read.
@@ -103,30 +122,46 @@ def asked_questions(release: Release, dataset: str) -> Iterator[AskedQuestion]:
     lengths = release.lengths(dataset)
     if not lengths:
         return
-    length, builder = lengths[-1], release.builder(dataset)
-    chosen = _placements(release, dataset, length)
-    items = items_in_order(release.path, release.file(dataset, length), length)
+    length, builder = lengths[-1] if length is None else length, release.builder(dataset)
+    placements = _placements(release, dataset, length)
+    draws = Draws(("shortcuts", dataset))
+    chosen = {id: draws.choice(f"placement of {id}", found) for id, found in placements.items()}
+    wanted = None if ids is None else set(map(_printable, ids))
+    of_all = items_in_order(release.path, release.file(dataset, length), length)
+    items = (each for each in of_all if wanted is None or each[0] in wanted)
     ahead, seen = next(items, None), set[str]()
-    for example in release.examples(dataset, length):
+    for example in release.examples(dataset, length, ids):
         placement, own = placement_of(example.record), list[Item]()
-        if ahead and ahead[:2] == (_printable(example.id), placement):
+        id = _printable(example.id)
+        if ahead and ahead[:2] == (id, placement):
             own, ahead = ahead[2], next(items, None)
-        if example.id not in seen and chosen.get(_printable(example.id), placement) == placement:
+        if example.id not in seen and chosen.get(id, placement) == placement:
             seen.add(example.id)
             with calling("builder", type(builder).__name__, "a method that reads records", about=example.name):
-                yield _asked(builder, example, own)
+                yield _asked(builder, example, own, placements.get(id, ()))
 
 
-def _placements(release: Release, dataset: str, length: int) -> Mapping[str, float | None]:
-    """Return the placement at which each question is read; empty if its task has no placements."""
+def ids_of(release: Release, dataset: str, length: int) -> list[str]:
+    """Return the ids of the questions of a dataset at a length, each once. The public file is read only if it has no
+    items.
+
+    Raises:
+        ReleaseError: the file, or its items, cannot be read.
+
+    """
+    keys = keys_of_items(release.path, release.file(dataset, length))
+    return list(dict.fromkeys(id for id, _ in (release.keys(dataset, length) if keys is None else keys)))
+
+
+def _placements(release: Release, dataset: str, length: int) -> Mapping[str, Sequence[float | None]]:
+    """Return the placements of each question; empty if its task has no placements."""
     if release.builder(dataset).spec.placements is None:
         return {}
     keys = keys_of_items(release.path, release.file(dataset, length))
     found: dict[str, list[float | None]] = {}
     for id, placement in release.keys(dataset, length) if keys is None else keys:
         found.setdefault(_printable(id), []).append(placement)
-    draws = Draws(("shortcuts", dataset))
-    return {id: draws.choice(f"placement of {id}", placements) for id, placements in found.items()}
+    return found
 
 
 def _printable(id: str) -> str:
@@ -134,10 +169,13 @@ def _printable(id: str) -> str:
     return id.encode("utf-8", "backslashreplace").decode()
 
 
-def _asked(builder: Builder[Row], example: Example, items: Sequence[Item]) -> AskedQuestion:
+def _asked(
+    builder: Builder[Row], example: Example, items: Sequence[Item], placements: Sequence[float | None]
+) -> AskedQuestion:
     record, outline = example.record, example.prompt.outline
     choices, needles = builder.choices(record), tuple(builder.needles(record) or ())
     after = outline.after if outline else ()
+    form, evidence = builder.answer_format(record), example.evidence
     offered = {part.path for part in choices.offered if isinstance(part, Image)} if choices else set()
     return AskedQuestion(
         id=example.id,
@@ -149,6 +187,9 @@ def _asked(builder: Builder[Row], example: Example, items: Sequence[Item]) -> As
         images=tuple(part.path for part in after if isinstance(part, Image) and part.path not in offered),
         needles=needles,
         units=tuple(_units(example, items, needles)),
+        format="" if form is None else str(form),
+        placements=tuple(each for each in placements if each is not None),
+        pages=evidence.shown if evidence else (),
     )
 
 

@@ -224,7 +224,8 @@ def test_an_own_ordinal_is_written_anew_for_each_depth(tmp_path: Path) -> None:
     )
     (file,) = (tmp_path / "out" / "mmlb_data").rglob("*.jsonl")
     for record in map(json.loads, file.read_text("utf-8").splitlines()):
-        place = 1 + ["emblem" in path for path in record["image_list"]].index(True)
+        (needle,) = record["positive_ctxs"]
+        place = 1 + record["image_list"].index(f"mm-niah/{needle['image']}")
         assert record["question"] == f"Which emblem is the {mt.ordinal_words(place)} image, which is no view?"
         assert (record["ordinal"], record["ordinal_source"]) == (place, 1)
 

@@ -1,7 +1,15 @@
 """Questions with contexts, as the shortcut audit reads them."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from mmlongbench.prompt import Part
+from mmlongbench.shortcuts.features import ImageFacts
+from mmlongbench.shortcuts.findings import Finding
+from mmlongbench.shortcuts.measured import Measured
+from mmlongbench.shortcuts.probes import keep, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+from mmlongbench.shortcuts.verdicts import judge
 from mmlongbench.task.choices import Choices
 
 
@@ -23,3 +31,15 @@ def asked(
     """Return a question; one that is not free offers yes and no."""
     choices = None if is_free else Choices(("Yes", "No"), 0)
     return AskedQuestion(id, "NIAH/x_K8.jsonl", question, subject, answers, choices, images, needles, units)
+
+
+def judged(measured: Measured | None) -> Finding:
+    """Return the finding of one probe of a dataset."""
+    assert measured is not None
+    return judge([("set", "file", measured)]).findings[0]
+
+
+def found(questions: Iterable[AskedQuestion]) -> dict[str, Finding]:
+    """Return what all probes find in questions that show no images, by kind."""
+    kept = keep(questions, ImageFacts(Path()), has_depths=False)
+    return {each.kind: each for each in judge([("set", "file", each) for each in measure(kept)]).findings}

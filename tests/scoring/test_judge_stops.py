@@ -26,6 +26,7 @@ from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score
+from mmlongbench.scoring.staleness import ExampleDigests
 from mmlongbench.task.metric import Judge, Metric, Score, ScoringInput, Settings
 
 CALL = Call("m", "Grade it.", "blue", Grade)
@@ -98,9 +99,9 @@ def test_a_metric_is_stopped_before_its_threads_are_waited_for(
     metric, problems, said = Waiting(), Problems(), tmp_path / "m.jsonl"
     monkeypatch.setattr(running, "metric_type", lambda name: lambda settings: metric)
     said.write_text("".join(json.dumps(line) + "\n" for line in golds if "mmlongdoc_K8" in line["file"]))
-    opened = open_scorable(public / "documentQA/mmlongdoc_K8.jsonl", None, None)
+    digests = ExampleDigests(open_scorable(public / "documentQA/mmlongdoc_K8.jsonl", None, None))
     run = Run("m", ("default",), Settings())
     with read_predictions([said], problems) as read, pytest.raises(PluginCallError, match="ValueError: broken"):
-        score(run, opened, read, None, problems, Progress(is_shown=False))
+        score(run, digests, read, None, problems, Progress(is_shown=False))
     assert metric.ends
     assert all(metric.ends)

@@ -23,6 +23,7 @@ from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
+from mmlongbench.scoring.staleness import ExampleDigests
 from mmlongbench.task.metric import PROFILES, Metric, Score, ScoringInput, Settings
 
 pytestmark = pytest.mark.slow
@@ -447,15 +448,15 @@ def test_a_metric_that_says_no_profile_is_ours(
     metric, problems = InThreads(Settings()), Problems()
     metric.barrier = Barrier(1)
     monkeypatch.setattr(running, "metric_type", lambda name: lambda settings: metric)
-    opened = open_scorable(public / "documentQA/mmlongdoc_K16.jsonl", None, None)
+    digests = ExampleDigests(open_scorable(public / "documentQA/mmlongdoc_K16.jsonl", None, None))
     with read_predictions([write(tmp_path / "m.jsonl", golds)], problems) as read:
         score(
-            Run("m", ("default",), Settings()), opened, read, tmp_path / "s.jsonl", problems, Progress(is_shown=False)
+            Run("m", ("default",), Settings()), digests, read, tmp_path / "s.jsonl", problems, Progress(is_shown=False)
         )
         assert {line.profile for line in read_scores(tmp_path / "s.jsonl")} == {"ours"}
         asked = Run("m", ("default",), Settings(profile="official"))
         with pytest.raises(ScoringError, match="'doc_qa' does not offer it; it offers ours"):
-            score(asked, opened, read, tmp_path / "t.jsonl", problems, Progress(is_shown=False))
+            score(asked, digests, read, tmp_path / "t.jsonl", problems, Progress(is_shown=False))
     assert not (tmp_path / "t.jsonl").exists()
 
 
@@ -580,8 +581,8 @@ def test_a_metric_may_score_in_threads_and_fail_and_lines_keep_their_order(
     monkeypatch.setattr(running, "metric_type", lambda name: lambda settings: metric)
     said = write(tmp_path / "m.jsonl", [line for line in golds if line["file"] == DOCS])
     with read_predictions([said], problems) as read:
-        opened = open_scorable(public / "documentQA/mmlongdoc_K8.jsonl", None, None)
-        outcome = score(Run("m", ("default",), Settings()), opened, read, out, problems, Progress(is_shown=False))
+        digests = ExampleDigests(open_scorable(public / "documentQA/mmlongdoc_K8.jsonl", None, None))
+        outcome = score(Run("m", ("default",), Settings()), digests, read, out, problems, Progress(is_shown=False))
     lines = list(read_scores(out))
     assert [line.id for line in lines] == [f"mmlongdoc_{n}" for n in range(5)]
     assert (lines[4].status, lines[4].score, lines[4].failure) == ("failed", None, "it was asked too much")

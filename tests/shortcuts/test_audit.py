@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from tiny import Ran, command
 
+import mmlongbench as mm
 from mmlongbench.shortcuts.measured import uniforms
 
 pytestmark = pytest.mark.slow
@@ -74,16 +75,16 @@ def found(release: Path, *options: str) -> tuple[Ran, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("planted", "kind"),
+    ("planted", "kinds"),
     [
-        ("quality", "gold from image files"),
-        ("dpi", "gold from metadata of images"),
-        ("words", "answer from the question"),
+        ("quality", {"gold from image files", "gold from quantisation"}),
+        ("dpi", {"gold from metadata of images"}),
+        ("words", {"answer from the question"}),
     ],
 )
-def test_what_was_planted_is_found_and_nothing_else(planted: str, kind: str, tmp_path: Path) -> None:
+def test_what_was_planted_is_found_and_nothing_else(planted: str, kinds: set[str], tmp_path: Path) -> None:
     ran, verdicts = found(built(tmp_path, planted), "--check")
-    assert {each for each, verdict in verdicts.items() if verdict == "leak"} == {kind}
+    assert {each for each, verdict in verdicts.items() if verdict == "leak"} == kinds
     assert ran.code == 1
 
 
@@ -105,6 +106,33 @@ def test_without_items_gold_is_found_by_its_needles_and_a_note_says_so(tmp_path:
     ran = command("shortcuts", release, "--all")
     assert "walks, gold from image files: gold has" in ran.out
     assert "note: walks: the release has no items of NIAH/walks" in ran.out
+
+
+def test_the_page_shows_gold_beside_others_with_what_tells_it(tmp_path: Path) -> None:
+    release, page = built(tmp_path, "quality"), tmp_path / "page.html"
+    assert command("shortcuts", release, "--html", page).code == 0
+    text = page.read_text("utf-8")
+    leaks = text[text.index('<h2 id="leaks">') : text.index('<h2 id="reading">')]
+    assert leaks.count('class="asked"') == 2 * 3  # two leaks, with three questions each
+    assert leaks.count('class="unit gold"') == 2 * 3
+    assert leaks.count('class="unit"') == 2 * 12
+    assert leaks.count('src="data:image/jpeg;base64,') == 2 * 15
+    assert leaks.count("<dt>bytes</dt>") == leaks.count("<dt>quantisation of fine detail</dt>") == 15
+    assert "Was a dog seen on walk" in leaks
+    audit = mm.find_shortcuts(str(release), datasets="walks")
+    assert {each.kind for each in audit.leaks} == {"gold from image files", "gold from quantisation"}
+    with pytest.raises(mm.ReleaseError, match="no dataset 'walk'; there are walks"):
+        mm.find_shortcuts(release, datasets=["walk"])
+
+
+def test_of_a_question_that_tells_its_answer_the_words_are_shown(tmp_path: Path) -> None:
+    release, page = built(tmp_path, "words"), tmp_path / "page.html"
+    assert command("shortcuts", release, "--html", page).code == 0
+    text = page.read_text("utf-8")
+    leaks = text[text.index('<h2 id="leaks">') : text.index('<h2 id="reading">')]
+    assert leaks.count('class="asked"') == 3
+    assert 'class="unit' not in leaks
+    assert "(choice 1 of 2)" in leaks or "(choice 2 of 2)" in leaks
 
 
 def test_an_unknown_dataset_is_named_with_the_nearest(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from mmlongbench.shortcuts.guesses import guess_answers
 from mmlongbench.shortcuts.measured import Floats, uniforms
-from mmlongbench.shortcuts.priors import free_prior, offered_prior
+from mmlongbench.shortcuts.priors import format_prior, free_prior, offered_prior
 from mmlongbench.shortcuts.verdicts import judge
 
 
@@ -83,6 +83,27 @@ def test_a_frequent_free_answer_is_a_leak_only_above_one_in_twenty() -> None:
     assert findings[0].verdict == "leak"
     assert findings[1].verdict != "leak"
     assert "'Not answerable', in 50 of 200" in findings[0].evidence
+
+
+@pytest.mark.parametrize("share", [0.8, 0.5, 0.3])
+def test_an_answer_that_is_frequent_among_those_of_its_format_is_a_leak(share: float) -> None:
+    ids = [str(number) for number in range(160)]
+    formats = ["Integer" if number % 8 == 0 else "String" for number in range(160)]
+    kept = drawn(160, "format")
+    answers = ["2" if number % 8 == 0 and kept[number] < share else f"x{number}" for number in range(160)]
+    measured = format_prior(ids[::8] * 4, [f"{number}" for number in range(80)], answers[::8] * 4, formats[::8] * 4)
+    assert measured is not None
+    finding = judge([("set", "file", measured)]).findings[0]
+    assert finding.verdict == "leak"
+    assert "of the format Integer" in finding.evidence
+
+
+def test_answers_that_are_rare_in_their_format_are_no_leak() -> None:
+    ids = [str(number) for number in range(200)]
+    formats = ["Integer" if number % 2 else "String" for number in range(200)]
+    measured = format_prior(ids, ids, [str(int(40 * each)) for each in drawn(200, "rare")], formats)
+    assert measured is not None
+    assert judge([("set", "file", measured)]).findings[0].verdict != "leak"
 
 
 def test_documents_that_cannot_be_answered_as_a_whole_are_not_taken_for_a_frequent_answer() -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,14 @@ from PIL import Image as Pillow
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
+from mmlongbench.prompt import Image, Part
 from mmlongbench.shortcuts.against import Answering, Other, others_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import BITS, Look, NearIndex, Pictures, look_of
-from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, TWICE, Overlap
+from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, OFFERED, TWICE, Overlap
 from mmlongbench.shortcuts.questions import KnownQuestions, is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion
+from mmlongbench.task.choices import Choices
 
 
 def scene(number: int) -> Pillow.Image:
@@ -238,3 +241,26 @@ def test_words_are_the_same_with_thirteen_in_a_row_or_a_resemblance_of_eighty_pe
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="nowhere: is no folder; give a release"):
         others_of(tmp_path / "nowhere")
+
+
+def offering(id: str, *offered: Part) -> AskedQuestion:
+    return replace(asked(id), choices=Choices(offered, 0))
+
+
+def test_a_text_that_is_offered_twice_is_found(tmp_path: Path) -> None:
+    questions = [
+        offering("a", "the oak", "the elm", "The  OAK"),
+        offering("b", "-5", "5"),
+        offering("c", "C", "C++"),
+        asked("free"),
+    ]
+    finding = found(questions, tmp_path)[OFFERED]
+    assert (finding.verdict, finding.examples, finding.questions) == ("leak", ("a",), 3)
+
+
+def test_a_picture_that_is_offered_twice_is_found_although_it_was_compressed_again(tmp_path: Path) -> None:
+    names = [saved(scene(number), tmp_path / f"{number}.jpg") for number in (1, 2, 3)]
+    again = saved(scene(1), tmp_path / "again.jpg", quality=60)
+    images = [Image(name) for name in names]
+    finding = found([offering("a", *images), offering("b", *images, Image(again))], tmp_path)[OFFERED]
+    assert (finding.verdict, finding.examples) == ("leak", ("b",))

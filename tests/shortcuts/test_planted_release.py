@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny import command
 
 import mmlongbench as mm
 from mmlongbench.io.progress import Progress
@@ -69,6 +70,27 @@ def test_each_question_is_read_once_with_the_roles_of_its_units(built: Path) -> 
     for each in asked_questions(release, "text_mmlongdoc"):
         assert all(unit.is_gold == unit.is_evidence for unit in each.units)
         assert any(unit.role == "own" for unit in each.units)
+
+
+def test_some_questions_are_read_with_their_own_contexts(built: Path) -> None:
+    release = open_release(built)
+    every = {each.id: each for each in asked_questions(release, "infoseek")}
+    some = frozenset(list(every)[1::2])
+    read = list(asked_questions(release, "infoseek", 8192, some))
+    assert [each.id for each in read] == [id for id in every if id in some]
+    assert read == [every[each.id] for each in read]
+    assert all(each.placements == (0, 1, 2) for each in read)
+
+
+def test_the_difficulty_of_texts_is_told_by_length_and_printed(built: Path) -> None:
+    ran = command("shortcuts", built, "--json", "--dataset", "infoseek", "--dataset", "vh_multi")
+    lines = [each for each in map(json.loads, ran.out.splitlines()) if each["kind"] == "difficulty"]
+    assert [(each["dataset"], each["length"], each["search"], each["questions"]) for each in lines] == [
+        ("infoseek", 8192, "BM25", 6)
+    ]
+    assert 1 <= lines[0]["k_50"] <= lines[0]["k_90"] <= lines[0]["units"] + 1
+    shown = command("shortcuts", built, "--dataset", "infoseek").out
+    assert "difficulty: units to read to have half" in shown
 
 
 def test_a_release_as_built_has_no_duplicates_and_no_answer_in_a_negative(built: Path) -> None:

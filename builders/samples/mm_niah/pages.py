@@ -1,8 +1,12 @@
 """Drawn prose and pictures for the sample: no sentence answers a question, and no paragraph is repeated."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmlongbench.task import Draws
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 TOWNS = ("Ossery", "Calder", "Wraxholm", "Peldon", "Ardle", "Thornmere", "Lissow", "Fenwick", "Marrowby", "Ketley")
 THINGS = ("canal", "orchard", "foundry", "observatory", "ferry", "tannery", "aqueduct", "library", "market", "quarry")
@@ -22,6 +26,8 @@ FORMS = (
 )
 PARAGRAPHS = 8
 SMALL, LARGE = (448, 336), (1400, 900)
+OFFERED = 4
+"""How many variants of a sign a question offers; as many others are on the pictures that no question is about."""
 
 
 def sentence(draws: Draws, name: str) -> str:
@@ -52,8 +58,10 @@ def page_of(draws: Draws) -> list[str]:
     return [" ".join(sentence(draws, f"{at} {n}") for n in range(count)) for at, count in enumerate(counts)]
 
 
-def draw_view(draws: Draws, path: Path, *, is_large: bool) -> None:
-    """Draw hills under a sky with a sun or a moon, as a picture of a web page. A release shrinks large pictures."""
+def draw_view(draws: Draws, path: Path, *, is_large: bool, sign: "Image.Image | None" = None) -> None:
+    """Draw hills under a sky with a sun or a moon, as a picture of a web page, and with a sign on it if there is one. A
+    release shrinks large pictures.
+    """
     from PIL import Image, ImageDraw
 
     width, height = LARGE if is_large else SMALL
@@ -67,25 +75,33 @@ def draw_view(draws: Draws, path: Path, *, is_large: bool) -> None:
         left = int(draws.fraction(f"hill {hill}") * width) - width // 2
         shade = tuple(value * (5 - hill) // 8 for value in reversed(tone))
         pen.ellipse((left, top, left + width, top + height), fill=shade)
+    if sign:
+        shown = sign.resize((height // 3, height // 3))
+        at = [int(draws.fraction(f"sign {side}") * most) for side, most in (("x", width), ("y", height))]
+        picture.paste(shown, (at[0] * 2 // 3, at[1] * 2 // 3))
     picture.save(path, "JPEG", quality=60)
 
 
-def draw_emblem(draws: Draws, path: Path, variant: int) -> None:
-    """Draw a sign on a plain background; the four variants for one question differ in form and colour."""
+def emblem(draws: Draws, variant: int) -> "Image.Image":
+    """Return a sign on a plain background. The variants differ in form and colour: a question offers four of them (0 to
+    3); the other four have similar forms and are on all other pictures.
+    """
     from PIL import Image, ImageDraw
 
     ground = tuple(draws.integer(f"ground {channel}", 180, 250) for channel in range(3))
     ink = tuple(draws.integer(f"ink {variant} {channel}", 0, 140) for channel in range(3))
     picture = Image.new("RGB", (224, 224), ground)
     pen = ImageDraw.Draw(picture)
-    box = (40, 40, 184, 184)
-    if variant == 0:
-        pen.ellipse(box, outline=ink, width=16)
-    elif variant == 1:
+    box, turned = (40, 40, 184, 184), variant >= OFFERED
+    if variant % OFFERED == 0:
+        pen.ellipse((40, 72, 184, 152) if turned else box, outline=ink, width=16)
+    elif variant % OFFERED == 1 and not turned:
         pen.rectangle(box, outline=ink, width=16)
-    elif variant == 2:
-        pen.polygon(((112, 36), (188, 184), (36, 184)), fill=ink)
+    elif variant % OFFERED == 1:
+        pen.polygon(((112, 24), (200, 112), (112, 200), (24, 112)), outline=ink, width=16)
+    elif variant % OFFERED == 2:
+        pen.polygon(((112, 184), (188, 36), (36, 36)) if turned else ((112, 36), (188, 184), (36, 184)), fill=ink)
     else:
-        pen.line((40, 40, 184, 184), fill=ink, width=20)
-        pen.line((184, 40, 40, 184), fill=ink, width=20)
-    picture.save(path, "PNG")
+        pen.line((112, 24, 112, 200) if turned else (40, 40, 184, 184), fill=ink, width=20)
+        pen.line((24, 112, 200, 112) if turned else (184, 40, 40, 184), fill=ink, width=20)
+    return picture

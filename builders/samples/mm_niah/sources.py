@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from builders.samples.mm_niah.pages import draw_emblem, draw_view, opening_of, page_of
+from builders.samples.mm_niah.pages import OFFERED, draw_view, emblem, opening_of, page_of
 from mmlongbench.task import Draws
 
 ROWS = 12
@@ -35,11 +35,15 @@ def draw_hidden_sentences(folder: Path, pages: int = PAGES, questions: int = ROW
 
 
 def draw_hidden_pictures(folder: Path) -> dict[str, Path]:
-    """Draw pages with pictures, and questions about pictures hidden in them: `questions.jsonl`, `pages/`."""
+    """Draw pages with pictures, and questions about pictures hidden in them: `questions.jsonl`, `pages/`.
+
+    Every picture of a context is a view with a sign on it, drawn, encoded and named in one way, so that only the sign
+    tells which one a question is about.
+    """
     draws, pages = Draws(("hidden pictures",)), folder / "pages"
     (pages / "pictures").mkdir(parents=True, exist_ok=True)
     for number in range(PAGES):
-        parts = list(_with_views(draws, number, pages / "pictures", every=3))
+        parts = list(_with_views(draws, number, pages / "pictures", every=3, has_signs=True))
         lines = (part if kind == "text" else f"![a view](pictures/{part})" for kind, part in parts)
         (pages / f"page{number:02d}.md").write_text("\n\n".join(lines) + "\n", "utf-8")
     rows = (_choice(draws, number, pages / "pictures") for number in range(ROWS))
@@ -47,15 +51,18 @@ def draw_hidden_pictures(folder: Path) -> dict[str, Path]:
     return {"questions": folder / "questions.jsonl", "documents": pages}
 
 
-def _with_views(draws: Draws, number: int, images: Path, every: int) -> Iterator[tuple[str, str]]:
+def _with_views(
+    draws: Draws, number: int, images: Path, every: int, *, has_signs: bool = False
+) -> Iterator[tuple[str, str]]:
     """Yield (`text`, paragraph) for each paragraph of a page and, on every `every`-th page, (`image`, file name) of a
-    view after the second paragraph.
+    view after the second paragraph. With `has_signs`, the view has a sign that no question offers.
     """
     for at, paragraph in enumerate(page_of(draws.at("page", number))):
         yield "text", paragraph
         if at == 1 and number % every == 0:
-            name = f"view{number:02d}.jpg"
-            draw_view(draws.at("view", number), images / name, is_large=number % (4 * every) == 0)
+            name = _view_name(draws, f"page {number}") if has_signs else f"view{number:02d}.jpg"
+            sign = emblem(draws.at("other emblem", number), OFFERED + number // every % OFFERED) if has_signs else None
+            draw_view(draws.at("view", number), images / name, is_large=number % (4 * every) == 0, sign=sign)
             yield "image", name
 
 
@@ -87,15 +94,22 @@ def _row(draws: Draws, number: int, images: Path) -> dict[str, object]:
 
 
 def _choice(draws: Draws, number: int, images: Path) -> dict[str, object]:
-    """Return a question that asks which of four emblems is among the pages."""
+    """Return a question that asks which of four emblems is on a picture among the pages."""
+    signs = [emblem(draws.at("emblem", number), variant) for variant in range(OFFERED)]
     names = [f"emblem{number:02d}{letter}.png" for letter in "abcd"]
-    for at, name in enumerate(names):
-        draw_emblem(draws.at("emblem", number), images / name, at)
-    right = number % len(names)
+    for name, sign in zip(names, signs, strict=True):
+        sign.save(images / name, "PNG")
+    right, view = number % len(names), _view_name(draws, f"question {number}")
+    draw_view(draws.at("hidden view", number), images / view, is_large=number % 4 == 0, sign=signs[right])
     return {
         "id": f"mm-niah-{number}",
         "question": "Which of the following emblems appears among the pages?",
         "answer": right,
-        "needles": [f"pictures/{names[right]}"],
+        "needles": [f"pictures/{view}"],
         "choices": [f"pictures/{name}" for name in names],
     }
+
+
+def _view_name(draws: Draws, of: str) -> str:
+    """Return the name of a view's file: a drawn number, so that it does not say what the view is for."""
+    return f"view{draws.rank('name', of) % 10**8:08d}.jpg"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmlongbench.building.build_dir import Shard, cell_shard
 from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.first_look import FirstLook
 from mmlongbench.building.lines import (
     RECORDS,
     BundledRecord,
@@ -58,7 +59,8 @@ def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
         yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
         yield from taken.rejects
         return
-    tally = Tally(dataset.builder.spec.balance)
+    is_shortest = length == min(dataset.spec.lengths)  # the questions are the same at every length
+    tally = Tally(dataset.builder.spec.balance, look=FirstLook(dataset) if is_shortest else None)
     if taken:
         tally.add_taken(taken.counts)
     lines = tally.counted(_lines(session, shard.dataset, length))
@@ -66,7 +68,7 @@ def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
     files = {} if first is None else _write_files(session, dataset, length, first, lines)
     for _ in lines:  # count the lines that were not read yet
         pass
-    yield WrittenCell(files, tally.cell())
+    yield WrittenCell(files, tally.cell(), tally.look.sentences() if tally.look else [])
     yield from tally.rejects
 
 
@@ -179,6 +181,8 @@ class Tally:
     """The counts of a dataset at a length, which are added up while the lines are read."""
 
     balance: str
+    look: FirstLook | None = None
+    """Looks at the records, to say where answers are not balanced; None: it was done at another length."""
     counts: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     balanced: Counter[str] = field(default_factory=Counter)
@@ -205,6 +209,8 @@ class Tally:
             self.missing = max(self.missing, line.missing)
             if self.balance:
                 self.balanced[str(line.record[self.balance])] += 1
+            if self.look:
+                self.look.add(line.record, line.items)
         elif isinstance(line, Reject):
             self.rejects.append(line)
         elif isinstance(line, LeftOutUnits):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mmlongbench.building.dataset import names_by_content
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.errors import BuildError
@@ -30,7 +31,7 @@ def needed_images(session: "Session", name: str) -> NeededImages:
         BuildError: two pictures of the source have one name in the release.
 
     """
-    by_content = session.dataset(name).reader.names_images_by_content
+    by_content = names_by_content(session.plan(name).spec)
     pages: set[str] = set()
     pictures: dict[str, str] = {}
     for shard in record_shards(session, name, session.plan(name).spec.lengths):

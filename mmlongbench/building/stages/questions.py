@@ -17,7 +17,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
-from mmlongbench.packing.pack import DoesNotFitError, examples
+from mmlongbench.packing.pack import DoesNotFitError, PackedExample, examples
 from mmlongbench.release.lock import QuestionCounts
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import InOrder
@@ -154,17 +154,27 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
         DoesNotFitError: the required units are longer than the admission length.
 
     """
+    made = required_examples(full, dataset, draws)
+    if dataset.sources.has_images:
+        for path in {path for example in made for path in example.prompt.images}:
+            dataset.sources.images.decode(path)
+    return _out_of_span(full, dataset)
+
+
+def required_examples(full: Draft, dataset: Dataset, draws: Draws) -> list[PackedExample]:
+    """Return the examples of a draft that have its required units alone, packed at the admission length.
+
+    Raises:
+        DoesNotFitError: the required units are longer than the admission length.
+
+    """
     # without other units, there is no passage that a needle sentence could be put into
     alone = tuple(replace(unit, between_sentences=False) for unit in full.required)
     draft = replace(
         full, required=alone, take_order=InOrder(()), rendered_as_text=None
     )  # units are not shown as text, so that releases of images and of text have the same questions
     budget = dataset.budget(dataset.spec.admission_length)
-    made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
-    if dataset.sources.has_images:
-        for path in {path for example in made for path in example.prompt.images}:
-            dataset.sources.images.decode(path)
-    return _out_of_span(full, dataset)
+    return examples(draft, budget, dataset.placements(), dataset.pricer, draws)
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:

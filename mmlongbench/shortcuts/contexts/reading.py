@@ -24,6 +24,7 @@ from mmlongbench.scoring.problems import REASONS
 from mmlongbench.scoring.running import Run
 from mmlongbench.scoring.score_model import filled_settings, model_of, score_model
 from mmlongbench.scoring.scores import CONTEXT, ScoreLine, read_scores
+from mmlongbench.scoring.staleness import ExampleDigests
 from mmlongbench.shortcuts.contexts.answers import Answers, Asked, Given, Guess
 from mmlongbench.shortcuts.contexts.results import BLIND
 from mmlongbench.task.metric import Settings
@@ -63,11 +64,12 @@ def read_answers(
     given, scores_files = _sorted(_files(predictions))
     found: dict[_Example, _Scored] = {}
     notes: list[str] = []
+    digests = ExampleDigests(open_scorable(release, None, None, tasks))
     with TemporaryDirectory() as folder:
         for (model, context), paths in sorted(given.items()):
             out = Path(folder) / "scores.jsonl"
             run = Run(model, (DEFAULT,), filled_settings(release, Settings()), is_partial=True, only_answered=True)
-            _, problems = score_model(run, release, paths, out, progress, tasks=tasks)
+            _, problems = score_model(run, release, paths, out, progress, digests=digests)
             for reason, problem in problems.summary().items():
                 said = f"{problem['count']:,} {REASONS[reason]}: {'; '.join(problem['first'])}"
                 notes.append(f"{_named(model, context)}: {said}")
@@ -81,7 +83,7 @@ def read_answers(
         raise ScoringError(
             f"no prediction fits an example of {release.name}: {why}; give what `mmlongbench run` wrote for it"
         )
-    guesses = _guesses(open_scorable(release, None, None, tasks), {file for file, _ in found})
+    guesses = _guesses(digests.opened, {file for file, _ in found})
     return Answers(tuple(_asked(found, guesses)), tuple(names), tuple(notes))
 
 

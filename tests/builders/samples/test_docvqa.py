@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from ast import literal_eval
@@ -8,7 +9,7 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from builders.samples.docvqa.reports import QuestionedReport, draw_reports, find_cells, read_reports
+from builders.samples.docvqa.reports import QuestionedReport, draw_reports, find_cells, read_reports, sample_row
 
 pytestmark = pytest.mark.slow
 
@@ -121,3 +122,11 @@ def test_known_rows(rows: list[dict[str, str]]) -> None:
         "answer_format": "Int",
     }
     assert rows[6]["answer"] == "['Grey Lantern', 'Sollas Beauty', 'Duke of Marne']"
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
+def test_no_question_holds_the_answer_of_another_question_about_the_report(report: QuestionedReport) -> None:
+    asked = [sample_row(report, question) for question in report.questions]
+    for row in asked:
+        others = " ".join(other["question"] for other in asked if other is not row)
+        assert not re.search(rf"\b{re.escape(row['answer'])}\b", others), row["answer"]

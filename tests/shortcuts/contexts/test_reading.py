@@ -1,12 +1,15 @@
 """Which files are read as predictions, and what is said about files that cannot be compared."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from context_answers import DEPTHS, FOUR, four, predictions, public_files, write
 
 import mmlongbench as mm
 from mmlongbench.io.progress import Progress
+from mmlongbench.release.digests import example_digest
+from mmlongbench.scoring import staleness
 from mmlongbench.shortcuts.contexts.audit import audit_contexts
 
 RECORDS = [four(number, depth) for number in range(8) for depth in DEPTHS]
@@ -108,3 +111,24 @@ def test_predictions_of_other_examples_are_refused(finished: Path, tmp_path: Pat
     line = {**example.key, "prediction": "hard", "model": "m", "digest": "0" * 64}
     with pytest.raises(mm.ScoringError, match="stale"):
         audit_contexts(finished, [write(tmp_path / "m.jsonl", [line])], Progress(False))
+
+
+def test_the_digest_of_an_example_is_computed_once_for_all_models_and_contexts(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+
+    def digest(*given: Any) -> str:
+        computed.append(given)
+        return example_digest(*given)
+
+    examples = list(mm.open_release(finished).examples("mmlongdoc", "2K"))
+    for model in ("one", "two"):
+        for context in ("", "none", "shuffled"):
+            common = {"model": model, "prediction": "hard", **({"context": context} if context else {})}
+            said = [{**each.key, **common, "digest": each.digest} for each in examples]
+            write(tmp_path / "predictions" / f"{model}.{context or 'full'}.jsonl", said)
+    monkeypatch.setattr(staleness, "example_digest", digest)
+    audit = audit_contexts(finished, [tmp_path / "predictions"], Progress(False))
+    assert audit.models == ("one", "two")
+    assert len(computed) == len(examples)

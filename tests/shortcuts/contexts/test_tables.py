@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from context_answers import DEPTHS, FOUR, TWO, four, predictions, public_files, two, write
+from tiny import command
 
 from mmlongbench.io.progress import Progress
 from mmlongbench.shortcuts.contexts.audit import audit_contexts
@@ -173,3 +174,17 @@ def test_lengths_have_rows_of_their_own_where_there_are_several(tmp_path: Path) 
         16_384: (0.25, 120, 120),
     }
     assert audit.blind_counts[0].questions == 120
+
+
+def test_the_door_and_the_page_have_the_same_table(public: Path, tmp_path: Path) -> None:
+    import mmlongbench as mm
+
+    predictions(tmp_path / "m.jsonl", FOUR, FOURS, lambda number, depth: number < 90)
+    predictions(tmp_path / "m.none.jsonl", FOUR, FOURS, lambda number, depth: number < 30, "none")
+    found = mm.compare_contexts(str(public), str(tmp_path))
+    assert found == audit_contexts(public, [tmp_path], Progress(False))
+    ran = command("shortcuts", public, "--predictions", tmp_path, "--html", tmp_path / "page.html")
+    assert ran.code == 0, ran.err
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "□ needs the context</span>" in page
+    assert '<td data-key="75.0">75.0</td>' in page or '<td data-key="0.75">75.0</td>' in page

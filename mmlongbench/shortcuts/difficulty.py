@@ -1,0 +1,194 @@
+"""How hard gold is to find by plain search: its rank among the units of its context, by BM25 or by an embedding model.
+
+This is no finding: a question whose words stand in its gold is easy to search for, and may be as hard to answer.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from mmlongbench.corpus.retrieval.dense import Reranker
+from mmlongbench.corpus.retrieval.models import ModelSpec
+from mmlongbench.corpus.retrieval.small import rank_texts
+from mmlongbench.draws import Draws
+from mmlongbench.shortcuts.pages import PageTexts
+from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+
+MAX_QUESTIONS = 100
+"""How many questions of a dataset are searched for at each length at most; they are drawn, the same at each length."""
+BM25 = "BM25"
+"""The name of the search by words."""
+
+
+class Difficulty(BaseModel):
+    """How far down a search finds gold, in one dataset at one length."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kind: Literal["difficulty"] = "difficulty"
+    """Tells this line from those of findings."""
+    dataset: str
+    """The name of the dataset."""
+    file: str
+    """The public file whose contexts were searched, below `mmlb_data/`."""
+    length: int
+    """The length of the contexts, in tokens."""
+    search: str
+    """How was searched: `BM25`, or the name of an embedding model."""
+    questions: int
+    """The number of questions that were searched for."""
+    golds: int
+    """The number of gold units in their contexts."""
+    units: float
+    """The median number of units with text in a context, among which gold is ranked."""
+    found: float
+    """The share of golds that share a word with their question; the others rank last. 1 for an embedding model."""
+    median_rank: float
+    """The median rank of gold, from 1."""
+    k_50: int
+    """How many units, the best first, a reader needs to have half of all golds."""
+    k_90: int
+    """How many units, the best first, a reader needs to have 90 % of all golds."""
+
+
+class _Titled(NamedTuple):
+    """A unit as the reranker takes it."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    rank: int
+    units: int
+    is_found: bool
+
+
+class Search:
+    """Searches contexts by words or, with a model, by meaning."""
+
+    def __init__(self, reranker: Reranker | None = None, name: str = "") -> None:
+        """Search by `reranker`, whose model is called `name`; None: by BM25."""
+        self._reranker = reranker
+        self.name = name if reranker else BM25
+
+    @classmethod
+    def open(cls, model: str, cache: Path) -> "Search":
+        """Load an embedding model; `cache` is the folder that keeps the vectors of units.
+
+        Raises:
+            ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
+
+        """
+        return cls(Reranker.open(ModelSpec(name=model), cache), model)
+
+    def close(self) -> None:
+        """Close the cache of the model."""
+        if self._reranker:
+            self._reranker.close()
+
+    def order(self, question: str, texts: Sequence[str]) -> Sequence[int]:
+        """Return the places of the texts that are found, the best first."""
+        if self._reranker is None:
+            return rank_texts(question, texts)
+        return self._reranker.rerank(question, [_Titled(f"{at:09}", "", text) for at, text in enumerate(texts)])
+
+
+@contextmanager
+def searches_of(model: str | None) -> Iterator[tuple[Search, ...]]:
+    """Open the search by words and, with the name of a model, the search by meaning. The vectors of units are kept in a
+    temporary folder.
+
+    Raises:
+        ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
+
+    """
+    if model is None:
+        yield (Search(),)
+        return
+    with TemporaryDirectory() as folder:
+        by_meaning = Search.open(model, Path(folder))
+        try:
+            yield Search(), by_meaning
+        finally:
+            by_meaning.close()
+
+
+class Difficulties:
+    """Ranks the golds of one dataset at one length."""
+
+    def __init__(self, dataset: str, length: int, searches: Sequence[Search], texts: PageTexts | None = None) -> None:
+        """`texts` has the texts of pages that are shown as images."""
+        self._dataset, self.length, self._texts = dataset, length, texts
+        self._searches = searches
+        self._ranks: dict[str, list[_Rank]] = {search.name: [] for search in searches}
+        self._file, self._questions = "", 0
+
+    def add(self, asked: AskedQuestion) -> None:
+        """Rank the golds of one context. One without a question in words, or whose gold has no text, is left out."""
+        golds = [place for place, unit in enumerate(asked.units) if unit.is_gold]
+        if not golds or not asked.question.strip():
+            return
+        texts = [self._text(unit, asked) for unit in asked.units]
+        known = [place for place, text in enumerate(texts) if text]
+        if any(not texts[place] for place in golds) or len(known) == len(golds):
+            return
+        self._file = asked.file
+        self._questions += 1
+        for search in self._searches:
+            found = [known[at] for at in search.order(asked.question, [texts[place] for place in known])]
+            self._ranks[search.name] += [
+                _Rank(found.index(gold) + 1, len(known), True)
+                if gold in found
+                else _Rank(len(known), len(known), False)
+                for gold in golds
+            ]
+
+    def _text(self, unit: ShownUnit, asked: AskedQuestion) -> str:
+        if not unit.image:
+            return unit.text.strip()
+        return self._texts.of(unit).strip() if self._texts and asked.pages else ""
+
+    def lines(self) -> Iterator[Difficulty]:
+        """Yield a line for each search; nothing if no gold could be ranked."""
+        for name, ranks in self._ranks.items():
+            if ranks:
+                yield self._line(name, ranks)
+
+    def _line(self, name: str, ranks: Sequence[_Rank]) -> Difficulty:
+        sorted_ranks = sorted(each.rank for each in ranks)
+        return Difficulty(
+            dataset=self._dataset,
+            file=self._file,
+            length=self.length,
+            search=name,
+            questions=self._questions,
+            golds=len(ranks),
+            units=median(each.units for each in ranks),
+            found=sum(each.is_found for each in ranks) / len(ranks),
+            median_rank=median(sorted_ranks),
+            k_50=enough(sorted_ranks, 50),
+            k_90=enough(sorted_ranks, 90),
+        )
+
+
+def enough(ranks: Sequence[int], per_cent: int) -> int:
+    """Return the smallest k so that a share of ascending ranks is at most k.
+
+    >>> enough([1, 1, 2, 7], 50), enough([1, 1, 2, 7], 90)
+    (1, 7)
+    """
+    return ranks[ceil(per_cent * len(ranks) / 100) - 1]
+
+
+def drawn_questions(dataset: str, ids: Sequence[str]) -> frozenset[str]:
+    """Return the questions of a dataset that are searched for, at most `MAX_QUESTIONS`."""
+    return frozenset(Draws(("shortcuts", dataset)).order("difficulty", sorted(set(ids)))[:MAX_QUESTIONS])
