@@ -11,9 +11,10 @@ import click
 from pydantic import BaseModel
 from shortcut_clean import Clean, Questions, draw_files, relabelled
 
-from mmlongbench.packing.place import Depth
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import open_release
+from mmlongbench.shortcuts.audit import has_requested_places
+from mmlongbench.shortcuts.depths import UNEVEN, Depths
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Verdict
 from mmlongbench.shortcuts.leakage import Leakage
@@ -22,8 +23,8 @@ from mmlongbench.shortcuts.probes import Kept, keep_one, measure
 from mmlongbench.shortcuts.reading import asked_questions
 from mmlongbench.shortcuts.verdicts import judge, wilson
 
-MOST_DATASETS = 4
-SIZES = ((6, 12), (12, 40), (40, 80))
+MOST_DATASETS = 3
+SIZES = ((6, 12), (12, 30), (30, 60))
 """How many subjects a dataset has: few, some, or many, equally often."""
 
 
@@ -56,7 +57,7 @@ class Drawn:
         self._clean, self._images = Clean(folder), ImageFacts(folder)
 
     def audited(self, number: int) -> Audited:
-        """Draw a release of 1 to 4 datasets of different families and sizes, and audit it."""
+        """Draw a release of 1 to 3 datasets of different families and sizes, and audit it."""
         of = uniforms(1 + 3 * MOST_DATASETS, "clean release", number)
         names, tried = sorted(self._clean.families), []
         for at in range(1 + int(of[0] * MOST_DATASETS)):
@@ -76,9 +77,7 @@ class Relabelled:
         self._images = ImageFacts(release / IMAGES)
         self._datasets = []
         for name in opened.datasets:
-            placements = opened.builder(name).spec.placements
-            has_depths = placements is not None and placements.kind is Depth
-            self._datasets.append((name, list(asked_questions(opened, name)), has_depths))
+            self._datasets.append((name, list(asked_questions(opened, name)), has_requested_places(opened, name)))
 
     def audited(self, number: int) -> Audited:
         """Draw other golds and answers, and audit all datasets."""
@@ -89,12 +88,13 @@ class Relabelled:
 def _audited(number: int, of: str, datasets: Sequence[tuple[str, Questions, bool, ImageFacts]]) -> Audited:
     measured, tried = list[tuple[str, str, Measured]](), list[Tried]()
     for at, (name, questions, has_depths, images) in enumerate(datasets):
-        kept, leakage = Kept(), Leakage(f"{at}")
+        kept, counting = Kept(), (Leakage(f"{at}"), Depths(f"{at}"))
         for asked in questions:
             keep_one(kept, asked, images, has_depths=has_depths)
-            leakage.add(asked)
+            for each in counting:
+                each.add(asked)
         measured += [(name, "clean", each) for each in measure(kept)]
-        counted = leakage.findings()
+        counted = [finding for each in counting for finding in each.findings() if finding.kind != UNEVEN]
         tried += [Tried(family=name, **each.model_dump(include=_FIELDS)) for each in counted]
     judged = judge(measured)
     tried += [Tried(family=each.dataset, **each.model_dump(include=_FIELDS)) for each in judged.findings]

@@ -24,6 +24,7 @@ DOCUMENTS, PAGES, PHOTOGRAPHS = 160, 12, 400
 _ENDINGS = ["na", "rel", "mit", "sor", "lun", "pek"]
 WORDS = tuple(f"{first}{last}" for first in ["bodaku", "rime", "salo", "tevi"] for last in _ENDINGS)
 NAMES = tuple(f"Qu{first}{last}" for first in ["ala", "eri", "otho", "ysta"] for last in _ENDINGS)
+UNKNOWN = "Not answerable"
 LEFT_OUT = 20
 """A free answer may be right in one question of this many; the drawn ones are as frequent as that."""
 Questions: TypeAlias = list[AskedQuestion]
@@ -105,13 +106,15 @@ class Clean:
             of = uniforms(8, key, "question", subject, number)
             golds = set(_order(len(own), key, "golds", subject, number)[: 1 + int(of[0] ** 2 * 3)])
             answer = _answer(key, subject, number, clustered=True)
-            is_answered = answer != "Not answerable"
+            is_answered = answer != UNKNOWN
             units = [
                 _unit("own", texts, path, is_gold=is_answered and at in golds) for at, (texts, path) in enumerate(own)
             ]
             units += [_unit("padding", texts, path) for texts, path in padding]
             question = _question(key, subject, number)
-            found.append(_asked(f"d{subject:03}-{number:02}", question, f"doc {subject:03}", (answer,), units))
+            asked = _asked(f"d{subject:03}-{number:02}", question, f"doc {subject:03}", (answer,), units)
+            first = int(_one(key, "first page", subject) * 20)
+            found.append(replace(asked, pages=tuple(range(first, first + len(own)))))
         return found
 
     def passages(self, subjects: int, key: str) -> Questions:
@@ -164,7 +167,9 @@ class Clean:
             about = f"photograph {min(needles)}"
             asked = _asked(f"h{number:04}", _question(key, number, 0), about, (("Yes", "No")[right],), [])
             units = _mixed(units, key, number)
-            found.append(replace(asked, choices=Choices(("Yes", "No"), right), units=tuple(units)))
+            depths = tuple(float(at) for at in range(3) if subjects % 2 or _one(key, "depth", number, at) < 0.9)
+            asked = replace(asked, choices=Choices(("Yes", "No"), right), units=tuple(units))
+            found.append(replace(asked, placements=depths or (0.0,)))
         return found
 
     def choices(self, subjects: int, key: str) -> Questions:
@@ -192,7 +197,14 @@ class Clean:
             for number in range(2):
                 asked = _asked(f"x{subject:04}-{number}", "Which class?", f"picture {subject}", (labels[right],), [])
                 shown = 20 + int(_one(key, "shown", subject, number) * 10)
-                units = [_unit("exemplar", (), self._photograph(key, "exemplar", subject, at)) for at in range(shown)]
+                units = [
+                    _unit(
+                        "exemplar",
+                        (f"It is {labels[int(_one(key, 'label', subject, number, at) * 10)]}",),
+                        self._photograph(key, "exemplar", subject, at),
+                    )
+                    for at in range(shown)
+                ]
                 found.append(replace(asked, choices=Choices(labels, right), units=tuple(units)))
         return found
 
@@ -251,11 +263,13 @@ def _mixed(units: Sequence[ShownUnit], *key: str | int) -> list[ShownUnit]:
 
 
 def _unit(role: str, texts: tuple[str, ...], image: str = "", *, is_gold: bool = False) -> ShownUnit:
-    return ShownUnit("", role, texts, (image,) if image else (), is_gold=is_gold, is_evidence=is_gold and role == "own")
+    images = (image,) if image else ()
+    return ShownUnit(image or texts[0], role, texts, images, is_gold=is_gold, is_evidence=is_gold and role == "own")
 
 
 def _asked(id: str, question: str, subject: str, answers: tuple[str, ...], units: Sequence[ShownUnit]) -> AskedQuestion:
-    return AskedQuestion(id, "clean", question, subject, answers, None, (), (), tuple(units))
+    form = "None" if answers[0] == UNKNOWN else "Integer" if answers[0].isdigit() else "String"
+    return AskedQuestion(id, "clean", question, subject, answers, None, (), (), tuple(units), form)
 
 
 def _answer(key: str, subject: int, number: int, *, clustered: bool, is_name: bool = False) -> str:
@@ -265,7 +279,7 @@ def _answer(key: str, subject: int, number: int, *, clustered: bool, is_name: bo
     of = uniforms(4, key, "answer", subject, number)
     likes = uniforms(3, key, "likes", subject) if clustered else np.full(3, 0.5)
     if of[0] < 2 * likes[0] / LEFT_OUT:
-        return "Not answerable"
+        return UNKNOWN
     if of[0] < 0.4:
         liked = likes[1] if of[1] < 0.5 and clustered else of[2]
         return str(int(10 * liked))

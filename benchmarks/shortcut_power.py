@@ -29,9 +29,7 @@ UNITS = 20
 @click.option("--processes", default=2, show_default=True)
 def power(rounds: int, processes: int) -> None:
     """Find leaks of 5, 10 and 20 points in files of 40, 160 and 640 questions."""
-    click.echo(
-        f"share of {rounds} files that are leaks: with one probe / among {OTHERS + 1} findings"
-    )
+    click.echo(f"share of {rounds} files that are leaks: with one probe / among {OTHERS + 1} findings")
     click.echo(f"{'excess, points':<44}{''.join(f'{excess:>14}' for excess in EXCESS)}")
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for name in PROBES:
