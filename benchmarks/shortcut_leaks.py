@@ -11,7 +11,7 @@ from shortcut_target import Target
 from mmlongbench.shortcuts.measured import uniforms
 
 PAGES, TEXTS, PASSAGES = ("mmlongdoc",), ("text_mmlongdoc",), ("infoseek",)
-PHOTOGRAPHS, EMBLEMS, EXEMPLARS, SENTENCES = ("walks",), ("emblems",), ("shapes",), ("sentences",)
+PHOTOGRAPHS, EMBLEMS, EXEMPLARS = ("walks",), ("emblems",), ("shapes",)
 """The names of datasets by their family."""
 UNKNOWN = "Not answerable"
 
@@ -56,20 +56,18 @@ def _frequent(target: Target) -> None:
             record["answer"] = "Seven"
 
 
-def _yes(target: Target) -> None:
-    for record in target.chosen():
-        record["answer"] = "Yes"
-
-
 def _first_choice(target: Target) -> None:
     for record in target.chosen():
         offered, right = record["choices_image"], record["answer"]
         offered[1], offered[right], record["answer"] = offered[right], offered[1], 1
 
 
-def _first_class(target: Target) -> None:
+def _first_label(target: Target) -> None:
     for record in target.chosen():
-        record["answer"], record["name"] = 0, record["labels"][0]
+        if "labels" in record:
+            record["answer"], record["name"] = 0, record["labels"][0]
+        else:
+            record["answer"] = "Yes"
 
 
 def _right_choice(target: Target) -> None:
@@ -224,6 +222,14 @@ def _every(n: int, mark: str) -> Callable[[str], str]:
     return edit
 
 
+def _shorter(text: str) -> str:
+    return text[: len(text) * 3 // 5]
+
+
+def _longer(text: str) -> str:
+    return f"{text} {text[: len(text) // 2]}"
+
+
 def _exif() -> Pillow.Exif:
     found = Pillow.Exif()
     found[0x0131] = "Gold 1.0"
@@ -238,9 +244,11 @@ def _grey(picture: Pillow.Image) -> Pillow.Image:
     return picture.convert("RGB" if picture.mode == "L" else "L")
 
 
-_FILES = "gold from (image files|metadata of images|sizes of images|file names|EXIF.*)"
-_TEXT_FORM = "gold from (the form of texts|titles)"
-_ASKED = "answer from .*question"
+_FILES = "gold from (image files|quantisation|metadata of images|sizes of images|EXIF tags)"
+_NAMES = "gold from file names"
+_TEXT_FORM = "gold from (the form of texts|titles|the part of its source)"
+_ASKED = "(not answerable|answer) from (the question|the pages it names)"
+_SHOWN = "(not answerable|answer) from (what is shown|the shape of the context)"
 LEAKS: dict[str, Leak] = {
     "JPEG quality": Leak((*PAGES, *PHOTOGRAPHS), _FILES, lambda t: t.encode_golds(quality=50)),
     "dots per inch": Leak((*PAGES, *PHOTOGRAPHS), _FILES, lambda t: t.encode_golds(dpi=(300, 300))),
@@ -251,33 +259,51 @@ LEAKS: dict[str, Leak] = {
     "colour mode": Leak((*PAGES, *PHOTOGRAPHS), _FILES, lambda t: t.encode_golds(_grey)),
     "size of the image": Leak((*PAGES, *PHOTOGRAPHS), _FILES, lambda t: t.encode_golds(_grown)),
     "bytes per pixel": Leak((*PAGES, *PHOTOGRAPHS), _FILES, lambda t: t.append_to_golds(lambda n: bytes(n // 2))),
-    "file name": Leak(PHOTOGRAPHS, _FILES, _renamed("{folder}/x{name}")),
-    "folder": Leak(PHOTOGRAPHS, _FILES, _renamed("{folder}/asked/{name}")),
-    "place of gold": Leak((*PAGES, *TEXTS), "gold from its place", _gold_first, "gold from its neighbours|.*place of gold.*"),
-    "neighbours": Leak(PASSAGES, "gold from its neighbours", _neighbour_title, "gold from titles"),
+    "file name": Leak(PHOTOGRAPHS, _NAMES, _renamed("{folder}/x{name}")),
+    "folder": Leak(PHOTOGRAPHS, _NAMES, _renamed("{folder}/asked/{name}")),
+    "place of gold": Leak(
+        (*PAGES, *TEXTS), "gold from its place", _gold_first, "gold from its neighbours|.*place of gold.*"
+    ),
+    "neighbours": Leak(PASSAGES, "gold from (its neighbours|chained titles)", _neighbour_title, "gold from titles"),
     "punctuation": Leak((*TEXTS, *PASSAGES), _TEXT_FORM, lambda t: t.edit_gold_texts(_every(8, ","))),
-    "length of the text": Leak((*TEXTS, *PASSAGES), _TEXT_FORM, lambda t: t.edit_gold_texts(lambda text: text[: len(text) * 3 // 5])),
+    "length of the text": Leak((*TEXTS, *PASSAGES), _TEXT_FORM, lambda t: t.edit_gold_texts(_shorter)),
     "capitals": Leak((*TEXTS, *PASSAGES), _TEXT_FORM, lambda t: t.edit_gold_texts(str.title)),
     "digits": Leak((*TEXTS, *PASSAGES), _TEXT_FORM, lambda t: t.edit_gold_texts(_every(10, " 17"))),
-    "form of the title": Leak(PASSAGES, _TEXT_FORM, _titles(str.upper), "gold from its neighbours"),
-    "word of the question": Leak((*PAGES, *TEXTS, *PHOTOGRAPHS), _ASKED, _in_questions(lambda text: f"Exactly: {text}")),
-    "length of the question": Leak((*PAGES, *PHOTOGRAPHS), _ASKED, _in_questions(lambda text: f"{text} {text[: len(text) // 2]}")),
+    "form of the title": Leak(PASSAGES, _TEXT_FORM, _titles(str.upper), "gold from (its neighbours|chained titles)"),
+    "word of the question": Leak((*PAGES, *TEXTS, *PHOTOGRAPHS), _ASKED, _in_questions("Exactly: {}".format)),
+    "length of the question": Leak((*PAGES, *PHOTOGRAPHS), _ASKED, _in_questions(_longer)),
     "form of the question": Leak((*PAGES, *PHOTOGRAPHS), _ASKED, _in_questions(lambda text: text.rstrip("?."))),
-    "place in the question": Leak((*PAGES, *TEXTS), "place of gold from the question", _place_in_question, "answer from .*question"),
-    "frequent free answer": Leak((*PAGES, *PASSAGES), "answer from priors", _frequent, "answer from .*"),
-    "frequent label": Leak((*PHOTOGRAPHS, *EXEMPLARS), "answer from priors", lambda t: (_yes if t.base.dataset == "walks" else _first_class)(t)),
+    "place in the question": Leak(
+        (*PAGES, *TEXTS),
+        "place of gold from the question",
+        _place_in_question,
+        "(not answerable|answer) from .*question",
+    ),
+    "frequent free answer": Leak(
+        (*PAGES, *PASSAGES), "answer from (priors|its format)", _frequent, "(not answerable|answer|.*gold) from .*"
+    ),
+    "frequent label": Leak((*PHOTOGRAPHS, *EXEMPLARS), "answer from priors", _first_label),
     "place of the right choice": Leak(EMBLEMS, "answer from priors", _first_choice, "answer from .*"),
     "file of the right choice": Leak(EMBLEMS, "right choice from its file", _right_choice, "gold from.*"),
-    "number of units": Leak(PHOTOGRAPHS, "answer from the shape of the context", _fewer, "answer from the place of gold"),
-    "number of own pages": Leak((*PAGES, *TEXTS), "answer from the shape of the context", _fewer_own),
-    "place of gold by answer": Leak(PHOTOGRAPHS, "answer from the place of gold", _gold_place_by_answer, "gold from its (place|neighbours)|place of gold.*"),
+    "number of units": Leak(PHOTOGRAPHS, _SHOWN, _fewer, "answer from the place of gold"),
+    "number of own pages": Leak((*PAGES, *TEXTS), _SHOWN, _fewer_own),
+    "place of gold by answer": Leak(
+        PHOTOGRAPHS,
+        "answer from the place of gold",
+        _gold_place_by_answer,
+        "gold from its (place|neighbours)|place of gold.*",
+    ),
     "answer in another question": Leak(PAGES, "answer in another question", _answer_in_question),
     "answer in a negative": Leak(PASSAGES, "answer in a negative", _answer_in_negative),
     "gold text twice": Leak(PASSAGES, "gold text twice.*", _gold_text_twice, "answer in a negative"),
     "gold picture twice": Leak(PHOTOGRAPHS, "gold picture twice.*", _gold_picture_twice),
     "question twice": Leak((*PAGES, *TEXTS), "question asked twice", _asked_twice),
     "test image among exemplars": Leak(EXEMPLARS, "picture of the question in its context", _test_among_exemplars),
-    "question in another release": Leak((*PAGES, *PASSAGES), "question shared.*", _questions_elsewhere, ".* shared.*", against=True),
-    "picture in another release": Leak(PHOTOGRAPHS, "picture shared.*", _pictures_elsewhere, ".* shared.*", against=True),
-}  # fmt: skip
+    "question in another release": Leak(
+        (*PAGES, *PASSAGES), "question shared.*", _questions_elsewhere, ".* shared.*", against=True
+    ),
+    "picture in another release": Leak(
+        PHOTOGRAPHS, "picture shared.*", _pictures_elsewhere, ".* shared.*", against=True
+    ),
+}
 """What can be planted, by name. Where it fits, the same leak is planted in drawn and in real files."""

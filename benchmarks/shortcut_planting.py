@@ -32,9 +32,11 @@ class Row(BaseModel):
     questions: int
     found: bool
     is_known: bool
-    """Whether the same kind of finding is a leak of the release as it was built, so that it shows nothing."""
+    """Whether the same finding is a leak of the release as it was built, so that it does not show the planted one."""
+    before: float | None
+    """The excess of the same finding in the release as it was built."""
     kind: str
-    """The finding with the smallest p, or the largest excess, among those that are right."""
+    """The finding with the smallest p, or the largest excess, among those that are right; rather a new leak."""
     excess: float | None
     p: float | None
     p_release: float | None
@@ -51,6 +53,8 @@ class Job(BaseModel):
     strength: str
     known: list[str]
     """The leaks of the release as it was built."""
+    before: dict[str, float]
+    """The excess of each finding of the release as it was built."""
 
 
 @click.command()
@@ -90,12 +94,14 @@ def planted(keep: Path | None, only: str, length: str, processes: int, save: Pat
 def _jobs(releases: Sequence[Path], only: str) -> Iterator[Job]:
     for release in releases:
         for dataset in open_release(release).datasets:
-            known = _leaks(_audited(release, dataset, None))
+            built = _audited(release, dataset, None)
+            known, before = _leaks(built), {each.kind: each.excess for each in built.all}
             click.echo(f"{release.name}, {dataset} as built: {', '.join(known) or 'no leak'}")
             for name, leak in LEAKS.items():
                 if dataset in leak.datasets and name.startswith(only):
                     for strength in STRENGTHS:
-                        yield Job(leak=name, release=release, dataset=dataset, strength=strength, known=known)
+                        about = {"leak": name, "release": release, "dataset": dataset, "strength": strength}
+                        yield Job.model_validate({**about, "known": known, "before": before})
 
 
 def _planted(job: Job) -> Row:
@@ -111,18 +117,23 @@ def _planted(job: Job) -> Row:
 
 def _row(job: Job, leak: Leak, findings: "_Findings") -> Row:
     right = [each for each in findings.all if re.fullmatch(leak.finding, each.kind)]
-    best = min(right, key=lambda each: (each.verdict != "leak", each.p or 0, -each.excess), default=None)
+    best = min(
+        right,
+        key=lambda each: (each.verdict != "leak" or each.kind in job.known, each.p or 0, -each.excess),
+        default=None,
+    )
     allowed = re.compile(f"{leak.finding}|{leak.also}")
     wrong = [kind for kind in _leaks(findings) if kind not in job.known and not allowed.fullmatch(kind)]
     return Row(
-        **job.model_dump(exclude={"release", "known"}),
+        **job.model_dump(exclude={"release", "known", "before"}),
         release=job.release.name,
         questions=best.questions if best else 0,
         found=best is not None and best.verdict == "leak",
-        is_known=any(re.fullmatch(leak.finding, kind) for kind in job.known),
+        is_known=best is not None and best.kind in job.known,
+        before=job.before.get(best.kind) if best else None,
         kind=best.kind if best else "no finding",
-        excess=best and best.excess,
-        p=best and best.p,
+        excess=best.excess if best else None,
+        p=best.p if best else None,
         p_release=findings.p,
         wrong=wrong,
     )
@@ -144,11 +155,12 @@ def _leaks(findings: _Findings) -> list[str]:
 
 def _line(row: Row) -> str:
     excess = "–" if row.excess is None else f"{100 * row.excess:.0f}"
+    was = f" (was {100 * row.before:.0f})" if row.before is not None and row.is_known else ""
     p = "–" if row.p is None else f"{row.p:.2g}"
     said = f"{row.leak:<28} {row.release:<6} {row.dataset:<15} {row.strength:<7} {row.questions:>4}"
     wrong = f"  besides: {', '.join(row.wrong)}" if row.wrong else ""
     found = "as built" if row.is_known else "found" if row.found else "missed"
-    return f"{said}  {found:<8}  {excess:>4}  {p:>8}  {row.kind}{wrong}"
+    return f"{said}  {found:<8}  {excess:>4}{was}  {p:>8}  {row.kind}{wrong}"
 
 
 def _show(done: Sequence[Row]) -> None:

@@ -91,22 +91,24 @@ class Target:
         found: list[Any] = record.get("page_list") or record["ctxs"]
         return found
 
-    def encode_golds(self, change: Callable[[Pillow.Image], Pillow.Image] | None = None, **options: Any) -> None:
+    def encode_golds(self, change: Callable[[Pillow.Image], Pillow.Image] | None = None, **options: object) -> None:
         """Write the gold images of the chosen questions again, each once: changed, and with options of Pillow."""
         for record in self.chosen():
             for place in self.gold_places(record):
                 self.encode(self.units(record)[place], change, **options)
 
-    def encode(self, name: str, change: Callable[[Pillow.Image], Pillow.Image] | None = None, **options: Any) -> None:
+    def encode(
+        self, name: str, change: Callable[[Pillow.Image], Pillow.Image] | None = None, **options: object
+    ) -> None:
         """Write an image of the release again, once."""
         path = self.root / IMAGES / name
         if name in self._encoded:
             return
         self._encoded.add(name)
-        data = Pillow.open(path)
+        data: Pillow.Image = Pillow.open(path)
         data.load()
-        kind = options.pop("format", None) or data.format
-        kept = {"dpi": data.info["dpi"]} if "dpi" in data.info else {}
+        kind = str(options.pop("format", None) or data.format)
+        kept: dict[str, Any] = {"dpi": data.info["dpi"]} if "dpi" in data.info else {}
         if kind == "JPEG" and data.format == "JPEG":
             kept["quality"] = 90 if change else "keep"
         path.unlink()  # a hard link: the release that was copied keeps its file
