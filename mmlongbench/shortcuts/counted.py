@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import exp, lgamma, log
 
 from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.reading import AskedQuestion
@@ -82,6 +83,23 @@ def findings_of(counts: Iterable[Count], dataset: str, notes: Mapping[str, str] 
         for count in counts
         if count.tried
     ]
+
+
+def most_hits(n: int, chance: float, p: float) -> int:
+    """Return the smallest number of hits such that n attempts have more of them with a probability of at most p.
+
+    >>> most_hits(20, 0.5, 0.05), most_hits(3, 0.5, 0.05), most_hits(5, 0.0, 0.05)
+    (14, 3, 0)
+    """
+    if not 0 < chance < 1:
+        return n if chance else 0
+    total = 0.0
+    for hits in range(n):
+        ways = lgamma(n + 1) - lgamma(hits + 1) - lgamma(n - hits + 1)
+        total += exp(ways + hits * log(chance) + (n - hits) * log(1 - chance))
+        if 1 - total <= p:
+            return hits
+    return n
 
 
 def _verdict(hits: int, low: float, high: float, at_chance: int) -> Verdict:

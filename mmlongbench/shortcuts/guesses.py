@@ -2,8 +2,7 @@
 
 A ridge regression learns from the questions of other clusters. The score of a question is the share of questions with
 other answers for which its answer is less likely: one half if nothing tells, however often an answer occurs. The null
-exchanges answers between clusters: the answers of all clusters, laid end to end in a drawn order, are given to the
-questions, so that answers of a cluster stay together as far as clusters have different sizes.
+exchanges answers between clusters of about the same size, so that answers of a cluster stay together.
 """
 
 from collections import Counter
@@ -105,18 +104,43 @@ def _labels(answers: Sequence[str], clusters: Sequence[str]) -> tuple[Ints, list
 
 
 def _exchanged(labels: Ints, clusters: Sequence[str]) -> Ints:
-    """Return the real labels (first column) and those of each draw of the null."""
+    """Return the real labels (first column) and those of each draw of the null.
+
+    In a draw, each cluster is given the answers of one cluster of about its size, maybe its own, from a drawn one of
+    them on and round. So answers that depend on each other do so in the null, too. If the answers of several small
+    clusters were given to a large one, the null would spread less than the scores of a clean file.
+    """
     members: dict[str, list[int]] = {}
     for number, cluster in enumerate(clusters):
         members.setdefault(cluster, []).append(number)
     names = sorted(members)
-    laid = np.array([number for name in names for number in members[name]])
-    keys = uniforms(PERMUTATIONS * len(names), "exchange", *names).reshape(PERMUTATIONS, -1)
+    laid, sizes = np.array([n for name in names for n in members[name]]), np.array([len(members[n]) for n in names])
+    starts = np.cumsum(sizes) - sizes
+    keys, turns = uniforms(2 * PERMUTATIONS * len(names), "exchange", *names).reshape(2, PERMUTATIONS, -1)
     found = np.empty((len(labels), PERMUTATIONS + 1), dtype=np.int64)
     found[:, 0] = labels
-    for draw, order in enumerate(np.argsort(keys, axis=1), start=1):
-        found[laid, draw] = labels[[number for at in order for number in members[names[at]]]]
+    for alike in _of_like_size(sizes):
+        givers = alike[np.argsort(keys[:, alike], axis=1)]
+        for giver, taker in zip(givers.T, alike.tolist(), strict=True):
+            first = (turns[:, taker] * sizes[giver]).astype(np.int64)
+            answers = starts[giver] + (first + np.arange(sizes[taker])[:, None]) % sizes[giver]
+            found[members[names[taker]], 1:] = labels[laid[answers]]
     return found
+
+
+def _of_like_size(sizes: Ints) -> list[Ints]:
+    """Return the numbers of clusters in groups of which the largest cluster has at most 1.5 times the questions of the
+    smallest.
+
+    >>> [group.tolist() for group in _of_like_size(np.array([9, 1, 2, 1, 6, 3]))]
+    [[0, 4], [5, 2], [1, 3]]
+    """
+    groups: list[list[int]] = []
+    for number in np.argsort(-sizes, kind="stable").tolist():
+        if not groups or 3 * sizes[number] < 2 * sizes[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(number)
+    return [np.array(group) for group in groups]
 
 
 def scaled(features: Floats) -> Floats:

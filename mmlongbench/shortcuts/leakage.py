@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmlongbench.draws import Draws
-from mmlongbench.shortcuts.counted import Count
+from mmlongbench.shortcuts.counted import Count, most_hits
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.shortcuts.wording import digest_of, letters, words
@@ -136,9 +136,17 @@ class Leakage:
         if self._negative.tried:
             yield self._negative.finding(self._dataset)
         if self._by_chance:
-            yield self._rest.finding(self._dataset, sum(self._by_chance) / len(self._by_chance))
+            chance = sum(self._by_chance) / len(self._by_chance)
+            yield self._rest.finding(self._dataset, chance, self._most_by_chance(chance))
         if self._twice.tried:
             yield self._twice.finding(self._dataset)
+
+    def _most_by_chance(self, chance: float) -> int:
+        """Return how many contexts with their answer are no finding: more are there in one of 100 files by chance. In a
+        file of few questions, chance is an estimate from few answers, so it may be higher.
+        """
+        known = len(self._strangers)
+        return most_hits(self._rest.tried, (chance * known + 1) / (known + 2), 0.01)
 
     def _try_answers(self, asked: AskedQuestion, own: Searched) -> None:
         others = [

@@ -40,6 +40,20 @@ def test_answers_of_a_document_may_depend_on_each_other() -> None:
     assert flagged <= 3  # 10 draws of a share of 5 %: more than 3 in 1 of 900 cases
 
 
+def test_the_null_spreads_as_much_as_clean_scores_where_clusters_have_very_different_sizes() -> None:
+    clusters = [*(f"small {n}" for n in range(30)), *(f"large {n // 12}" for n in range(72))]
+    names, ids = sorted(set(clusters)), [str(number) for number in range(len(clusters))]
+    standardised = []
+    for run in range(40):
+        of = dict(zip(names, drawn(2 * len(names), "two sizes", run).reshape(-1, 2).tolist(), strict=True))
+        answers = ["Yes" if of[cluster][0] < 0.5 else "No" for cluster in clusters]
+        features = np.array([[of[cluster][1]] for cluster in clusters])
+        measured = guess_answers("answer from the question", ids, clusters, answers, features, "words")
+        assert measured is not None
+        standardised.append((measured.scores.mean() - measured.null.mean()) / measured.null.std())
+    assert 0.6 < float(np.square(standardised).mean()) < 1.6  # 2.1 if answers of small clusters are put together
+
+
 def test_one_answer_alone_cannot_be_guessed() -> None:
     ids = [str(number) for number in range(20)]
     assert guess_answers("answer", ids, ids, ["Yes"] * 20, drawn(20, "x").reshape(20, 1), "words") is None
