@@ -142,13 +142,14 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
             with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
-                key = _page_key(page, text)
+                key = key_of_page(page, text)
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
             yield key, text
 
 
-def _page_key(page: "Page", text: str) -> str:
+def key_of_page(page: "Page", text: str) -> str:
+    """Return the key of a page with this text (see `page_keys`)."""
     words = " ".join(text.casefold().split())
     if has_words(words):
         return _key("words", words.encode("utf-8", "replace"))
@@ -156,6 +157,13 @@ def _page_key(page: "Page", text: str) -> str:
     samples = pixels.samples  # one byte each; PyMuPDF's own `is_unicolor` takes a third of a second
     is_blank = samples == samples[:1] * len(samples)
     return "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
+
+
+@contextmanager
+def named_page(path: Path, number: int) -> Iterator[None]:
+    """Turn whatever a page of a hostile PDF makes MuPDF raise into a SourceError with file and page."""
+    with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
+        yield
 
 
 def _key(kind: str, data: bytes) -> str:

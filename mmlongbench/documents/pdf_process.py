@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_facts import page_facts
 from mmlongbench.documents.pdf import (
     page_keys,
     page_keys_and_texts,
@@ -34,6 +35,7 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "keys and texts": page_keys_and_texts,
     "images": render_pages,
     "words": page_words,
+    "facts": page_facts,
     "pages to read": pages_to_read,
 }
 """The functions that can be requested; each yields its answers page by page."""

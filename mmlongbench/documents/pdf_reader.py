@@ -74,6 +74,11 @@ def page_words(path: Path, limits: Limits) -> "Iterator[Sequence[PageWord]]":
     return ask("words", path, limits)
 
 
+def page_facts(path: Path, limits: Limits) -> Iterator[Mapping[str, Any]]:
+    """See `page_facts.page_facts`; a page is a mapping of the fields of `PageFacts`."""
+    return ask("facts", path, limits)
+
+
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:

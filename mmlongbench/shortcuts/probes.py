@@ -190,7 +190,7 @@ def _guesses(kept: Kept) -> Iterator[Measured | None]:
     some = sorted(Draws(("shortcuts",)).order("questions", range(len(kept.ids)))[:MAX_QUESTIONS])
     ids, clusters = [kept.ids[n] for n in some], [kept.clusters[n] for n in some]
     answers = [kept.answers[n] for n in some]
-    words = _words([kept.questions[n] for n in some])
+    words = question_words([kept.questions[n] for n in some])
     if words.size:
         yield guess_answers("answer from the question", ids, clusters, answers, words, "words and form of the question")
     shapes = np.array([kept.shapes[n] for n in some], dtype=np.float64)
@@ -205,13 +205,13 @@ def _guesses(kept: Kept) -> Iterator[Measured | None]:
     forms = np.concatenate([places, (places - 0.5) ** 2, places <= 0.01, places >= 0.99], axis=1)
     told = [kept.answers[n] for n in placed]
     yield guess_answers("answer from the place of gold", *where, told, scaled(forms), "where gold is in the context")
-    asked = _words([kept.questions[n] for n in placed])
+    asked = question_words([kept.questions[n] for n in placed])
     if asked.size:
         thirds = ["beginning" if at < 1 / 3 else "end" if at > 2 / 3 else "middle" for at in places[:, 0]]
         yield guess_answers("place of gold from the question", *where, thirds, asked, "words and form of the question")
 
 
-def _words(questions: Sequence[str]) -> Floats:
+def question_words(questions: Sequence[str]) -> Floats:
     """Return the words of questions as numbers, with the form of the text; empty if there are no words.
 
     Raises:
