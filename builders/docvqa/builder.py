@@ -62,7 +62,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             files,
             metric="doc_qa",
             further_metrics=METRICS,
-            category="" if is_text else "DocVQA",
+            category="" if is_text or self.options.synthetic else "DocVQA",
             page_keys=True,
             page_texts=reads,
             balance=balance,
