@@ -82,9 +82,7 @@ def _raster(page: "Page") -> float:
 def rows_of(words: Sequence["Word"]) -> list[list[str]]:
     """Return the rows of cells among the words of a page."""
     lines = [_cells(line) for line in _lines(words)]
-    kept = [
-        line for at, line in enumerate(lines) if len(line) > 1 or (at + 1 < len(lines) and len(lines[at + 1]) > 1)
-    ]
+    kept = [line for at, line in enumerate(lines) if len(line) > 1 or (at + 1 < len(lines) and len(lines[at + 1]) > 1)]
     return kept[:MAX_ROWS]
 
 
