@@ -1,4 +1,4 @@
-"""Says what the layer of a PDF tells about each page: its key, its text, its rows of cells, and how much of it is drawn.
+"""Says what the layer of a PDF tells about each page: its key, its text, its rows of cells, how much of it is drawn.
 
 Nothing is decided here; `mmlongbench.questions.writing.kinds` has the rules.
 """

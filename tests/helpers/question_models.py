@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from model_server import Request, Said, form_of
-from question_world import DEFECTS, EDIT_DEFECTS, YEARS, Asked, Fact, World, _draft, _words
+from question_world import DEFECTS, EDIT_DEFECTS, YEARS, Asked, Fact, World, _draft, _words, name
 
 from mmlongbench.draws import Draws
 
@@ -32,7 +32,11 @@ def fenced(name: str, request: Request) -> str:
 def shown(world: World, request: Request) -> list[tuple[str, int]]:
     """The pages in a request, by the bytes of their pictures."""
     content = request["messages"][-1]["content"]
-    urls = [] if isinstance(content, str) else [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    urls = (
+        []
+        if isinstance(content, str)
+        else [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    )
     return [world.page_of(hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()) for url in urls]
 
 
@@ -50,7 +54,11 @@ def script_of(world: World) -> Callable[[Request], Said]:
 
 def _content(world: World, request: Request) -> dict[str, Any]:
     doc, page = shown(world, request)[0]
-    there = ["text", *(["table"] if world.by_name[doc].has_tables else []), *(["figure"] if world.by_name[doc].has_figure(page) else [])]
+    there = [
+        "text",
+        *(["table"] if world.by_name[doc].has_tables else []),
+        *(["figure"] if world.by_name[doc].has_figure(page) else []),
+    ]
     return {"reason": "seen", "content": there, "complexity": 6}
 
 
@@ -70,12 +78,18 @@ def _drafted(world: World, request: Request) -> dict[str, Any] | str:
         draft |= DEFECTS[defect].plant(world, doc, page, n, fact)
     truth = fact if defect != "one page suffices" else doc.cell(fact.pages[0], n)
     truth = doc.warden(page) if defect == "on another page, too" else truth
-    truth = doc.office(page, 5) if defect == "list not complete" else truth
+    truth = doc.partial(page) if defect == "list not complete" else truth
+    if defect in ("asked twice", "asked in other words"):  # the question of the first draft of the page and kind
+        truth, defect = world.fact(doc, page, 0, kind), ""
     world.asked[_words(draft["question"])] = Asked(truth, doc.name, defect)
     return draft
 
 
-_KINDS = {"table": "name its row and its column", "figure": "name the series, legend or axis", "text": "running text of the page"}
+_KINDS = {
+    "table": "name its row and its column",
+    "figure": "name the series, legend or axis",
+    "text": "running text of the page",
+}
 
 
 def _about(world: World, request: Request) -> Asked | None:
@@ -102,7 +116,7 @@ def _answered(world: World, request: Request) -> dict[str, Any]:
         return none
     is_many = len(own) > len(fact.pages)
     if asked.defect == "readers differ" and is_many and set(fact.pages) <= own:
-        return {**none, "is_answerable": True, "answers": [f"{request['model']} says so"], "pages": list(fact.pages)}
+        return {**none, "is_answerable": True, "answers": [name(str(request["model"]))], "pages": list(fact.pages)}
     if asked.defect == "readers agree on another" and is_many and set(fact.pages) <= own:
         return {**none, "is_answerable": True, "answers": ["Quite another one"], "pages": list(fact.pages)}
     if set(fact.pages) <= own:
@@ -135,9 +149,14 @@ def _checked(world: World, request: Request) -> dict[str, Any] | str:
 
 def _further(world: World, request: Request) -> dict[str, Any]:
     asked, pages = _about(world, request), shown(world, request)
-    is_there = asked is not None and any((asked.doc, page) in pages for page in asked.fact.pages)
-    if asked and is_there and asked.defect == "list not complete":
-        return {"reason": "one is missing", "items": [asked.fact.answers[2]], "pages": list(asked.fact.pages)}
+    if asked and asked.defect == "list not complete":
+        doc, page = world.by_name[asked.doc], asked.fact.pages[0] % world.by_name[asked.doc].pages + 1
+        if (doc.name, page) in pages:
+            return {
+                "reason": "one is missing",
+                "items": [doc.office(asked.fact.pages[0], 5).answers[2]],
+                "pages": [page],
+            }
     return {"reason": "all there", "items": [], "pages": []}
 
 
@@ -145,7 +164,10 @@ def _graded(world: World, request: Request) -> dict[str, Any]:
     asked = _about(world, request)
     defect = asked.defect if asked else ""
     if defect == "judges contradict":
-        return {"reason": "so", "grade": 1 if request["model"].startswith("qwen") or request["model"].startswith("gpt") else 5}
+        return {
+            "reason": "so",
+            "grade": 1 if request["model"].startswith("qwen") or request["model"].startswith("gpt") else 5,
+        }
     return {"reason": "so", "grade": 3 if defect == "low grades" else 5}
 
 
@@ -154,7 +176,7 @@ def _edited(world: World, request: Request) -> dict[str, Any]:
     question, doc = fenced("question", request), fenced("title", request)
     asked = world.asked[_words(question)]
     at = Draws(("edit", question)).integer("defect", 0, 9) if any(world.defects) else 9
-    defect = (["answered after all", "two changes", "year of the document"][at] if at < 3 else "edit")
+    defect = ["answered after all", "two changes", "year of the document"][at] if at < 3 else "edit"
     years = [year for year in YEARS if str(year) in question]
     was = str(years[0]) if years else " ".join(re.findall(r"\b[A-Z][a-z]{8,}\b", question)[:1])
     now = str(1900 + Draws(("edit", question)).integer("year", 0, 80)) if years else f"{was[:-3]}wick"

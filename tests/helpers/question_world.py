@@ -5,17 +5,13 @@ pictures of all pages that hold the answer are in the request, and only then. Au
 which one depends on the page and the number of the draft.
 """
 
-import base64
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from model_server import Request, Said
 
 from mmlongbench.draws import Draws
 
@@ -30,7 +26,24 @@ FILLER = (
     "evening the lamps along the quay are lit one after the other, and the bell of the watch house tells the hours. "
     "Nobody remembers who laid the first stones, but every spring the gaps are closed before the herring come."
 )
-_SYLLABLES = ("bar", "cel", "dun", "fir", "gol", "hem", "jor", "kel", "lum", "mor", "nev", "pol", "quin", "ros", "sul", "tam")
+_SYLLABLES = (
+    "bar",
+    "cel",
+    "dun",
+    "fir",
+    "gol",
+    "hem",
+    "jor",
+    "kel",
+    "lum",
+    "mor",
+    "nev",
+    "pol",
+    "quin",
+    "ros",
+    "sul",
+    "tam",
+)
 
 
 def name(*key: str | int) -> str:
@@ -90,20 +103,43 @@ class Doc:
     def office(self, page: int, n: int) -> Fact:
         if n % 6 == 4:
             tide = f"{number(101, 989, self.name, page, 'tide') / 100:.2f}"
-            return Fact(f"What is the mean tide of {self.place(page)} in fathoms?", (tide,), "Float", (page,), ("Text",), tide)
+            return Fact(
+                f"What is the mean tide of {self.place(page)} in fathoms?", (tide,), "Float", (page,), ("Text",), tide
+            )
         if n % 6 == 5:
             signals = tuple(name(self.name, page, "signal", k) for k in range(3))
             question = f"Which three signals are flown at {self.place(page)} in a storm?"
             return Fact(question, signals, "List", (page,), ("Text",), ", ".join(signals))
         office = OFFICES[n % 6]
         person = self.person(page, office)
-        return Fact(f"Who is the {office} of {self.place(page)} on the long mole?", (person,), "String", (page,), ("Text",), person)
+        return Fact(
+            f"Who is the {office} of {self.place(page)} on the long mole?",
+            (person,),
+            "String",
+            (page,),
+            ("Text",),
+            person,
+        )
 
     def warden(self, page: int) -> Fact:
         """A fact that stands on two pages."""
         person = self.person(page, "warden")
         echo = page + 2 if page + 2 <= self.pages else 0
-        return Fact(f"Who is the warden of {self.place(page)} since the flood?", (person,), "String", (page,), ("Text",), person, echo=echo)
+        return Fact(
+            f"Who is the warden of {self.place(page)} since the flood?",
+            (person,),
+            "String",
+            (page,),
+            ("Text",),
+            person,
+            echo=echo,
+        )
+
+    def partial(self, page: int) -> Fact:
+        """A list of which the next page has one element more, as only models see."""
+        whole = self.office(page, 5)
+        question = f"Which signals are flown for {self.place(page)} in all of its harbours?"
+        return Fact(question, whole.answers[:2], "List", (page,), ("Text",), whole.quote)
 
     def bar(self, page: int, n: int) -> Fact:
         colour = COLOURS[n % 4]
@@ -118,7 +154,9 @@ class Doc:
             f"{season.lower()} of {year}?"
         )
         answer = str(abs(values[0] - values[1]))
-        return Fact(question, (answer,), "Integer", (page, page + 1), ("Table",), f"{values[0]} {values[1]}", is_computed=True)
+        return Fact(
+            question, (answer,), "Integer", (page, page + 1), ("Table",), f"{values[0]} {values[1]}", is_computed=True
+        )
 
     def draw(self, path: Path) -> None:
         """Write the PDF; the bytes are the same every time."""
@@ -131,8 +169,14 @@ class Doc:
 
     def _draw(self, sheet: Any, page: int) -> None:
         sheet.insert_text((40, 40), f"{self.place(page)} and its harbour", fontsize=14)
-        people = [f"The {office} of {self.place(page)} is {self.person(page, office)}." for office in (*OFFICES, "warden")]
-        echo = [f"Since the flood the warden of {self.place(page - 2)} is {self.person(page - 2, 'warden')}."] if page > 2 else []
+        people = [
+            f"The {office} of {self.place(page)} is {self.person(page, office)}." for office in (*OFFICES, "warden")
+        ]
+        echo = (
+            [f"Since the flood the warden of {self.place(page - 2)} is {self.person(page - 2, 'warden')}."]
+            if page > 2
+            else []
+        )
         tide, signals = self.office(page, 4).answers[0], self.office(page, 5).answers
         facts = [*people, *echo, f"Its mean tide is {tide} fathoms.", f"In a storm it flies {', '.join(signals)}."]
         text = " ".join([FILLER, *facts])
@@ -143,7 +187,9 @@ class Doc:
             sheet.insert_text((40, 430), f"Figure {page}: depths at {self.place(page)}", fontsize=8)
             for n, colour in enumerate(COLOURS):
                 for part in range(26):
-                    sheet.draw_rect((40 + 80 * n, 440 + part * 2, 60 + 80 * n + self.depth(page, colour) % 40, 442 + part * 2))
+                    sheet.draw_rect(
+                        (40 + 80 * n, 440 + part * 2, 60 + 80 * n + self.depth(page, colour) % 40, 442 + part * 2)
+                    )
         sheet.insert_text((200, 580), str(page), fontsize=8)
 
     def _table(self, sheet: Any, page: int) -> None:
@@ -205,12 +251,15 @@ class World:
 
     @cached_property
     def by_hash(self) -> Mapping[str, str]:
-        return {hashlib.sha256((self.folder / f"{doc.name}.pdf").read_bytes()).hexdigest()[:16]: doc.name for doc in self.docs}
+        return {
+            hashlib.sha256((self.folder / f"{doc.name}.pdf").read_bytes()).hexdigest()[:16]: doc.name
+            for doc in self.docs
+        }
 
     def page_of(self, picture: str) -> tuple[str, int]:
         """The document and page of a picture, by its bytes."""
         if picture not in self._seen:
-            for path in sorted(self.pictures.rglob("*.jpg")):
+            for path in sorted(self.pictures.rglob("[0-9]*.jpg")):
                 doc = self.by_hash[path.parent.name.partition("-")[0]]
                 self._seen.setdefault(hashlib.sha256(path.read_bytes()).hexdigest(), (doc, int(path.stem)))
         return self._seen[picture]
@@ -249,7 +298,9 @@ def _other_value(world: World, doc: Doc, page: int, n: int, fact: Fact) -> dict[
 
 DEFECTS: Mapping[str, Defect] = {
     "page off by one": Defect(
-        "text", ("evidence-page-elsewhere",), lambda w, d, p, n, f: {"evidence_pages": [p + 1 if p < d.pages else p - 1]}
+        "text",
+        ("evidence-page-elsewhere",),
+        lambda w, d, p, n, f: {"evidence_pages": [p + 1 if p < d.pages else p - 1]},
     ),
     "invented answer": Defect("text", ("ungrounded",), lambda w, d, p, n, f: {"answers": ["Zebulon Crakehall"]}),
     "known without the document": Defect("text table", ("answerable-without-document",)),
@@ -259,25 +310,45 @@ DEFECTS: Mapping[str, Defect] = {
         lambda w, d, p, n, f: {"question": re.sub(r" in the (summer|winter) of", " in", f.question)},
     ),
     "asked twice": Defect(
-        "text table", ("duplicate",), lambda w, d, p, n, f: _again(w, d, p, f, lambda text: text.upper().replace("?", " ?"))
+        "text table",
+        ("duplicate",),
+        lambda w, d, p, n, f: _again(w, d, p, f, lambda text: text.upper().replace("?", " ?")),
     ),
     "asked in other words": Defect(
-        "text", ("near-duplicate",), lambda w, d, p, n, f: _again(w, d, p, f, lambda text: f"On the long mole of {d.place(p)}, who acts as keeper?")
+        "text",
+        ("near-duplicate",),
+        lambda w, d, p, n, f: _again(w, d, p, f, lambda text: f"On the long mole of {d.place(p)}, who acts as keeper?"),
     ),
-    "long answer": Defect("text", ("long-form-answer",), lambda w, d, p, n, f: {"answers": ["he who has kept the long mole there"]}),
+    "long answer": Defect(
+        "text", ("long-form-answer",), lambda w, d, p, n, f: {"answers": ["he who has kept the long mole there"]}
+    ),
     "no JSON": Defect("text table figure", ("invalid-reply",)),
     "refusal": Defect("text table figure", ("refusal",)),
     "page out of range": Defect("text table", ("page-out-of-range",), lambda w, d, p, n, f: {"evidence_pages": [999]}),
-    "page not shown": Defect("text table", ("page-not-shown",), lambda w, d, p, n, f: {"evidence_pages": [(p + 4) % d.pages + 1]}),
+    "page not shown": Defect(
+        "text table", ("page-not-shown",), lambda w, d, p, n, f: {"evidence_pages": [(p + 4) % d.pages + 1]}
+    ),
     "answer in the question": Defect(
-        "text", ("answer-in-question",), lambda w, d, p, n, f: {"question": f"Is it {f.answers[0]} who serves {d.place(p)}?"}
+        "text",
+        ("answer-in-question",),
+        lambda w, d, p, n, f: {"question": f"Is it {f.answers[0]} who serves {d.place(p)}?"},
     ),
     "points at the page": Defect(
-        "text table", ("deictic",), lambda w, d, p, n, f: {"question": f.question.replace("?", ", according to this page?")}
+        "text table",
+        ("deictic",),
+        lambda w, d, p, n, f: {"question": f.question.replace("?", ", according to this page?")},
     ),
-    "preamble": Defect("text table", ("preamble",), lambda w, d, p, n, f: {"question": f"Okay, my question would be {f.question}"}),
-    "two questions": Defect("text", ("several-questions",), lambda w, d, p, n, f: {"question": f"{f.question} And where does he live?"}),
-    "about the file": Defect("text", ("document-meta",), lambda w, d, p, n, f: {"question": f"How many pages of the document name {d.place(p)}?"}),
+    "preamble": Defect(
+        "text table", ("preamble",), lambda w, d, p, n, f: {"question": f"Okay, my question would be {f.question}"}
+    ),
+    "two questions": Defect(
+        "text", ("several-questions",), lambda w, d, p, n, f: {"question": f"{f.question} And where does he live?"}
+    ),
+    "about the file": Defect(
+        "text",
+        ("document-meta",),
+        lambda w, d, p, n, f: {"question": f"How many pages of the document name {d.place(p)}?"},
+    ),
     "empty list": Defect("text", ("empty-answer",), lambda w, d, p, n, f: {"answers": [], "answer_format": "List"}),
     "wrong answer of the page": Defect("text", ("evidence-insufficient",), _other_value),
     "one page of two": Defect(
@@ -290,26 +361,34 @@ DEFECTS: Mapping[str, Defect] = {
     ),
     "on another page, too": Defect("text", ("evidence-elsewhere",), lambda w, d, p, n, f: _draft(d.warden(p))),
     "in another document, too": Defect("text table", ("document-independent",)),
-    "of a benchmark": Defect("text", ("benchmark-question",), lambda w, d, p, n, f: {"question": benchmark_question(d, p).replace("old ", "")}),
+    "of a benchmark": Defect(
+        "text",
+        ("benchmark-question",),
+        lambda w, d, p, n, f: {"question": benchmark_question(d, p).replace("old ", "")},
+    ),
     "not of the type": Defect("table figure", ("checklist-type",)),
     "does not need it": Defect("table", ("checklist-need",)),
     "unclear": Defect("text table", ("checklist-clear",)),
     "too easy": Defect("text table", ("checklist-difficulty",)),
     "checklist in prose": Defect("text table", ("invalid-reply",)),
-    "list not complete": Defect(
-        "text", ("incomplete-answer",), lambda w, d, p, n, f: {**_draft(d.office(p, 5)), "answers": list(d.office(p, 5).answers[:2])}
-    ),
+    "list not complete": Defect("text", ("incomplete-answer",), lambda w, d, p, n, f: _draft(d.partial(p))),
     "readers differ": Defect("text table", ("ambiguous",)),
     "readers agree on another": Defect("text table", ("answers-disagree",)),
     "judges contradict": Defect("text table", ("judges-contradict",)),
     "low grades": Defect("text table", ("low-grade",)),
 }
 """All defects of drafts; those of edits are in `edit_of`."""
-EDIT_DEFECTS = {"answered after all": "answerable-after-all", "two changes": "not-a-minimal-edit", "year of the document": "qualifier-in-document"}
+EDIT_DEFECTS = {
+    "answered after all": "answerable-after-all",
+    "two changes": "not-a-minimal-edit",
+    "year of the document": "qualifier-in-document",
+}
 
 
 def benchmark_question(doc: Doc, page: int) -> str:
-    return f"Who has been the old harbour mason at {doc.place(page)} in all the years since the great autumn storm came?"
+    return (
+        f"Who has been the old harbour mason at {doc.place(page)} in all the years since the great autumn storm came?"
+    )
 
 
 def _again(world: World, doc: Doc, page: int, fact: Fact, say: Callable[[str], str]) -> dict[str, Any]:

@@ -123,7 +123,8 @@ class _RawCall(ModelCall[Said]):
 
     @property
     def _instruction(self) -> str:
-        return f"{self.request.instruction}\n\n{MATERIAL}\n\nAnswer with one JSON object of this schema and nothing else:\n{shape_text(self.request.form)}"
+        form = f"Answer with one JSON object of this schema and nothing else:\n{json.dumps(shape(self.request.form))}"
+        return f"{self.request.instruction}\n\n{MATERIAL}\n\n{form}"
 
     def messages(self, note: str = "") -> list[dict[str, object]]:
         """Return the instruction, then the labelled pages and the material."""
@@ -166,11 +167,6 @@ class _RawCall(ModelCall[Said]):
             return Said.model_validate_json(kept)
         except ValidationError as error:
             return Unusable(error.errors()[0]["msg"])
-
-
-def shape_text(form: type[BaseModel]) -> str:
-    """Return the schema of a form as it stands in an instruction."""
-    return json.dumps(shape(form))
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
-"""The stage `checklist`: M-LongDoc's four items, each with a verdict and a reason, by a model of another family than the
-author's (the paper asked the author itself, and people still rejected 19 %).
+"""The stage `checklist`: M-LongDoc's four items, each with a verdict and a reason, by a model of another family.
+
+The paper asked the author itself, and people still rejected 19 % of what it let pass.
 """
 
 from mmlongbench.questions.writing.asking import NoAnswer, Request

@@ -8,6 +8,7 @@ them (see `confirming`).
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mmlongbench.documents.page_facts import PageFacts, is_number
 
@@ -132,7 +133,7 @@ def _contents(text: str) -> tuple[str, str] | None:
     lines = [line for line in text.splitlines() if line.strip()]
     head = " ".join(lines[:2]).strip().casefold()
     numbers = [int(next(filter(None, found.groups()))) for line in lines if (found := _CONTENTS_LINE.search(line))]
-    rising = sum(one <= other for one, other in zip(numbers, numbers[1:], strict=False))
+    rising = sum(one <= other for one, other in pairwise(numbers))
     if len(numbers) >= 5 and rising >= 0.8 * (len(numbers) - 1):
         return "contents", f"{len(numbers)} lines end with rising page numbers"
     if head.startswith(("contents", "table of contents", "index")) and len(lines) >= 5:

@@ -76,7 +76,7 @@ class Slot(Line):
     author: str
     """The model that writes it."""
     number: int
-    """The number among the slots of its page; the seed of the draft."""
+    """The number among the slots of its page and kind; the seed of the draft."""
 
 
 class Called(Line):

@@ -1,4 +1,4 @@
-"""The probes: stages in which models answer a question from some pages, from none, or from those of another document."""
+"""The probes: models answer a question from some pages, from no page, or from pages of another document."""
 
 from collections.abc import Sequence
 

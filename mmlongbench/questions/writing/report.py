@@ -173,7 +173,8 @@ def _notes(
         yield f"{len(missed)} minima of MMLongBench-Doc are not reached; report.json says why"
     low, high = FIFTH
     if any(fifths) and not all(low <= share <= high for share in fifths):
-        yield f"evidence pages by fifth of the documents: {', '.join(f'{share:.0%}' for share in fifths)}; wanted {low:.0%} to {high:.0%}"
+        shares = ", ".join(f"{share:.0%}" for share in fifths)
+        yield f"evidence pages by fifth of the documents: {shares}; wanted {low:.0%} to {high:.0%}"
     for model, mean in grades.items():
         others = [grade for other, grade in grades.items() if other != model]
         if others and mean - sum(others) / len(others) > LENIENT:

@@ -63,7 +63,7 @@ def slots(
     draws = Draws((settings.seed, document.line.sha256, "slots"))
     by_kind = pages_by_kind(pages)
     start, taken = draws.fraction("formats"), Counter[int]()
-    fifths = Counter[int]()
+    fifths, numbers = Counter[int](), Counter[tuple[int, Kind]]()
     number = 0
     for quota in sorted(wanted, key=lambda quota: quota.kind):
         own = draws.at(quota.kind)
@@ -83,9 +83,10 @@ def slots(
                 format=format,
                 pages=about,
                 author=author,
-                number=taken[about[0]],
+                number=numbers[about[0], quota.kind],
             )
             taken[about[0]] += 1
+            numbers[about[0], quota.kind] += 1
             fifths[_fifth(about[0], len(pages))] += 1
 
 

@@ -1,11 +1,11 @@
-"""The funnel in one table: the stages that a draft passes, in this order, and every reason for which one ends a question.
+"""The funnel in one table: the stages that a draft passes, in their order, and why each may end a question.
 
     pages → kinds → slots → drafts → the checks below → edits → the same checks → balance → table → people
 
 `pages` and `kinds` say what is on each page, `slots` draws a place for each question, `drafts` writes it. Answerable
 questions go through the checks first; `edits` then makes unanswerable ones of those that passed, and these go through
-the checks, too. Cheap checks stand before costly ones. A question ends at the first check that it fails. `balance` takes
-what the quotas want; the rest is kept as surplus.
+the checks, too. Cheap checks stand before costly ones. A question ends at the first check that it fails. `balance`
+takes what the quotas want; the rest is kept as surplus.
 
 Slots = accepted + surplus + held + rejected + pending, always; as long as a call is pending, no table is written.
 """

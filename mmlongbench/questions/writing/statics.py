@@ -1,4 +1,4 @@
-"""The stage `static`: what can be decided without a model, in a fixed order. The first failing check ends a question."""
+"""The stage `static`: what can be decided without a model. The first failing check ends a question."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -51,9 +51,8 @@ def check_draft(candidate: Candidate, context: Context) -> Judged:
     found = placed.model_copy(
         update={"answer": answer.values, "answer_format": answer.format, "repairs": (*placed.repairs, *answer.repairs)}
     )
-    for reason, fault in _FAULTS:
-        if detail := fault(found):
-            return rejected(found.slot, reason, detail)
+    if fault := wording_fault(found):
+        return rejected(found.slot, *fault)
     return _grounded(found, document)
 
 
@@ -123,6 +122,12 @@ _FAULTS: Sequence[tuple[str, Callable[[Candidate], str]]] = (
 """The faults of the words of a question, in the order in which they are looked for."""
 
 
+def wording_fault(candidate: Candidate) -> tuple[str, str] | None:
+    """Return the reason and the detail of the first fault in the words of a question; None if there is none."""
+    found = ((reason, fault(candidate)) for reason, fault in _FAULTS)
+    return next(((reason, detail) for reason, detail in found if detail), None)
+
+
 def _grounded(candidate: Candidate, document: ReadDocument) -> Judged:
     """Return a question whose answer is on its pages; where the pages have no text, nothing is known."""
     if candidate.kind == "table" and len(rows := rows_that_fit(candidate.question, document, candidate.pages)) > 1:
@@ -154,9 +159,8 @@ def check_edit(candidate: Candidate, context: Context) -> Judged:
         return rejected(candidate.slot, "not-a-minimal-edit", f"{len(changes)} changes of its parent's words")
     _, low, high, first, last = changes[0]
     before, after = " ".join(was[low:high]), " ".join(now[first:last])
-    for reason, fault in _FAULTS:
-        if reason != "answer-in-question" and (detail := fault(candidate)):
-            return rejected(candidate.slot, reason, detail)
+    if fault := wording_fault(candidate):
+        return rejected(candidate.slot, *fault)
     document = context.document(candidate)
     if there := [page for page, text in enumerate(document.texts, 1) if f" {after} " in text]:
         return rejected(candidate.slot, "qualifier-in-document", f"{after!r} is on page {_listed(there[:5])}")
