@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from model_server import Request, Said, form_of
-from question_world import DEFECTS, EDIT_DEFECTS, YEARS, Asked, Fact, World, _draft, _words, name
+from question_world import DEFECTS, EDIT_DEFECTS, Asked, Fact, World, draft_of, name, plain_words
 
 from mmlongbench.draws import Draws
 
@@ -69,19 +69,20 @@ def _drafted(world: World, request: Request) -> dict[str, Any] | str:
     kind = "cross" if not target else next(word for word, words in _KINDS.items() if words in instruction)
     page = int(target[1]) if target else pages[0][1]
     fact = world.fact(doc, page, n, kind)
+    target_page = page
     defect = world.defect_at(doc.name, page, n, kind)
-    world.drafts[doc.name, page, n] = defect
+    world.drafts[doc.name, target_page, kind, n] = defect
     if defect in ("no JSON", "refusal"):
         return "I'm sorry, I cannot help with documents." if defect == "refusal" else "Yes, a question."
-    draft = _draft(fact)
+    draft = draft_of(fact)
     if defect:
         draft |= DEFECTS[defect].plant(world, doc, page, n, fact)
-    truth = fact if defect != "one page suffices" else doc.cell(fact.pages[0], n)
+    truth = fact if defect != "one page suffices" else doc.cell(fact.pages[0], 8 + n % 8)
     truth = doc.warden(page) if defect == "on another page, too" else truth
     truth = doc.partial(page) if defect == "list not complete" else truth
     if defect in ("asked twice", "asked in other words"):  # the question of the first draft of the page and kind
         truth, defect = world.fact(doc, page, 0, kind), ""
-    world.asked[_words(draft["question"])] = Asked(truth, doc.name, defect)
+    world.asked[plain_words(draft["question"])] = Asked(truth, doc.name, defect)
     return draft
 
 
@@ -93,7 +94,7 @@ _KINDS = {
 
 
 def _about(world: World, request: Request) -> Asked | None:
-    return world.asked.get(_words(fenced("question", request)))
+    return world.asked.get(plain_words(fenced("question", request)))
 
 
 def _misread(world: World, request: Request) -> bool:
@@ -172,21 +173,31 @@ def _graded(world: World, request: Request) -> dict[str, Any]:
 
 
 def _edited(world: World, request: Request) -> dict[str, Any]:
-    """One qualifier changed: the year of a table, or the place."""
-    question, doc = fenced("question", request), fenced("title", request)
-    asked = world.asked[_words(question)]
-    at = Draws(("edit", question)).integer("defect", 0, 9) if any(world.defects) else 9
-    defect = ["answered after all", "two changes", "year of the document"][at] if at < 3 else "edit"
-    years = [year for year in YEARS if str(year) in question]
-    was = str(years[0]) if years else " ".join(re.findall(r"\b[A-Z][a-z]{8,}\b", question)[:1])
-    now = str(1900 + Draws(("edit", question)).integer("year", 0, 80)) if years else f"{was[:-3]}wick"
-    if defect == "year of the document" and years:
-        now = str(next(year for year in YEARS if year != years[0]))
-    changed = question.replace(was, now, 1)
-    if defect == "two changes":
-        changed = changed.replace("How many", "What number of").replace("Who is", "Who was")
+    """One qualifier changed to that of another document: the year of its tables, or the name of a place."""
+    question, doc = fenced("question", request), world.by_name[fenced("title", request)]
+    asked, draws = world.asked[plain_words(question)], Draws(("edit", question))
+    other = draws.choice("document", [each for each in world.docs if each != doc] or [doc])
+    years = [year for year in doc.years if str(year) in question]
+    places = re.findall(r"\b[A-Z][a-z]{8,}\b", question)
+    was = str(years[0]) if years else places[0]
+    now = (
+        str(draws.choice("year", other.years))
+        if years
+        else other.place(draws.integer("page", 1, other.pages)).split()[0]
+    )
+    at = draws.integer("defect", 0, 9) if any(world.defects) else 9
+    defect, changed = "edit", question.replace(was, now, 1)
+    if at == 0:
+        defect = "answered after all"
+    elif at in (1, 2) and years:
+        defect, changed = (
+            "year of the document",
+            question.replace(was, str(next(y for y in doc.years if y not in years)), 1),
+        )
+    elif at == 3 and question.startswith(("How many", "Who is")):
+        defect, changed = "two changes", changed.replace("How many", "What number of").replace("Who is", "Who was")
     fact = Fact(changed, asked.fact.answers, asked.fact.format, asked.fact.pages, asked.fact.sources)
-    world.asked[_words(changed)] = Asked(fact, doc, defect)
+    world.asked[plain_words(changed)] = Asked(fact, doc.name, defect)
     return {"reason": "changed", "question": changed, "was": was, "now": now}
 
 

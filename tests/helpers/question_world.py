@@ -15,11 +15,10 @@ from typing import Any
 
 from mmlongbench.draws import Draws
 
-YEARS = (2011, 2012, 2013, 2014)
 ROWS = ("Barges", "Ferries")
 SEASONS = ("Summer", "Winter")
 OFFICES = ("keeper", "pilot", "mason", "clerk")
-COLOURS = ("ochre", "teal", "maroon", "violet")
+COLOURS = ("ochre", "teal", "maroon", "violet", "amber", "cobalt", "olive", "coral", "ivory", "umber")
 FILLER = (
     "The harbour lies behind a long mole of rough stone, and small boats wait there for the turn of the tide. Fishers "
     "mend their nets in the lee of the sheds, while carters bring salt, rope and timber from the inland road. In the "
@@ -79,6 +78,16 @@ class Doc:
     pages: int
     has_tables: bool = True
 
+    @property
+    def years(self) -> tuple[int, ...]:
+        """The years of its tables; other documents have others."""
+        first = 1950 + 6 * number(0, 9, "years", self.name)
+        return tuple(range(first, first + 4))
+
+    def echoed(self, page: int) -> int:
+        """The page whose warden is named on a page, too."""
+        return (page + self.pages - 3) % self.pages + 1
+
     def place(self, page: int) -> str:
         return f"{name(self.name, page)} {name('bay', self.name, page)}"
 
@@ -95,7 +104,7 @@ class Doc:
         return page % 2 == 0
 
     def cell(self, page: int, n: int) -> Fact:
-        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], YEARS[n // 4 % 4]
+        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], self.years[n // 4 % 4]
         value = str(self.value(page, season, row, year))
         question = f"How many {row.lower()} called at {self.place(page)} in the {season.lower()} of {year}?"
         return Fact(question, (value,), "Integer", (page,), ("Table",), f"{row} {value}")
@@ -124,7 +133,7 @@ class Doc:
     def warden(self, page: int) -> Fact:
         """A fact that stands on two pages."""
         person = self.person(page, "warden")
-        echo = page + 2 if page + 2 <= self.pages else 0
+        echo = (page + 1) % self.pages + 1
         return Fact(
             f"Who is the warden of {self.place(page)} since the flood?",
             (person,),
@@ -142,12 +151,12 @@ class Doc:
         return Fact(question, whole.answers[:2], "List", (page,), ("Text",), whole.quote)
 
     def bar(self, page: int, n: int) -> Fact:
-        colour = COLOURS[n % 4]
+        colour = COLOURS[n % 10]
         question = f"What depth does the {colour} bar of the figure about {self.place(page)} have?"
         return Fact(question, (str(self.depth(page, colour)),), "Integer", (page,), ("Chart",))
 
     def difference(self, page: int, n: int) -> Fact:
-        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], YEARS[n // 4 % 4]
+        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], self.years[n // 4 % 4]
         values = [self.value(each, season, row, year) for each in (page, page + 1)]
         question = (
             f"By how much do the {row.lower()} at {self.place(page)} and at {self.place(page + 1)} differ in the "
@@ -172,11 +181,8 @@ class Doc:
         people = [
             f"The {office} of {self.place(page)} is {self.person(page, office)}." for office in (*OFFICES, "warden")
         ]
-        echo = (
-            [f"Since the flood the warden of {self.place(page - 2)} is {self.person(page - 2, 'warden')}."]
-            if page > 2
-            else []
-        )
+        other = self.echoed(page)
+        echo = [f"Since the flood the warden of {self.place(other)} is {self.person(other, 'warden')}."]
         tide, signals = self.office(page, 4).answers[0], self.office(page, 5).answers
         facts = [*people, *echo, f"Its mean tide is {tide} fathoms.", f"In a storm it flies {', '.join(signals)}."]
         text = " ".join([FILLER, *facts])
@@ -186,15 +192,15 @@ class Doc:
         if self.has_figure(page):
             sheet.insert_text((40, 430), f"Figure {page}: depths at {self.place(page)}", fontsize=8)
             for n, colour in enumerate(COLOURS):
-                for part in range(26):
+                for part in range(11):
                     sheet.draw_rect(
-                        (40 + 80 * n, 440 + part * 2, 60 + 80 * n + self.depth(page, colour) % 40, 442 + part * 2)
+                        (40 + 34 * n, 440 + part * 2, 50 + 34 * n + self.depth(page, colour) % 20, 442 + part * 2)
                     )
         sheet.insert_text((200, 580), str(page), fontsize=8)
 
     def _table(self, sheet: Any, page: int) -> None:
         sheet.insert_text((40, 280), f"Table {page}: calls at {self.place(page)}", fontsize=8)
-        for at, year in enumerate(YEARS):
+        for at, year in enumerate(self.years):
             sheet.insert_text((140 + 60 * at, 295), str(year), fontsize=8)
         y = 310
         for season in SEASONS:
@@ -202,7 +208,7 @@ class Doc:
             for row in ROWS:
                 y += 14
                 sheet.insert_text((50, y), row, fontsize=8)
-                for at, year in enumerate(YEARS):
+                for at, year in enumerate(self.years):
                     sheet.insert_text((140 + 60 * at, y), str(self.value(page, season, row, year)), fontsize=8)
             y += 16
 
@@ -234,8 +240,8 @@ class World:
     """How often a model misreads a page."""
     asked: dict[str, Asked] = field(default_factory=dict)
     """What was asked, by the words of the question."""
-    drafts: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    """The defects of drafts, by document, page and number."""
+    drafts: dict[tuple[str, int, str, int], str] = field(default_factory=dict)
+    """The defects of drafts, by document, page, kind and number."""
     _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -269,8 +275,7 @@ class World:
         fitting = [each for each in self.defects if not each or kind in DEFECTS[each].kinds]
         if n == 0 or not fitting:
             return ""
-        at = [each.name for each in self.docs].index(doc) * 7919 + page * 131 + n * 17
-        return fitting[at % len(fitting)]
+        return Draws(("defect", doc, page, kind)).choice(str(n), fitting)
 
     def fact(self, doc: Doc, page: int, n: int, kind: str) -> Fact:
         if kind == "cross":
@@ -287,7 +292,7 @@ class Defect:
     plant: Plant = lambda world, doc, page, n, fact: {}
 
 
-def _words(text: str) -> str:
+def plain_words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
@@ -303,14 +308,14 @@ DEFECTS: Mapping[str, Defect] = {
         lambda w, d, p, n, f: {"evidence_pages": [p + 1 if p < d.pages else p - 1]},
     ),
     "invented answer": Defect("text", ("ungrounded",), lambda w, d, p, n, f: {"answers": ["Zebulon Crakehall"]}),
-    "known without the document": Defect("text table", ("answerable-without-document",)),
+    "known without the document": Defect("table", ("answerable-without-document",)),
     "two rows fit": Defect(
         "table",
         ("qualifier-missing",),
         lambda w, d, p, n, f: {"question": re.sub(r" in the (summer|winter) of", " in", f.question)},
     ),
     "asked twice": Defect(
-        "text table",
+        "table",
         ("duplicate",),
         lambda w, d, p, n, f: _again(w, d, p, f, lambda text: text.upper().replace("?", " ?")),
     ),
@@ -322,11 +327,13 @@ DEFECTS: Mapping[str, Defect] = {
     "long answer": Defect(
         "text", ("long-form-answer",), lambda w, d, p, n, f: {"answers": ["he who has kept the long mole there"]}
     ),
-    "no JSON": Defect("text table figure", ("invalid-reply",)),
-    "refusal": Defect("text table figure", ("refusal",)),
-    "page out of range": Defect("text table", ("page-out-of-range",), lambda w, d, p, n, f: {"evidence_pages": [999]}),
+    "no JSON": Defect("table figure", ("invalid-reply",)),
+    "refusal": Defect("table figure", ("refusal",)),
+    "page out of range": Defect(
+        "table figure", ("page-out-of-range",), lambda w, d, p, n, f: {"evidence_pages": [999]}
+    ),
     "page not shown": Defect(
-        "text table", ("page-not-shown",), lambda w, d, p, n, f: {"evidence_pages": [(p + 4) % d.pages + 1]}
+        "table figure", ("page-not-shown",), lambda w, d, p, n, f: {"evidence_pages": [(p + 4) % d.pages + 1]}
     ),
     "answer in the question": Defect(
         "text",
@@ -334,12 +341,12 @@ DEFECTS: Mapping[str, Defect] = {
         lambda w, d, p, n, f: {"question": f"Is it {f.answers[0]} who serves {d.place(p)}?"},
     ),
     "points at the page": Defect(
-        "text table",
+        "table figure",
         ("deictic",),
         lambda w, d, p, n, f: {"question": f.question.replace("?", ", according to this page?")},
     ),
     "preamble": Defect(
-        "text table", ("preamble",), lambda w, d, p, n, f: {"question": f"Okay, my question would be {f.question}"}
+        "table", ("preamble",), lambda w, d, p, n, f: {"question": f"Okay, my question would be {f.question}"}
     ),
     "two questions": Defect(
         "text", ("several-questions",), lambda w, d, p, n, f: {"question": f"{f.question} And where does he live?"}
@@ -357,10 +364,12 @@ DEFECTS: Mapping[str, Defect] = {
         lambda w, d, p, n, f: {"evidence_pages": [f.pages[0]], "quote": f.quote.split()[0]},
     ),
     "one page suffices": Defect(
-        "cross", ("shortcut",), lambda w, d, p, n, f: {**_draft(d.cell(f.pages[0], n)), "evidence_pages": list(f.pages)}
+        "cross",
+        ("shortcut",),
+        lambda w, d, p, n, f: {**draft_of(d.cell(f.pages[0], 8 + n % 8)), "evidence_pages": list(f.pages)},
     ),
-    "on another page, too": Defect("text", ("evidence-elsewhere",), lambda w, d, p, n, f: _draft(d.warden(p))),
-    "in another document, too": Defect("text table", ("document-independent",)),
+    "on another page, too": Defect("text", ("evidence-elsewhere",), lambda w, d, p, n, f: draft_of(d.warden(p))),
+    "in another document, too": Defect("table figure", ("document-independent",)),
     "of a benchmark": Defect(
         "text",
         ("benchmark-question",),
@@ -368,14 +377,14 @@ DEFECTS: Mapping[str, Defect] = {
     ),
     "not of the type": Defect("table figure", ("checklist-type",)),
     "does not need it": Defect("table", ("checklist-need",)),
-    "unclear": Defect("text table", ("checklist-clear",)),
-    "too easy": Defect("text table", ("checklist-difficulty",)),
-    "checklist in prose": Defect("text table", ("invalid-reply",)),
-    "list not complete": Defect("text", ("incomplete-answer",), lambda w, d, p, n, f: _draft(d.partial(p))),
-    "readers differ": Defect("text table", ("ambiguous",)),
-    "readers agree on another": Defect("text table", ("answers-disagree",)),
-    "judges contradict": Defect("text table", ("judges-contradict",)),
-    "low grades": Defect("text table", ("low-grade",)),
+    "unclear": Defect("table figure", ("checklist-clear",)),
+    "too easy": Defect("table figure", ("checklist-difficulty",)),
+    "checklist in prose": Defect("table figure", ("invalid-reply",)),
+    "list not complete": Defect("text", ("incomplete-answer",), lambda w, d, p, n, f: draft_of(d.partial(p))),
+    "readers differ": Defect("table", ("ambiguous",)),
+    "readers agree on another": Defect("table", ("answers-disagree",)),
+    "judges contradict": Defect("table figure", ("judges-contradict",)),
+    "low grades": Defect("table figure", ("low-grade",)),
 }
 """All defects of drafts; those of edits are in `edit_of`."""
 EDIT_DEFECTS = {
@@ -394,10 +403,10 @@ def benchmark_question(doc: Doc, page: int) -> str:
 def _again(world: World, doc: Doc, page: int, fact: Fact, say: Callable[[str], str]) -> dict[str, Any]:
     """The first question of the page and kind once more."""
     first = doc.cell(page, 0) if fact.sources == ("Table",) else doc.office(page, 0)
-    return {**_draft(first), "question": say(first.question)}
+    return {**draft_of(first), "question": say(first.question)}
 
 
-def _draft(fact: Fact) -> dict[str, Any]:
+def draft_of(fact: Fact) -> dict[str, Any]:
     return {
         "reason": "because",
         "question": fact.question,

@@ -9,12 +9,11 @@ from mmlongbench.shortcuts.questions import is_same_wording
 
 COMMON = 0.6
 """The share of words that two questions with the same answer and page must have in common, of the shorter one's."""
-_PLAIN = frozenset(
-    (
-        "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
-        "there this to was were what when where which who whose why with"
-    ).split()
+_GRAMMAR = (
+    "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
+    "there this to was were what when where which who whose why with"
 )
+_PLAIN = frozenset(_GRAMMAR.split())
 
 
 def without_duplicates(candidates: Sequence[Candidate]) -> list[Judged]:
