@@ -176,7 +176,7 @@ def _edited(world: World, request: Request) -> dict[str, Any]:
     """One qualifier changed to that of another document: the year of its tables, or the name of a place."""
     question, doc = fenced("question", request), world.by_name[fenced("title", request)]
     asked, draws = world.asked[plain_words(question)], Draws(("edit", question))
-    other = draws.choice("document", [each for each in world.docs if each != doc] or [doc])
+    other = draws.choice("document", [each for each in world.docs if each.years[0] != doc.years[0]] or [doc])
     years = [year for year in doc.years if str(year) in question]
     places = re.findall(r"\b[A-Z][a-z]{8,}\b", question)
     was = str(years[0]) if years else places[0]

@@ -18,7 +18,10 @@ from mmlongbench.draws import Draws
 ROWS = ("Barges", "Ferries")
 SEASONS = ("Summer", "Winter")
 OFFICES = ("keeper", "pilot", "mason", "clerk")
-COLOURS = ("ochre", "teal", "maroon", "violet", "amber", "cobalt", "olive", "coral", "ivory", "umber")
+COLOURS = (
+    *("ochre", "teal", "maroon", "violet", "amber", "cobalt", "olive"),
+    *("coral", "ivory", "umber", "cerise", "indigo", "russet", "lilac"),
+)
 FILLER = (
     "The harbour lies behind a long mole of rough stone, and small boats wait there for the turn of the tide. Fishers "
     "mend their nets in the lee of the sheds, while carters bring salt, rope and timber from the inland road. In the "
@@ -151,7 +154,7 @@ class Doc:
         return Fact(question, whole.answers[:2], "List", (page,), ("Text",), whole.quote)
 
     def bar(self, page: int, n: int) -> Fact:
-        colour = COLOURS[n % 10]
+        colour = COLOURS[n % 14]
         question = f"What depth does the {colour} bar of the figure about {self.place(page)} have?"
         return Fact(question, (str(self.depth(page, colour)),), "Integer", (page,), ("Chart",))
 
@@ -192,9 +195,9 @@ class Doc:
         if self.has_figure(page):
             sheet.insert_text((40, 430), f"Figure {page}: depths at {self.place(page)}", fontsize=8)
             for n, colour in enumerate(COLOURS):
-                for part in range(11):
+                for part in range(8):
                     sheet.draw_rect(
-                        (40 + 34 * n, 440 + part * 2, 50 + 34 * n + self.depth(page, colour) % 20, 442 + part * 2)
+                        (40 + 25 * n, 440 + part * 2, 46 + 25 * n + self.depth(page, colour) % 15, 442 + part * 2)
                     )
         sheet.insert_text((200, 580), str(page), fontsize=8)
 

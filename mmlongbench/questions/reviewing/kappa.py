@@ -62,7 +62,7 @@ def kappa(matrix: _Matrix) -> float | None:
     >>> round(kappa(np.array([[40, 5, 2], [6, 20, 4], [1, 3, 19.0]])), 5)
     0.67064
     """
-    total = matrix.sum()
+    total = float(matrix.sum())
     expected = float(matrix.sum(axis=0) @ matrix.sum(axis=1)) / total**2 if total else 1.0
     return None if expected > 1 - 1e-12 else (float(np.trace(matrix)) / total - expected) / (1 - expected)
 

@@ -1,7 +1,7 @@
 """The stage `decontamination`: nothing may stand in a named benchmark, neither the question, its page nor its document.
 
-Questions are compared in words (the same 13 words in a row, or 80 % of the runs of three words); pages by the hash of
-their content; documents by file, by name, and by the share of their pages.
+Questions are compared in words (the same 13 words in a row, 80 % of the runs of three words, or 90 % of the words that
+are not grammar); pages by the hash of their content; documents by file, by name, and by the share of their pages.
 """
 
 import json
@@ -19,6 +19,7 @@ from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.context import Context, passed, rejected
 from mmlongbench.questions.writing.documents import ReadDocument
 from mmlongbench.questions.writing.lines import Candidate, Judged
+from mmlongbench.questions.writing.near import content_words
 from mmlongbench.shortcuts.questions import is_same_wording
 from mmlongbench.shortcuts.wording import shingles
 
@@ -26,6 +27,8 @@ SHARED_PAGES = 0.10
 """The share of a document's pages in a benchmark from which the whole document is left out."""
 UNRELATED = 3
 """A page that so many documents of a benchmark have is boilerplate, and is no page of any of them."""
+COMMON = 0.9
+"""The share of the words of the longer question, grammar left out, that makes two questions the same."""
 _QUESTIONS = Columns(("question",), ("doc", "doc_id"))
 
 
@@ -48,6 +51,14 @@ class Benchmark:
         for number, (_, question) in enumerate(self.questions):
             for shingle in shingles(question):
                 found.setdefault(shingle, []).append(number)
+        return found
+
+    @cached_property
+    def by_words(self) -> Mapping[frozenset[str], list[int]]:
+        """Return the numbers of questions by their words in any order, grammar left out."""
+        found: dict[frozenset[str], list[int]] = {}
+        for number, (_, question) in enumerate(self.questions):
+            found.setdefault(frozenset(content_words(question)), []).append(number)
         return found
 
 
@@ -137,8 +148,16 @@ def of_question(candidate: Candidate, context: Context, benchmarks: Sequence[Ben
             if where := benchmark.keys.get(document.pages[page - 1].key):
                 return rejected(candidate.slot, "benchmark-page", f"page {page} is in {benchmark.name}, in {where}")
         near = {number for shingle in shingles(candidate.question) for number in benchmark.by_shingle.get(shingle, ())}
+        near.update(benchmark.by_words.get(frozenset(content_words(candidate.question)), ()))
         for number in sorted(near):
             place, question = benchmark.questions[number]
-            if words(question) == words(candidate.question) or is_same_wording(question, candidate.question):
+            if _is_same(question, candidate.question):
                 return rejected(candidate.slot, "benchmark-question", f"{benchmark.name}: {place}: {question[:160]}")
     return passed(candidate)
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two questions are the same in nearly all of their words."""
+    ours, theirs = content_words(one), content_words(other)
+    common = len(ours & theirs) / max(1, len(ours), len(theirs))
+    return common >= COMMON or words(one) == words(other) or is_same_wording(one, other)

@@ -23,7 +23,7 @@ def others(author: str, models: Sequence[str], draws: Draws) -> list[str]:
     """Return the models of other families than an author's in a drawn order, the first ones from different families.
 
     >>> others("gpt-4o", ["gpt-4o", "gpt-5", "qwen-vl", "qwen-max", "claude-4"], Draws(("seed", "slot")))
-    ['qwen-vl', 'claude-4', 'qwen-max']
+    ['claude-4', 'qwen-max', 'qwen-vl']
     """
     drawn = draws.order("readers", [model for model in models if family(model) != family(author)])
     first: dict[str, str] = {}

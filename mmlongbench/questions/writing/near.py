@@ -35,7 +35,7 @@ def _same(one: Candidate, other: Candidate) -> str:
     """Return how two questions of a document are the same; empty if they are not."""
     if words(one.question) == words(other.question):
         return "duplicate"
-    mine, theirs = _content(one.question), _content(other.question)
+    mine, theirs = content_words(one.question), content_words(other.question)
     if _numbers(mine) != _numbers(theirs):
         return ""  # cells of one table, years of one series
     if not one.is_answerable:
@@ -47,7 +47,12 @@ def _same(one: Candidate, other: Candidate) -> str:
     return "near-duplicate" if is_near else ""
 
 
-def _content(question: str) -> set[str]:
+def content_words(question: str) -> set[str]:
+    """Return the words of a question that are not grammar.
+
+    >>> sorted(content_words("Who is the keeper of Quarl Bay?"))
+    ['bay', 'keeper', 'quarl']
+    """
     return set(words(question).split()) - _PLAIN
 
 
