@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from mmlongbench.documents.page_facts import PageFacts
+from mmlongbench.models.pictures import Picture
 from mmlongbench.questions.writing import agreement, checklist, probes, whole
 from mmlongbench.questions.writing.answers import Faulty, agrees, normal
-from mmlongbench.questions.writing.asking import NoAnswer, Request, Said, read
+from mmlongbench.questions.writing.asking import NoAnswer, Request, Said, Shown, read
 from mmlongbench.questions.writing.balance import balanced
 from mmlongbench.questions.writing.context import Context, Rankings
 from mmlongbench.questions.writing.decontamination import Benchmark, of_document, of_question
@@ -62,7 +63,12 @@ class Silent(Library):
     """Documents whose pages are not drawn."""
 
     def shown(self, doc: str, pages: Any) -> Any:
-        return tuple((doc, page) for page in pages)
+        return tuple(Shown(f"Page {page}", Picture(Path(doc), str(page))) for page in pages)
+
+
+def pages_in(request: Request[Any]) -> tuple[int, ...]:
+    """The numbers of the pages in a request."""
+    return tuple(int(each.picture.sha256) for each in request.pages)
 
 
 def context(ask: Any = None, *documents: ReadDocument, **settings: Any) -> Context:
@@ -239,7 +245,7 @@ def by_pages(said: dict[tuple[int, ...], Answered]) -> Any:
     """A model that answers as its pages say; nothing otherwise."""
 
     def ask(request: Request[Any]) -> Any:
-        pages = tuple(page for _, page in request.pages)  # type: ignore[misc]  # `Silent` shows pairs
+        pages = pages_in(request)
         return said.get(pages, answers())
 
     return ask
@@ -259,7 +265,7 @@ def test_pages_that_repeat_an_evidence_page_are_not_shown_but_recorded() -> None
     asked: list[tuple[int, ...]] = []
 
     def ask(request: Request[Any]) -> Any:
-        asked.append(tuple(page for _, page in request.pages))  # type: ignore[misc]
+        asked.append(pages_in(request))
         return answers()
 
     found = probes.necessity(candidate(), context(ask, repeated))
@@ -347,7 +353,7 @@ def test_an_unanswerable_question_is_asked_of_every_page() -> None:
     made = candidate(kind="unanswerable", answer=("Not answerable",), answer_format="None", pages=())
 
     def ask(request: Request[Any]) -> Any:
-        asked.extend(page for _, page in request.pages)  # type: ignore[misc]
+        asked.extend(pages_in(request))
         return answers()
 
     long = document(pages=tuple(f"{PAGES[1]} {n}" for n in range(45)))
@@ -375,10 +381,7 @@ def test_kinds_of_pages_have_reasons() -> None:
 
 def test_a_page_has_at_most_two_questions_and_the_rest_is_surplus() -> None:
     passed = [candidate(slot=f"{n}", kind=kind) for n, kind in enumerate(("text", "text", "table", "figure"))]
-    quotas = [
-        QuotaLine(doc="board", kind=kind, wanted=2, least=0, slots=4)  # type: ignore[arg-type]
-        for kind in ("text", "table", "figure")
-    ]
+    quotas = [QuotaLine(doc="board", kind=kind, wanted=2, least=0, slots=4) for kind in ("text", "table", "figure")]
     chosen, surplus = balanced(passed, quotas, 0)
     assert len(chosen) == 2
     assert len({each.kind for each in chosen}) == 2
