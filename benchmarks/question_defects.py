@@ -1,7 +1,7 @@
 """Plants every defect of drafted questions at a scripted model server: which stage catches it, what gets through, and
 how many clean drafts are lost; then kills the command again and again.
 
-    python benchmarks/question_defects.py [--documents 12] [--noise 0.03] [--kills 12]
+    python benchmarks/question_defects.py [--documents 14] [--noise 0.03] [--kills 12] [--cost 100 10]
 """
 
 import argparse
@@ -12,22 +12,27 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
-from model_server import serving
+from counting_server import tokens_of
+from model_server import Request, Said, Script, serving
 from question_models import script_of
 from question_runs import Kills, made, recorded, results, settings_of
 from question_world import DEFECTS, EDIT_DEFECTS, Doc, World, benchmark_question, plain_words
 
 from mmlongbench.draws import Draws
-from mmlongbench.questions.writing.making import Made
+from mmlongbench.io.progress import Progress
+from mmlongbench.questions.writing.making import Made, prepare
 
 PAGES = 10
 WANTED = 60
 """Questions wanted of a document."""
 OVER = 4.0
+PRICES = (2.5, 10.0)
+"""The prices of a million tokens of prompt and of answer."""
 LEAST = 20
 """How often each defect should be planted."""
 
@@ -37,6 +42,19 @@ def world_of(folder: Path, documents: int, noise: float) -> World:
     docs = [Doc(f"harbours-{number:02}", PAGES) for number in range(documents)]
     names = tuple(DEFECTS)
     return World.drawn(folder / "docs", docs, folder / "out", defects=names, noise=noise)
+
+
+@dataclass
+class Forgetting:
+    """A script that keeps no request, because their pictures would fill the memory."""
+
+    script: Script
+    requests: list[Request] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> Said:
+        """Answer a request, and forget the earlier ones."""
+        self.requests.clear()
+        return self.script(request)
 
 
 def against(world: World, folder: Path) -> Path:
@@ -54,7 +72,9 @@ def plant(documents: int, noise: float) -> None:
         world = world_of(folder, documents, noise)
         settings = settings_of(per_document=WANTED, over=OVER)
         begun = time.monotonic()
-        with serving(script_of(world)) as server:
+        answer = Forgetting(script_of(world))
+        with serving(answer) as server:
+            answer.requests = server.requests
             found = made(world, folder / "out", server.url, settings, against=[against(world, folder)])
         print(f"{documents} documents, noise {noise:.0%}: {time.monotonic() - begun:.0f} s; {json.dumps(found.counts)}")
         _show_defects(world, found)
@@ -114,6 +134,38 @@ def _row(defect: str, count: Mapping[str, int], where: Counter[str]) -> None:
     print(f"{defect:<28} {count['planted']:>8} {count['caught']:>7} {count['stopped']:>9} {count['through']:>8}  {by}")
 
 
+def cost(documents: int, wanted: int) -> None:
+    """Print what a run is expected to take, and what it took, with defects in a third of the drafts."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        docs = [Doc(f"harbours-{number:03}", 12) for number in range(documents)]
+        names = tuple(each for defect in DEFECTS for each in ("", "", defect))
+        world = World.drawn(folder / "docs", docs, folder / "out", defects=names, is_first_clean=False)
+        settings = settings_of(per_document=wanted)
+        plan = prepare(world.folder, folder / "out", settings, Progress(None))
+        answer = Forgetting(script_of(world, tokens_of))
+        begun = time.monotonic()
+        with serving(answer) as server:
+            answer.requests = server.requests
+            found = made(world, folder / "out", server.url, settings)
+        print(f"{documents} documents × {wanted}: {time.monotonic() - begun:.0f} s; {json.dumps(found.counts)}")
+        for what, expected in (("expected", plan.expected), ("at most", plan.at_most)):
+            calls, taken = sum(each.calls for each in expected), sum(each.input_tokens for each in expected)
+            given, paid = sum(each.output_tokens for each in expected), sum(each.cost(PRICES) for each in expected)
+            print(
+                f"{what}: {calls:,.0f} calls, {taken:,.0f} tokens of prompts, {given:,.0f} of answers, cost {paid:,.2f}"
+            )
+        made_calls = found.report.calls
+        spent = (made_calls["input_tokens"] * PRICES[0] + made_calls["output_tokens"] * PRICES[1]) / 1e6
+        print(f"happened: {made_calls}, cost {spent:,.2f}")
+        by_stage = {stage.name: sum(len(line.calls) for line in stage.lines) for stage in found.funnel.stages}
+        print(f"calls by stage: {by_stage}")
+        print(f"expected by stage: {[(each.stage, round(each.calls)) for each in plan.expected]}")
+        print(f"fifths {found.report.fifths}; words alone {found.report.words_alone}; notes {found.report.notes}")
+        short = sum(quota.reached < quota.least for quota in found.report.quotas)
+        print(f"quotas {len(found.report.quotas)}, minima not reached {short}")
+
+
 def kill(kills: int) -> None:
     """Kill the command at drawn moments; print whether an answer was asked for twice, and whether bytes differ."""
     with tempfile.TemporaryDirectory() as name:
@@ -143,12 +195,17 @@ def kill(kills: int) -> None:
 def main() -> None:
     """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=12)
+    parser.add_argument("--documents", type=int, default=14)
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--cost", nargs=2, type=int, metavar=("DOCUMENTS", "QUESTIONS"))
     given = parser.parse_args()
-    plant(given.documents, given.noise)
-    kill(given.kills)
+    if given.documents:
+        plant(given.documents, given.noise)
+    if given.kills:
+        kill(given.kills)
+    if given.cost:
+        cost(*given.cost)
 
 
 if __name__ == "__main__":

@@ -40,13 +40,13 @@ def shown(world: World, request: Request) -> list[tuple[str, int]]:
     return [world.page_of(hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()) for url in urls]
 
 
-def script_of(world: World) -> Callable[[Request], Said]:
-    """A server of all models of a world."""
+def script_of(world: World, count: Callable[[Request], int] | None = None) -> Callable[[Request], Said]:
+    """A server of all models of a world; `count` says how many tokens a prompt has."""
 
     def script(request: Request) -> Said:
         said = _SAY[form_of(request)](world, request)
         words = said if isinstance(said, str) else json.dumps(said)
-        tokens = 400 + 1000 * len(shown(world, request))
+        tokens = count(request) if count else 400 + 1000 * len(shown(world, request))
         return Said(words, prompt_tokens=tokens)
 
     return script

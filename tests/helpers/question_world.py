@@ -239,6 +239,8 @@ class World:
     """The folder of pictures of pages that the command keeps."""
     defects: Sequence[str] = ()
     """The names of defects in the order in which drafts have them; empty strings are clean drafts."""
+    is_first_clean: bool = True
+    """Whether the first draft of each page and kind is clean, so that others can repeat it."""
     noise: float = 0.0
     """How often a model misreads a page."""
     asked: dict[str, Asked] = field(default_factory=dict)
@@ -274,9 +276,9 @@ class World:
         return self._seen[picture]
 
     def defect_at(self, doc: str, page: int, n: int, kind: str) -> str:
-        """The defect of a draft; every first draft of a page and kind is clean."""
+        """The defect of a draft."""
         fitting = [each for each in self.defects if not each or kind in DEFECTS[each].kinds]
-        if n == 0 or not fitting:
+        if (n == 0 and self.is_first_clean) or not fitting:
             return ""
         return Draws(("defect", doc, page, kind)).choice(str(n), fitting)
 
