@@ -139,8 +139,9 @@ def _run(words: list[str], is_ours: bool) -> Ran:
 
 def _script(words: list[str]) -> Script:
     """The models of a command: those of the drawn harbours, if they write questions about them."""
+    usual: Script = counting("Answer: 259")
     if words[1] != "questions":
-        return counting("Answer: 259")
+        return usual
     return script_of(World(HARBOURS, Path(words[2]), Path(words[words.index("--out") + 1]) / ".kept" / "pictures"))
 
 

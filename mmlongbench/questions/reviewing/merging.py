@@ -15,7 +15,7 @@ import yaml
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Question, Reject
+from mmlongbench.questions.question import Question, Reject, format_of
 from mmlongbench.questions.reviewing.decisions import Decision, Settled
 from mmlongbench.questions.reviewing.kappa import Agreement, agreement
 from mmlongbench.questions.reviewing.sheet import annotators_of, known_questions, read_sheet, write_sheet
@@ -186,8 +186,6 @@ def revised(question: Question, decision: Decision) -> Question:
 
 def _format_like(question: Question, values: Sequence[str]) -> str:
     """Return the format that a new answer should have: the old one's if it fits, otherwise by its form."""
-    from mmlongbench.questions.question import format_of
-
     by_form = format_of(values[0])
     return question.answer_format if question.answer_format not in ("None", "List") and by_form != "None" else by_form
 

@@ -188,7 +188,8 @@ def _read(line: DocumentLine, path: Path, kept: Path) -> ReadDocument | Document
             page_sizes(path, 72, Limits())  # also refuses pages that cost too much
             pages = [PageFacts(**each) for each in page_facts(path, Limits())]
         except SourceError as error:
-            return line.model_copy(update={"reason": error.fault.reason, "detail": str(error)})
+            found = f"expected {error.fault.expected}, found {error.fault.found}"
+            return line.model_copy(update={"reason": error.fault.reason, "detail": found})
         write_whole(file, [json.dumps(_FACTS.dump_python(pages, mode="json")).encode()])
     return ReadDocument(line.model_copy(update={"pages": len(pages)}), path, tuple(pages))
 

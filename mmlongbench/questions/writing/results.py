@@ -25,6 +25,7 @@ from mmlongbench.questions.writing.funnel import STAGES, Funnel, counts
 from mmlongbench.questions.writing.lines import Called, Candidate, Judged, Outcome
 from mmlongbench.questions.writing.report import Report
 from mmlongbench.questions.writing.settings import WritingSettings
+from mmlongbench.questions.writing.stages import CHECKS
 
 HELD = "held.jsonl"
 SURPLUS = "surplus.jsonl"
@@ -153,8 +154,6 @@ def _rejects(funnel: Funnel, library: Library) -> list[Reject]:
 
 
 def _expected(stage: str) -> str:
-    from mmlongbench.questions.writing.stages import CHECKS
-
     return next((check.what for check in CHECKS if stage.endswith(check.name)), "a reply of the form")
 
 

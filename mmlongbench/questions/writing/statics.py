@@ -27,7 +27,9 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _PREAMBLE = re.compile(
-    r"^(here|sure|certainly|okay|ok|great|as requested|based on the (?:provided|given))\b", re.IGNORECASE
+    r"^(?:here(?:'s| is| are)\b|(?:sure|certainly|okay|ok|great|absolutely)\b(?: thing)?[,.!:]|as requested\b"
+    r"|based on the (?:provided|given)\b)",
+    re.IGNORECASE,
 )
 _QUESTIONS = re.compile(r"\?\s+\S.*\?\s*$", re.DOTALL)
 

@@ -129,6 +129,7 @@ def test_a_printed_page_number_counts_as_the_label() -> None:
 def test_a_word_that_names_a_table_is_not_deictic() -> None:
     for question in (
         "What is the figure for barges in Table 3 on page 4?",
+        "Great Quarl had how many boats in 1903?",
         "Which map of the harbour shows the old mole?",
     ):
         assert wording_fault(candidate(question=question)) is None
