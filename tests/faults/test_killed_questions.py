@@ -12,7 +12,7 @@ from question_world import Doc, World
 
 pytestmark = pytest.mark.slow
 
-KILLS = int(os.environ.get("MMLONGBENCH_KILLS", "3"))
+KILLS = int(os.environ.get("MMLONGBENCH_KILLS", "2"))
 """How often the run is killed."""
 DELAYS = (0.0, 0.003, 0.01)
 """Seconds between a request and the kill."""

@@ -21,7 +21,7 @@ from mmlongbench.questions.writing.results import LOCK
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = settings_of(per_document=18, over=4.0)
+SETTINGS = settings_of(per_document=14, over=4.0)
 KEY = "sk-a-key-that-is-written-nowhere"
 
 
@@ -68,7 +68,7 @@ def test_every_planted_defect_is_caught_for_its_reason(planted: Run) -> None:
             is_caught = reasons[slot.id] & {*DEFECTS[defect].caught, "duplicate", "near-duplicate"}
             (caught if is_caught else missed)[defect] += 1
     assert not missed
-    assert len(caught) >= 25, sorted({*DEFECTS} - {*caught})
+    assert len(caught) >= 22, sorted({*DEFECTS} - {*caught})
 
 
 def test_no_clean_draft_is_lost(planted: Run) -> None:
@@ -78,7 +78,7 @@ def test_no_clean_draft_is_lost(planted: Run) -> None:
         for slot in planted.made.funnel.drawn.slots
         if slot.pages and planted.world.drafts[slot.doc, slot.pages[0], slot.kind, slot.number] == ""
     ]
-    assert len(clean) >= 15
+    assert len(clean) >= 12
     assert not [ended[slot.id] for slot in clean if slot.id in ended]
 
 
@@ -89,7 +89,7 @@ def test_planted_edits_are_caught(planted: Run) -> None:
     ended = planted.made.funnel.ended
     for slot, defect in defects.items():
         if defect in EDIT_DEFECTS:
-            assert ended[slot][1].reason in (EDIT_DEFECTS[defect], "qualifier-in-document"), defect
+            assert ended[slot][1].reason in (EDIT_DEFECTS[defect], "qualifier-in-document", "duplicate"), defect
     assert {*defects.values()} >= {"edit", "answered after all"}
 
 
@@ -204,7 +204,7 @@ def test_calls_that_fail_leave_questions_pending_and_no_table(tmp_path: Path) ->
 
 
 def test_another_document_changes_no_question_of_the_others_and_the_forecast_holds(tmp_path: Path) -> None:
-    docs = [Doc("harbours-a", 4), Doc("harbours-b", 4), Doc("plains", 2, has_tables=False)]
+    docs = [Doc("harbours-a", 3), Doc("harbours-d", 3), Doc("plains", 2, has_tables=False)]
     settings = settings_of(over=1.0)
     tables = []
     for count in (2, 3):
