@@ -19,9 +19,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 from counting_server import tokens_of
 from model_server import Request, Said, Script, serving
+from planted_questions import DEFECTS, EDIT_DEFECTS, benchmark_question
 from question_models import script_of
 from question_runs import Kills, made, recorded, results, settings_of
-from question_world import DEFECTS, EDIT_DEFECTS, Doc, World, benchmark_question, plain_words
+from question_world import Doc, World, plain_words
 
 from mmlongbench.draws import Draws
 from mmlongbench.io.progress import Progress

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from model_server import Request, Said, form_of
-from question_world import DEFECTS, EDIT_DEFECTS, Asked, Fact, World, draft_of, name, plain_words
+from planted_questions import DEFECTS, EDIT_DEFECTS, defect_at
+from question_world import Asked, Fact, World, draft_of, name, plain_words
 
 from mmlongbench.draws import Draws
 
@@ -70,7 +71,7 @@ def _drafted(world: World, request: Request) -> dict[str, Any] | str:
     page = int(target[1]) if target else pages[0][1]
     fact = world.fact(doc, page, n, kind)
     target_page = page
-    defect = world.defect_at(doc.name, page, n, kind)
+    defect = defect_at(world, doc.name, page, n, kind)
     world.drafts[doc.name, target_page, kind, n] = defect
     if defect in ("no JSON", "refusal"):
         return "I'm sorry, I cannot help with documents." if defect == "refusal" else "Yes, a question."

@@ -10,7 +10,7 @@ from mmlongbench.questions.writing.funnel import Funnel, Stage, counts
 from mmlongbench.questions.writing.lines import GOES_ON, Candidate, Judged
 from mmlongbench.questions.writing.quotas import FIFTH
 from mmlongbench.questions.writing.settings import WritingSettings
-from mmlongbench.questions.writing.words_alone import WordsAlone, words_alone
+from mmlongbench.questions.writing.words_alone import MOST, WordsAlone, words_alone
 
 M_LONGDOC = {"automatic": 0.801, "people": 0.809}
 """The shares of generated questions that M-LongDoc's automatic check kept, and of these that people kept."""
@@ -92,7 +92,7 @@ def report_of(funnel: Funnel, settings: WritingSettings) -> Report:
         words_alone=words,
         calls=totals,
         grades=grades,
-        notes=tuple(_notes(settings, quotas, fifths, grades)),
+        notes=tuple(_notes(settings, quotas, fifths, grades, words)),
     )
 
 
@@ -164,7 +164,11 @@ def _grades(funnel: Funnel) -> dict[str, float]:
 
 
 def _notes(
-    settings: WritingSettings, quotas: Sequence[Reached], fifths: Sequence[float], grades: Mapping[str, float]
+    settings: WritingSettings,
+    quotas: Sequence[Reached],
+    fifths: Sequence[float],
+    grades: Mapping[str, float],
+    words: WordsAlone,
 ) -> Iterator[str]:
     families = {family(model) for model in settings.models}
     if len(families) < 4:
@@ -175,6 +179,8 @@ def _notes(
     if any(fifths) and not all(low <= share <= high for share in fifths):
         shares = ", ".join(f"{share:.0%}" for share in fifths)
         yield f"evidence pages by fifth of the documents: {shares}; wanted {low:.0%} to {high:.0%}"
+    if words.is_told:
+        yield f"the words of a question tell that it has no answer: area {words.area:.2f}, wanted at most {MOST:.2f}"
     for model, mean in grades.items():
         others = [grade for other, grade in grades.items() if other != model]
         if others and mean - sum(others) / len(others) > LENIENT:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from question_world import Doc, benchmark_question
+from planted_questions import benchmark_question
+from question_world import Doc
 from tiny import Ran, command
 
 pytestmark = pytest.mark.slow

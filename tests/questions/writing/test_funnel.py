@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from model_server import Request, Said, serving
+from planted_questions import DEFECTS, EDIT_DEFECTS, benchmark_question
 from question_models import fenced, script_of, shown, text_of
 from question_runs import made, results, settings_of
-from question_world import DEFECTS, EDIT_DEFECTS, Doc, World, benchmark_question, plain_words
+from question_world import Doc, World, plain_words
 from tiny import command
 
 from mmlongbench.io.progress import Progress
