@@ -107,7 +107,7 @@ class Doc:
         return page % 2 == 0
 
     def cell(self, page: int, n: int) -> Fact:
-        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], self.years[n // 4 % 4]
+        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], self.years[(n // 4 + page) % 4]
         value = str(self.value(page, season, row, year))
         question = f"How many {row.lower()} called at {self.place(page)} in the {season.lower()} of {year}?"
         return Fact(question, (value,), "Integer", (page,), ("Table",), f"{row} {value}")
@@ -159,7 +159,7 @@ class Doc:
         return Fact(question, (str(self.depth(page, colour)),), "Integer", (page,), ("Chart",))
 
     def difference(self, page: int, n: int) -> Fact:
-        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], self.years[n // 4 % 4]
+        season, row, year = SEASONS[n % 2], ROWS[n // 2 % 2], self.years[(n // 4 + page) % 4]
         values = [self.value(each, season, row, year) for each in (page, page + 1)]
         question = (
             f"By how much do the {row.lower()} at {self.place(page)} and at {self.place(page + 1)} differ in the "

@@ -1,13 +1,21 @@
-"""Measures whether the words of a question alone tell that it has no answer."""
+"""Measures whether the words of a question alone tell that it has no answer.
+
+Only words that occur in the questions of several documents count: others, such as the name that an edit brings into a
+document, cannot be learned from one document for another.
+"""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from mmlongbench.errors import ReleaseError
+from mmlongbench.draws import Draws
 from mmlongbench.questions.question import Line
+from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.lines import Candidate
 
 MOST = 0.55
 """The largest area under the curve that is wanted."""
+MIN_DOCUMENTS = 4
+"""In how many documents a word or a pair of words must be asked for."""
 
 
 class WordsAlone(Line):
@@ -27,22 +35,41 @@ class WordsAlone(Line):
 
 
 def words_alone(questions: Sequence[Candidate]) -> WordsAlone:
-    """Measure it by a ridge regression that learns from the questions of other documents."""
+    """Measure it by a ridge regression that learns from the questions of other documents.
+
+    Questions are in a drawn order, because the labels of a document stay in their order when they are exchanged.
+    """
     import numpy as np
 
-    from mmlongbench.shortcuts.guesses import guess_answers
-    from mmlongbench.shortcuts.probes import question_words
+    from mmlongbench.shortcuts.features import of_text, table
+    from mmlongbench.shortcuts.guesses import guess_answers, scaled
 
-    labels = ["answerable" if each.is_answerable else "unanswerable" for each in questions]
-    try:
-        features = question_words([each.question for each in questions])
-    except ReleaseError as error:
-        return WordsAlone(why=str(error))
-    if not features.size:
-        return WordsAlone(why="there are too few questions")
-    ids, documents = [each.slot for each in questions], [each.doc for each in questions]
+    drawn = Draws(("words alone",)).order("questions", questions, lambda each: each.slot)
+    texts = [each.question for each in drawn]
+    known = _vocabulary(drawn)
+    if not known:
+        return WordsAlone(why="there are too few documents")
+    shown = [set(_terms(text)) for text in texts]
+    found_words = np.array([[float(term in own) for term in known] for own in shown])
+    features = np.concatenate([found_words, scaled(table([of_text(text) for text in texts])) / 4], axis=1)
+    labels = ["answerable" if each.is_answerable else "unanswerable" for each in drawn]
+    ids, documents = [each.slot for each in drawn], [each.doc for each in drawn]
     found = guess_answers("answerable", ids, documents, labels, features, "words and form of the question")
     if found is None:
         return WordsAlone(why="there are too few documents, or too few unanswerable questions")
     area = float(np.mean(found.scores))
     return WordsAlone(area=round(area, 4), by_chance=round(float(np.quantile(found.null, 0.95)), 4), why=found.evidence)
+
+
+def _vocabulary(questions: Sequence[Candidate]) -> list[str]:
+    """Return the words and pairs of words that are asked for in several documents."""
+    where: dict[str, set[str]] = {}
+    for each in questions:
+        for term in _terms(each.question):
+            where.setdefault(term, set()).add(each.doc)
+    return sorted(term for term, documents in where.items() if len(documents) >= MIN_DOCUMENTS)
+
+
+def _terms(question: str) -> list[str]:
+    found = words(question).split()
+    return [*found, *(f"{one} {other}" for one, other in pairwise(found))]
