@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -66,11 +67,6 @@ _OPTIONS = (
         help="The seconds that one call may take.",
     ),
     click.option(
-        "--cache",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The file that keeps every answer.  [default: calls.sqlite in --out]",
-    ),
-    click.option(
         "--prices",
         nargs=2,
         type=click.FloatRange(min=0),
@@ -83,8 +79,6 @@ _OPTIONS = (
     ),
     click.option("--dry-run", is_flag=True, help="Say what will be asked and what it costs, and end."),
     click.option("--replay", is_flag=True, help="Make no call: use only answers that are on file."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-    click.option("-q", "--quiet", is_flag=True, help="Print only errors."),
 )
 
 
@@ -104,12 +98,17 @@ class Given(TypedDict):
     dpi: int
     concurrency: int
     timeout: float
-    cache: Path | None
     prices: tuple[float, float] | None
     max_cost: float | None
     count_as: str
     dry_run: bool
     replay: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Printing:
+    """How the command prints."""
+
     as_json: bool
     quiet: bool
 
@@ -121,13 +120,13 @@ def with_models(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def make_with_models(documents: Path, out: Path, given: Given) -> None:
+def make_with_models(documents: Path, out: Path, given: Given, printing: Printing, cache: Path | None) -> None:
     """Write and check questions with models, and say what it takes."""
     from mmlongbench.io.progress import Progress
-    from mmlongbench.questions.writing.making import make, prepare
+    from mmlongbench.questions.writing.making import CALLS, make, prepare
 
     settings = _settings(given)
-    is_quiet = given["quiet"] or given["as_json"]
+    is_quiet = printing.quiet or printing.as_json
     progress = Progress(False if is_quiet else None)
     prepared = prepare(
         documents, out, settings, progress, about=given["about"], against=given["against"], rule=given["count_as"]
@@ -136,15 +135,15 @@ def make_with_models(documents: Path, out: Path, given: Given) -> None:
         _show_plan(prepared, given)
     _refuse_cost(prepared, given)
     if given["dry_run"]:
-        if given["as_json"]:
+        if printing.as_json:
             click.echo(
                 json.dumps({"expected": _fields(prepared.expected), "cost": prepared.cost(given["prices"] or None)})
             )
         return
-    made = make(prepared, _endpoint(given, out), progress)
-    if given["as_json"]:
+    made = make(prepared, _endpoint(given, cache or out / CALLS), progress)
+    if printing.as_json:
         click.echo(json.dumps({"out": str(out), "counts": dict(made.counts), "usage": dict(made.usage)}))
-    elif not given["quiet"]:
+    elif not printing.quiet:
         _show_made(made, out)
     if not made.is_complete or not made.counts["accepted"]:
         sys.exit(1)
@@ -174,13 +173,12 @@ def _settings(given: Given) -> Any:  # noqa: ANN401  (its module is imported onl
     )
 
 
-def _endpoint(given: Given, out: Path) -> Any:  # noqa: ANN401  (its module is imported only here)
+def _endpoint(given: Given, cache: Path) -> Any:  # noqa: ANN401  (its module is imported only here)
     from mmlongbench.models.settings import EndpointSettings
-    from mmlongbench.questions.writing.making import CALLS
 
     return EndpointSettings(
         url=given["url"] or "http://127.0.0.1",
-        cache=given["cache"] or out / CALLS,
+        cache=cache,
         concurrency=given["concurrency"],
         timeout=given["timeout"],
         prices=given["prices"] or None,

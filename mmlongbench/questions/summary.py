@@ -44,9 +44,16 @@ class Summary(Line):
     """Shares of answer formats, numbers of evidence pages, and sources, beside those of MMLongBench-Doc."""
     counts: dict[str, int]
     """Further counts by name."""
+    made_with: dict[str, str]
+    """What else decides the questions, such as the versions of programs."""
 
 
-def summarise(questions: Sequence[Question], rejects: Sequence[Reject], counts: Mapping[str, int]) -> Summary:
+def summarise(
+    questions: Sequence[Question],
+    rejects: Sequence[Reject],
+    counts: Mapping[str, int],
+    made_with: Mapping[str, str],
+) -> Summary:
     """Return the counts of questions and rejects."""
     by_document: dict[str, Counter[str]] = {}
     for each in questions:
@@ -62,6 +69,7 @@ def summarise(questions: Sequence[Question], rejects: Sequence[Reject], counts: 
         rejects={stage: _sorted(found) for stage, found in sorted(by_reason.items())},
         distributions=_distributions(questions),
         counts=dict(sorted(counts.items())),
+        made_with=dict(sorted(made_with.items())),
     )
 
 

@@ -11,7 +11,7 @@ Every file appears complete or not at all. The lines have one order, whatever or
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +47,8 @@ def write_folder(
     made: Maker,
     questions: Sequence[Question],
     rejects: Sequence[Reject],
-    more: dict[str, int] | None = None,
+    more: Mapping[str, int] | None = None,
+    made_with: Mapping[str, str] | None = None,
 ) -> Summary:
     """Write the folder of questions, and return its counts.
 
@@ -58,11 +59,12 @@ def write_folder(
         questions: the accepted questions, in any order.
         rejects: the candidates that were left out, in any order.
         more: further counts by name, for `Summary.counts`.
+        made_with: what else decides the questions, such as versions, for `Summary.made_with`.
 
     """
     kept = sorted(questions, key=lambda each: (each.document, each.pages, each.kind, each.id))
     left = sorted(rejects, key=lambda each: (each.document, each.stage, each.reason, each.pages, each.id))
-    summary = summarise(kept, left, more or {})
+    summary = summarise(kept, left, more or {}, made_with or {})
     write_lines(out / QUESTIONS, kept)
     write_lines(out / REJECTS, left)
     write_whole(out / TABLE, map(_row, kept))
