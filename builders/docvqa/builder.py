@@ -79,7 +79,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             files,
             metric="judge-committee" if is_long else "doc_qa",
             further_metrics=LONG_METRICS if is_long else METRICS,
-            category="" if is_text or is_long else "DocVQA",
+            category="" if is_text or is_long or self.options.synthetic else "DocVQA",
             page_keys=True,
             page_texts=reads,
             page_rankings=is_ranked,

@@ -71,6 +71,9 @@ class DocVQAOptions(mt.Options):
     facets: Annotated[tuple[str, ...], Strict(False)] = ()
     """Further columns of the table (reader `own_documents`) that records keep, and by which reports break scores
     down."""
+    synthetic: Literal["", "layer", "model"] = ""
+    """What made the questions, if no person did: the text `layer` of PDFs or a `model` (`mmlongbench questions`). Such
+    a dataset is in no category, and so in no average with questions of people."""
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
