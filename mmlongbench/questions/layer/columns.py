@@ -69,6 +69,7 @@ class _Reading:
     pending: list[TextLine] = field(default_factory=list)
     groups: list[tuple[float, str]] = field(default_factory=list)
     corner: list[str] = field(default_factory=list)
+    text_rows: int = 0
 
 
 def read_table(page: Page, box: Box) -> WordTable | str:
@@ -88,6 +89,8 @@ def read_table(page: Page, box: Box) -> WordTable | str:
         _take(reading, line, columns, first)
     if not reading.rows:
         return "no-rows-of-values"
+    if len(columns) == 1 and reading.text_rows:
+        return "names-and-values"
     headers = tuple(read_headers(block, columns, first, page.raw.rules) for block in reading.blocks)
     rows = tuple(_with_twins_unsure(reading.rows))
     return WordTable(page.number, box, columns, headers, rows, " ".join(reading.corner))
@@ -96,7 +99,7 @@ def read_table(page: Page, box: Box) -> WordTable | str:
 def _is_data(line: TextLine) -> bool:
     """Return whether a line is a row: a label, then at least one value that is no year."""
     first, *rest = line.pieces
-    has_label = first.is_year or (not first.is_value and any(map(str.isalpha, first.text)))
+    has_label = first.is_year or (not first.is_value and any(map(str.isalnum, first.text)))
     return has_label and any(piece.is_value and not piece.is_year for piece in rest)
 
 
@@ -129,9 +132,14 @@ def _take(reading: _Reading, line: TextLine, columns: Sequence[tuple[float, floa
             reading.corner.append(line.text)
             reading.blocks[-1].append(line)
         reading.pending.append(line)
+    elif all(piece.is_value and not piece.is_year for piece in others):
+        reading.pending.clear()  # a row without a label, such as a line of sums
     else:
-        is_new = bool(reading.rows) and reading.rows[-1].section == len(reading.blocks) - 1
-        if is_new:
+        if reading.rows and labels and not labels[0].text.startswith("("):
+            reading.text_rows += 1  # a row of texts, not the headers of another block
+            reading.pending.clear()
+            return
+        if reading.rows and reading.rows[-1].section == len(reading.blocks) - 1:
             reading.blocks.append([])
         reading.blocks[-1].append(line)
         if not reading.rows and labels:

@@ -12,6 +12,8 @@ from mmlongbench.questions.layer.page import Box, Page
 from mmlongbench.questions.layer.titles import CAPTION, Caption, captions_of
 
 _NUMBERED = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2}){0,3})\.?\s+(?P<text>[A-Z].{2,90})")
+_PLAIN_CAPTIONS = ("Table", "Figure")
+"""Words before the numbers of captions; others, such as `Exhibit`, are captions only if there is a number 1."""
 _KINDS = ("section-header", "title")
 
 
@@ -87,6 +89,8 @@ def _captions(pages: Sequence[Page], losses: Counter[str]) -> Iterator[Caption]:
                 kind = "Figure" if found["kind"] == "Fig." else found["kind"]
                 by_lines.setdefault((kind, found["number"]), set()).add(page.number)
     counts = Counter((caption.kind, caption.number) for caption in of_layout)
+    rare = {caption.kind for caption in of_layout} - set(_PLAIN_CAPTIONS)
+    of_layout = [caption for caption in of_layout if caption.kind not in rare or (caption.kind, "1") in counts]
     for caption in of_layout:
         key = caption.kind, caption.number
         if counts[key] > 1:

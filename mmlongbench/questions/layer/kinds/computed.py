@@ -21,7 +21,8 @@ from mmlongbench.questions.numbers import is_percent, number_of, written
 
 _YEAR = re.compile(r"\b(19|20)\d\d\b")
 _MIXED = re.compile(
-    r"\b(total|net|gross|per|ratio|percent|percentage|average|subtotal|rate|margin|number|shares|all)\b|%", re.I
+    r"\b(total|net|gross|per|ratio|percent|percentage|average|subtotal|attributable|including|excluding|less|comprehensive|gross|rate|margin|number|shares|all)\b|%",
+    re.I,
 )
 """Labels of rows that may have another unit than their neighbours, or that contain them."""
 _RATE = re.compile(r"\b(average|per|rate|ratio|percent|percentage|price|score|accuracy|index)\b|%", re.IGNORECASE)
@@ -43,7 +44,7 @@ def changes(document: Document, draws: Draws) -> Iterator[Candidate]:
         low, high = sorted((low, high), key=_year)
         one, two = _number(low), _number(high)
         name = table_name(document, low)
-        if not name or one == two or _year(low) == _year(high):
+        if not name or one == two or min(one, two) < 0 or _year(low) == _year(high):
             continue
         verb = "increase" if two > one else "decrease"
         yield _computed(

@@ -174,7 +174,8 @@ def subsections(document: Document, draws: Draws) -> Iterator[Candidate]:
         ):
             yield Candidate(
                 "subsection-count",
-                f"How many numbered subsections ({parent}.1, {parent}.2, …) does section {parent} of the document have?",
+                f"How many numbered subsections ({parent}.1, {parent}.2, …) does section {parent} of the document "
+                "have?",
                 str(len(children)),
                 pages,
                 ("Layout",),
