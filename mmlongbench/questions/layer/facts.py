@@ -23,8 +23,8 @@ _CONTENTS_SHARE = 0.5
 _RANGE = re.compile(r"(19|20)\d\d|\$?\d[\d,]*\s?([-–—]|to)\s?\$?\d[\d,]*|\d+\+")
 """Matches labels that are years or ranges, such as `2019`, `18-29` and `65+`."""
 _HEADINGS = ("section-header", "title")
-_PAGES = ("page", "pages", "page no", "page number")
-"""Headers of columns of tables of contents."""
+_PAGES = frozenset(("page", "pages"))
+"""Words in headers of columns of tables of contents."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
             found.cells += 1
             header = headers[column]
             reason = row.is_unsure or header.fault or _ambiguous(header, column, headers) or _bad_label(row.label)
-            if reason := reason or ("table-of-contents" if _key(header.leaf) in _PAGES else ""):
+            if reason := reason or ("table-of-contents" if _PAGES & set(_key(header.leaf).split()) else ""):
                 found.losses[reason] += 1
                 continue
             cell = CellWords(row.words, header.leaf_words, piece.words, first)

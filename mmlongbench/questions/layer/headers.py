@@ -10,6 +10,8 @@ from mmlongbench.questions.layer.page import Box, Word
 from mmlongbench.questions.layer.pieces import Piece, TextLine
 
 _DATA = re.compile(r"\$\s?\d|\d\.\d|\d\s?%|^\(?\d{1,3}(,\d{3})+\)?$")
+MAX_WORDS = 12
+"""A longer header is not quoted."""
 _YEAR = re.compile(r"(19|20)\d\d")
 _NEAR = 4.0
 """Edges or middles that differ by at most so many points are aligned."""
@@ -67,6 +69,8 @@ class Header:
         own = self._own
         if not own or len(self.parts[-1].columns) > 1:
             return "no-header-of-its-own"
+        if len(self.leaf.split()) > MAX_WORDS:
+            return "header-too-long"
         if not self.is_whole:
             return "header-beside-its-column"
         words = self.leaf.split()

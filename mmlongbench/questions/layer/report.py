@@ -28,6 +28,7 @@ _WORDS: Mapping[str, str] = {
     "table-too-large": "the table is too large",
     "table-of-contents": "the table is a table of contents",
     "names-and-values": "the table has names and values instead of a header",
+    "header-too-long": "the header of the column is long",
     "header-beside-its-column": "a header is not clearly over one column",
     "text-too-long": "the text of the cell is long",
 }

@@ -17,7 +17,7 @@ MOST = 200
 
 def pairs(document: Document, draws: Draws) -> Iterator[Candidate]:
     """Yield: what are the values of two cells of tables on two pages?"""
-    for one, two in _partners(document, draws, "pair", lambda a, b: min(_number(a), _number(b)) >= 0):
+    for one, two in _partners(document, draws, "pair", _can_be_pair):
         first, second = table_name(document, one), table_name(document, two)
         yield Candidate(
             "cross-page-pair",
@@ -40,7 +40,8 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
         unit = one.table.title.unit
         has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit
         is_plain = all(not is_percent(each.value) and _has_no_unit(each) and _number(each) > 0 for each in (one, two))
-        return one.value != two.value and has_unit and is_plain
+        is_same_row = normal(one.label) == normal(two.label)
+        return one.value != two.value and has_unit and is_plain and is_same_row
 
     for one, two in _partners(document, draws, "difference", fits):
         first, second = table_name(document, one), table_name(document, two)
@@ -97,6 +98,11 @@ def joins(document: Document, draws: Draws) -> Iterator[Candidate]:
             facts=(first, second),
             notes={"value once in column": first.value},
         )
+
+
+def _can_be_pair(one: Fact, two: Fact) -> bool:
+    """Return whether two values can be asked for as a list: no brackets, and not the same value twice."""
+    return min(_number(one), _number(two)) >= 0 and _number(one) != _number(two)
 
 
 def _partners(

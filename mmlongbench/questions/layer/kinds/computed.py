@@ -21,7 +21,7 @@ from mmlongbench.questions.numbers import is_percent, number_of, written
 
 _YEAR = re.compile(r"\b(19|20)\d\d\b")
 _MIXED = re.compile(
-    r"\b(total|net|gross|per|ratio|percent|percentage|average|subtotal|attributable|including|excluding|less|comprehensive|gross|rate|margin|number|shares|all)\b|%",
+    r"\b(total|net|gross|per|ratio|percent|percentage|average|subtotal|attributable|balance|including|excluding|less|comprehensive|gross|rate|margin|number|shares|all)\b|%",
     re.I,
 )
 """Labels of rows that may have another unit than their neighbours, or that contain them."""
@@ -148,7 +148,24 @@ def _comparable(facts: Sequence[Fact]) -> list[Fact]:
         return []
     if len({is_percent(fact.value) for fact in plain}) > 1 or len({_decimals(fact.value) for fact in plain}) > 1:
         return []
-    return plain if all(_number(fact) >= 0 for fact in plain) else []
+    return _run(plain) if all(_number(fact) >= 0 for fact in plain) else []
+
+
+def _run(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the longest run of rows that follow each other in one group; a row that is the sum of those above it ends
+    a run.
+    """
+    runs: list[list[Fact]] = [[]]
+    for fact in sorted(facts, key=lambda each: each.row):
+        last = runs[-1]
+        follows = bool(last) and fact.row == last[-1].row + 1 and fact.group == last[-1].group
+        if len(last) > 1 and _number(fact) == sum(map(_number, last)):
+            runs.append([])
+        elif follows:
+            last.append(fact)
+        else:
+            runs.append([fact])
+    return max(runs, key=len)
 
 
 def _is_plain(fact: Fact) -> bool:
