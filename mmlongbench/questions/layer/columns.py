@@ -4,7 +4,7 @@ It knows nothing of the grids that PyMuPDF finds, so it is a second, independent
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mmlongbench.questions.layer.headers import Header, read_headers
@@ -69,6 +69,9 @@ class _Reading:
     pending: list[TextLine] = field(default_factory=list)
     groups: list[tuple[float, str]] = field(default_factory=list)
     corner: list[str] = field(default_factory=list)
+    text_rows: int = 0
+    is_after_text: bool = False
+    bad: set[int] = field(default_factory=set)
 
 
 def read_table(page: Page, box: Box) -> WordTable | str:
@@ -88,16 +91,19 @@ def read_table(page: Page, box: Box) -> WordTable | str:
         _take(reading, line, columns, first)
     if not reading.rows:
         return "no-rows-of-values"
-    headers = tuple(read_headers(block, columns, first, page.raw.rules) for block in reading.blocks)
-    rows = tuple(_with_twins_unsure(reading.rows))
-    return WordTable(page.number, box, columns, headers, rows, " ".join(reading.corner))
+    if len(columns) == 1 and reading.text_rows:
+        return "names-and-values"
+    blocks = [() if number in reading.bad else block for number, block in enumerate(reading.blocks)]
+    headers = tuple(read_headers(block, columns, first, page.raw.rules) for block in blocks)
+    return WordTable(page.number, box, columns, headers, tuple(reading.rows), " ".join(reading.corner))
 
 
 def _is_data(line: TextLine) -> bool:
     """Return whether a line is a row: a label, then at least one value that is no year."""
     first, *rest = line.pieces
-    has_label = first.is_year or (not first.is_value and any(map(str.isalpha, first.text)))
-    return has_label and any(piece.is_value and not piece.is_year for piece in rest)
+    has_label = first.is_year or (not first.is_value and any(map(str.isalnum, first.text)))
+    values = sum(piece.is_value for piece in rest)
+    return has_label and 2 * values >= len(rest) and any(piece.is_value and not piece.is_year for piece in rest)
 
 
 def _columns(data: Sequence[TextLine]) -> tuple[tuple[float, float], ...]:
@@ -124,19 +130,34 @@ def _take(reading: _Reading, line: TextLine, columns: Sequence[tuple[float, floa
     if _is_data(line) and labels and any(piece.is_value for piece in others):
         reading.rows.append(_row(reading, line, labels, others, columns))
         reading.pending.clear()
+        reading.is_after_text = False
     elif not others:
         if not reading.rows:
             reading.corner.append(line.text)
             reading.blocks[-1].append(line)
         reading.pending.append(line)
+    elif all(piece.is_value and not piece.is_year for piece in others):
+        reading.pending.clear()  # a row without a label, such as a line of sums
     else:
-        is_new = bool(reading.rows) and reading.rows[-1].section == len(reading.blocks) - 1
-        if is_new:
+        if reading.rows and labels and not labels[0].text.startswith("("):
+            _take_text(reading)
+            return
+        if reading.rows and reading.rows[-1].section == len(reading.blocks) - 1:
             reading.blocks.append([])
+            reading.bad.update((len(reading.blocks) - 1,) if reading.is_after_text else ())
         reading.blocks[-1].append(line)
         if not reading.rows and labels:
             reading.corner.append(" ".join(piece.text for piece in labels))
         reading.pending.clear()
+
+
+def _take_text(reading: _Reading) -> None:
+    """Read a row of texts. Beside header lines it may be a part of them, and then nobody can tell what they are."""
+    reading.text_rows += 1
+    reading.pending.clear()
+    reading.is_after_text = True
+    if reading.rows[-1].section < len(reading.blocks) - 1:
+        reading.bad.add(len(reading.blocks) - 1)
 
 
 def _row(
@@ -183,11 +204,6 @@ def clean_label(text: str) -> str:
     ('Gross profit', 'Cash (used) by', 'Total')
     """
     return _FOOTNOTE.sub("", " ".join(text.split()).rstrip(":").strip()).strip(" .,;:")
-
-
-def _with_twins_unsure(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the rows; a row after which a line continues its label cannot be told, so the grids decide about it."""
-    yield from rows
 
 
 def box_of(words: Sequence[Word]) -> Box:

@@ -12,6 +12,8 @@ from mmlongbench.questions.layer.page import Box, Page
 from mmlongbench.questions.layer.titles import CAPTION, Caption, captions_of
 
 _NUMBERED = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2}){0,3})\.?\s+(?P<text>[A-Z].{2,90})")
+_PLAIN_CAPTIONS = ("Table", "Figure")
+"""Words before the numbers of captions; others, such as `Exhibit`, are captions only if there is a number 1."""
 _KINDS = ("section-header", "title")
 
 
@@ -45,6 +47,8 @@ class Document:
     """The captions that the layout and the lines agree on, without those of lists of tables and figures."""
     headings: tuple[Heading, ...]
     """The numbered headings."""
+    plain_headings: tuple[Heading, ...]
+    """Headings without a number that are on one page of the document alone; their `number` is empty."""
     losses: Mapping[str, int]
     """Why captions and headings were left out, with how many there were."""
     contents: frozenset[int]
@@ -74,7 +78,33 @@ def document_of(name: str, sha256: str, pages: Sequence[Page]) -> Document:
     captions = tuple(_captions(plain, losses))
     headings = tuple(_headings(plain, losses))
     found = {page.number: facts_of(page) for page in pages}
-    return Document(name, sha256, tuple(pages), found, captions, headings, losses, contents, PageIndex.of(pages))
+    index = PageIndex.of(pages)
+    others = tuple(_plain_headings(plain, index, contents))
+    return Document(name, sha256, tuple(pages), found, captions, headings, others, losses, contents, index)
+
+
+def _plain_headings(pages: Sequence[Page], index: PageIndex, contents: frozenset[int]) -> Iterator[Heading]:
+    """Yield headings without a number: one line of 2 to 10 words, larger than running text, on one page alone."""
+    body = _body_size(pages)
+    for page in pages:
+        for region in page.regions:
+            text = page.text_in(region.box).strip(" :.")
+            lines = [line for line in page.lines if region.box.holds(line.box.x, line.box.y, 1.0)]
+            is_one = len(lines) == 1 and 2 <= len(text.split()) <= 10 and sum(map(str.isalpha, text)) >= 10
+            if region.kind not in _KINDS or not is_one or _NUMBERED.fullmatch(text):
+                continue
+            is_large = lines[0].size > 1.15 * body
+            if is_large and set(index.pages_with(text)) - contents == {page.number} and not any(map(str.isdigit, text)):
+                yield Heading(page.number, "", text, region.box)
+
+
+def _body_size(pages: Sequence[Page]) -> float:
+    """Return the size of the font that most letters have."""
+    sizes = Counter[float]()
+    for page in pages:
+        for line in page.lines:
+            sizes[line.size] += len(line.text)
+    return sizes.most_common(1)[0][0] if sizes else 0.0
 
 
 def _captions(pages: Sequence[Page], losses: Counter[str]) -> Iterator[Caption]:
@@ -87,6 +117,8 @@ def _captions(pages: Sequence[Page], losses: Counter[str]) -> Iterator[Caption]:
                 kind = "Figure" if found["kind"] == "Fig." else found["kind"]
                 by_lines.setdefault((kind, found["number"]), set()).add(page.number)
     counts = Counter((caption.kind, caption.number) for caption in of_layout)
+    rare = {caption.kind for caption in of_layout} - set(_PLAIN_CAPTIONS)
+    of_layout = [caption for caption in of_layout if caption.kind not in rare or (caption.kind, "1") in counts]
     for caption in of_layout:
         key = caption.kind, caption.number
         if counts[key] > 1:
@@ -99,8 +131,7 @@ def _captions(pages: Sequence[Page], losses: Counter[str]) -> Iterator[Caption]:
 
 def _headings(pages: Sequence[Page], losses: Counter[str]) -> Iterator[Heading]:
     """Yield numbered headings: the layout calls the box one, and the line is bold or larger than running text."""
-    sizes = Counter(line.size for page in pages for line in page.lines for _ in range(len(line.text)))
-    body = sizes.most_common(1)[0][0] if sizes else 0.0
+    body = _body_size(pages)
     found = []
     for page in pages:
         for region in page.regions:

@@ -3,6 +3,7 @@
 The first reader knows only the places of words (`columns.py`), the second only PyMuPDF's grids (`grids.py`).
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,11 @@ _CONTENTS_SHARE = 0.5
 """A page with leader dots or page numbers at so large a share of its lines is a table of contents."""
 
 
+_RANGE = re.compile(r"(19|20)\d\d|\$?\d[\d,]*\s?([-–—]|to)\s?\$?\d[\d,]*|\d+\+")
+"""Matches labels that are years or ranges, such as `2019`, `18-29` and `65+`."""
 _HEADINGS = ("section-header", "title")
-_PAGES = ("page", "pages", "page no", "page number")
-"""Headers of columns of tables of contents."""
+_PAGES = frozenset(("page", "pages"))
+"""Words in headers of columns of tables of contents."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,7 @@ def facts_of(page: Page) -> PageFacts:
             continue
         found.read += 1
         name = TableName(page.number, number, title_of(page, region, table.corner), len(tables) == 1)
-        for fact in _numbers(found, page, table, name):
-            found.facts.append(fact)
-    found.facts = _unique(found, found.facts, labels)
+        found.facts += _unique(found, list(_numbers(found, page, table, name)), table, labels)
     return found
 
 
@@ -147,7 +148,7 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
             found.cells += 1
             header = headers[column]
             reason = row.is_unsure or header.fault or _ambiguous(header, column, headers) or _bad_label(row.label)
-            if reason := reason or ("table-of-contents" if _key(header.leaf) in _PAGES else ""):
+            if reason := reason or ("table-of-contents" if _PAGES & set(_key(header.leaf).split()) else ""):
                 found.losses[reason] += 1
                 continue
             cell = CellWords(row.words, header.leaf_words, piece.words, first)
@@ -162,7 +163,7 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
                 column,
                 row.label,
                 row.group,
-                _shown(header),
+                _shown(header, column, headers),
                 header.leaf,
                 piece.number,
                 piece.text,
@@ -175,8 +176,10 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
             )
 
 
-def _shown(header: Header) -> str:
-    return clean_label(header.text)
+def _shown(header: Header, column: int, headers: Sequence[Header]) -> str:
+    """Return how questions name a column: by its own header, and by what spans it if another column has the same."""
+    others = {_key(other.leaf) for number, other in enumerate(headers) if number != column}
+    return clean_label(header.leaf if _key(header.leaf) not in others else header.text)
 
 
 def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
@@ -190,7 +193,7 @@ def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
 
 
 def _bad_label(label: str) -> str:
-    if sum(map(str.isalpha, label)) < 3 and not (label.isdigit() and len(label) == 4):
+    if sum(map(str.isalpha, label)) < 3 and not _RANGE.fullmatch(label):
         return "label-without-words"
     return "label-too-long" if len(label.split()) > MAX_LABEL_WORDS else ""
 
@@ -199,14 +202,15 @@ def _key(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
 
 
-def _unique(found: PageFacts, facts: Sequence[Fact], lines: Mapping[str, int]) -> list[Fact]:
-    """Return the facts whose label is on one row of the page, or on one row of its group."""
-    rows: dict[str, set[tuple[int, int]]] = {}
-    for fact in facts:
-        rows.setdefault(_key(fact.label), set()).add((fact.table.number, fact.row))
+def _unique(found: PageFacts, facts: Sequence[Fact], table: WordTable, lines: Mapping[str, int]) -> list[Fact]:
+    """Return the facts whose label is on one row of the table, and on one line of the page if the table has no name."""
+    rows = Counter(_key(row.label) for row in table.rows)
     kept = []
     for fact in facts:
-        if len(rows[_key(fact.label)]) > 1 or lines.get(_key(fact.label), 0) > 1:
+        key = _key(fact.label)
+        if rows[key] > 1:
+            found.losses["label-twice-in-the-table"] += 1
+        elif fact.table.title.by == "page" and lines.get(key, 0) > 1:
             found.losses["label-twice-on-the-page"] += 1
         else:
             kept.append(fact)

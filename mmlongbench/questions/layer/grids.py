@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from mmlongbench.questions.layer.page import Box, Grid, Page, Word
 
+_CLOSING = frozenset("%)") | {")%", "%)"}
 _SIGNS = frozenset("$€£¥()%") | {"US$", "C$", ")%", "%)"}
 
 
@@ -38,7 +39,23 @@ def _agrees(page: Page, grid: Grid, cell: CellWords) -> bool:
     left = {word.box for word in labels if word.box.x1 <= cell.first + 0.5 and _is_text(word)}
     if left != {word.box for word in cell.label if _is_text(word)}:
         return False
-    return all(_is_over(grid, row, box, word.box) for word in cell.leaf)
+    wide = _with_empty_cells(page, grid.rows[row], box)
+    return all(_is_over(grid, row, wide, word.box) for word in cell.leaf)
+
+
+def _with_empty_cells(page: Page, row: Sequence[Box | None], box: Box) -> Box:
+    """Return a cell with the cells beside it that are empty; a cell left of it may have a currency sign."""
+    cells = sorted((cell for cell in row if cell), key=lambda cell: cell.x0)
+    at, left, right = cells.index(box), box.x0, box.x1
+    for cell in reversed(cells[:at]):
+        if any(_is_text(word) for word in page.words_in(cell, 0.0)):
+            break
+        left = cell.x0
+    for cell in cells[at + 1 :]:
+        if any(word.text not in _CLOSING for word in page.words_in(cell, 0.0)):
+            break
+        right = cell.x1
+    return Box(left, box.y0, right, box.y1)
 
 
 def _is_text(word: Word) -> bool:

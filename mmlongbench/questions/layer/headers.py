@@ -10,6 +10,8 @@ from mmlongbench.questions.layer.page import Box, Word
 from mmlongbench.questions.layer.pieces import Piece, TextLine
 
 _DATA = re.compile(r"\$\s?\d|\d\.\d|\d\s?%|^\(?\d{1,3}(,\d{3})+\)?$")
+MAX_WORDS = 12
+"""A longer header is not quoted."""
 _YEAR = re.compile(r"(19|20)\d\d")
 _NEAR = 4.0
 """Edges or middles that differ by at most so many points are aligned."""
@@ -65,9 +67,14 @@ class Header:
     def fault(self) -> str:
         """Why the header cannot be asked about; empty if it can."""
         own = self._own
-        if not own or not self.parts[-1].is_sure or len(self.parts[-1].columns) > 1:
+        if not own or len(self.parts[-1].columns) > 1:
             return "no-header-of-its-own"
-        if _DATA.search(self.leaf) or (self.leaf.isdigit() and not _YEAR.fullmatch(self.leaf)):
+        if len(self.leaf.split()) > MAX_WORDS:
+            return "header-too-long"
+        if not self.is_whole:
+            return "header-beside-its-column"
+        words = self.leaf.split()
+        if _DATA.search(self.leaf) or all(word.isdigit() and not _YEAR.fullmatch(word) for word in words):
             return "data-in-the-header"
         return ""
 
@@ -87,6 +94,8 @@ def read_headers(
 
     The lines are read from the rows upwards: a piece belongs to the columns whose values or lower pieces it is over.
     """
+    if sum(line.pieces[0].box.x1 < first - 5 and len(line.pieces) > 1 for line in block) > 1:
+        block = ()  # these are rows: several of them have a label
     taken: list[list[Part]] = [[] for _ in columns]
     extents = list(columns)
     for line in reversed(block):
@@ -136,12 +145,14 @@ def _part(
         if by_rule and x1 - x0 < 0.9 * (right - left + 40):
             return Part(piece, by_rule, is_sure=True)
     touched = tuple(number for number, span in enumerate(extents) if _overlap(box, span) > 0.25)
+    is_wide = all(box.x1 - box.x0 > 1.2 * (extents[number][1] - extents[number][0]) for number in touched)
+    is_middle = len(line) == 1 and len(columns) > 1 and abs(box.x - (left + right) / 2) <= 0.12 * (right - left)
+    if is_middle and (is_wide or not touched):
+        return Part(piece, tuple(range(len(columns))), is_sure=True)
     if len(line) >= len(columns) and touched:
         return Part(piece, (max(touched, key=lambda number: _overlap(box, extents[number])),), is_sure=True)
     if touched:
         return Part(piece, touched, is_sure=True)
-    if len(line) == 1 and len(columns) > 1 and abs(box.x - (left + right) / 2) <= 0.12 * (right - left):
-        return Part(piece, tuple(range(len(columns))), is_sure=True)
     number = min(range(len(columns)), key=lambda at: abs(sum(extents[at]) / 2 - box.x))
     x0, x1 = extents[number]
     is_aligned = min(abs(x1 - box.x1), abs(x0 - box.x0), abs((x0 + x1) / 2 - box.x)) <= _NEAR

@@ -15,8 +15,10 @@ from mmlongbench.questions.layer.candidate import Candidate, Mark
 from mmlongbench.questions.layer.checks import Failed
 from mmlongbench.questions.layer.index import normal
 
-ROLES = ("answer", "operand", "row", "column")
-"""The roles of the words that are read; those of titles and captions may be whole paragraphs."""
+ROLES = ("answer", "operand", "row", "column", "title")
+"""The roles of the words that are read; a caption may be a whole paragraph."""
+_TITLE_WORDS = 0.75
+"""The least share of the words of a title that must be read."""
 BATCH = 48
 """How many boxes one call of the program reads."""
 SIMILAR = 0.7
@@ -44,13 +46,13 @@ def differing(path: Path, candidates: Sequence[Candidate], limits: Limits) -> di
     marks = sorted({mark for each in candidates for mark in _read_marks(each)}, key=_order)
     seen: dict[Mark, str] = {}
     for mode in _MODES:
-        left = [mark for mark in marks if mark not in seen or not agrees(mark.text, seen[mark])]
+        left = [mark for mark in marks if mark not in seen or not _is_read(mark, seen[mark])]
         for mark, text in _texts(path, left, mode, limits):
-            if mark not in seen or agrees(mark.text, text):
+            if mark not in seen or _is_read(mark, text):
                 seen[mark] = text
     found = {}
     for number, candidate in enumerate(candidates):
-        wrong = next((mark for mark in _read_marks(candidate) if not agrees(mark.text, seen.get(mark, ""))), None)
+        wrong = next((mark for mark in _read_marks(candidate) if not _is_read(mark, seen.get(mark, ""))), None)
         if wrong:
             what = f"page {wrong.page}: {' '.join(seen.get(wrong, '').split())[:80]}"
             found[number] = Failed("rendered", "ocr-differs", what, wrong.text)
@@ -87,6 +89,14 @@ def _program() -> str:
     from mmlongbench.documents.ocr import find_tesseract
 
     return find_tesseract()
+
+
+def _is_read(mark: Mark, text: str) -> bool:
+    """Return whether the words of a mark are read. The box of a title may hold more words than the title."""
+    if mark.role != "title" or mark.text.split()[0] in ("Table", "Exhibit"):
+        return agrees(mark.text, text) or mark.role == "title"
+    wanted, read = normal(mark.text).split(), set(normal(text).split())
+    return sum(word in read for word in wanted) >= _TITLE_WORDS * len(wanted)
 
 
 def agrees(printed: str, read: str) -> bool:

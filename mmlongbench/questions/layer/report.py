@@ -15,7 +15,8 @@ _WORDS: Mapping[str, str] = {
     "no-header-of-its-own": "the column has no header of its own",
     "header-of-two-columns": "two columns have the same header",
     "data-in-the-header": "a number stands in the header",
-    "label-twice-on-the-page": "the label of the row is twice on the page",
+    "label-twice-in-the-table": "the label of the row is twice in the table",
+    "label-twice-on-the-page": "the label of the row is twice on the page, and the table has no name",
     "label-in-pieces": "the label of the row has gaps",
     "label-of-many-lines": "the label of the row has many lines",
     "label-too-long": "the label of the row is long",
@@ -26,6 +27,9 @@ _WORDS: Mapping[str, str] = {
     "no-columns-of-values": "the table has no columns of numbers",
     "table-too-large": "the table is too large",
     "table-of-contents": "the table is a table of contents",
+    "names-and-values": "the table has names and values instead of a header",
+    "header-too-long": "the header of the column is long",
+    "header-beside-its-column": "a header is not clearly over one column",
     "text-too-long": "the text of the cell is long",
 }
 

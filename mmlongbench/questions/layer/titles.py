@@ -22,6 +22,8 @@ _UNIT = re.compile(
 )
 _CONTINUED = re.compile(r"[\s(–—-]*\bcont(inued|['’]?d)\b\.?\)?", re.IGNORECASE)
 _CONTENTS = re.compile(r"(table of )?contents|index|page", re.IGNORECASE)
+_BROKEN = re.compile(r"[a-z] [b-z]\b|[a-z] a\W*$")
+"""Matches a word whose last letter stands alone, as some files have it; it is not printed so."""
 _COMPANY = re.compile(r",? (inc|corp|ltd|llc|plc|co)\b\.?( and subsidiaries)?$", re.IGNORECASE)
 MAX_TITLE_WORDS = 16
 """A longer heading is not quoted."""
@@ -103,6 +105,7 @@ def _can_be_title(text: str) -> bool:
         len(text.split()) <= MAX_TITLE_WORDS
         and sum(map(str.isalpha, text)) >= 6
         and not _CONTENTS.fullmatch(text)
+        and not _BROKEN.search(text)
         and not _COMPANY.search(text)
     )
 

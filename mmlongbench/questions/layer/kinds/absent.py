@@ -40,7 +40,8 @@ def _other_year(document: Document, draws: Draws, candidate: Candidate) -> Candi
     free = [each for each in near if each not in document.index.years and not document.index.has(f"fy{each[2:]}")]
     if not free:
         return None
-    other = draws.choice(f"year {candidate.question}", free)
+    nearest = sorted(free, key=lambda each: (abs(int(each) - int(year)), each))[:3]
+    other = draws.choice(f"year {candidate.question}", nearest)
     changed = candidate.question.replace(f"“{column}”", f"“{column.replace(year, other)}”")
     return _edit(candidate, changed, other, f"{year} → {other}", (other,))
 
@@ -55,11 +56,11 @@ def _other_row(document: Document, draws: Draws, candidate: Candidate) -> Candid
         for other in document.facts
         if other.page not in near and not other.is_text and not near & set(document.index.pages_with(other.label))
     }
-    fitting = draws.order(f"row {candidate.question}", (label for label in others if not _is_general(label)))
+    plain = (label for label in others if not _is_general(label) and _shared(label, fact.label) <= 1)
+    fitting = draws.order(f"row {candidate.question}", plain)
     if not fitting:
         return None
-    words = set(normal(fact.label).split())
-    label = max(fitting, key=lambda each: len(words & set(normal(each).split())))  # of equal ones, the first
+    label = max(fitting, key=lambda each: _shared(fact.label, each))  # of equal ones, the first
     changed = candidate.question.replace(f"“{fact.label}”", f"“{label}”")
     phrases = tuple(phrase for phrase in (title, label, fact.leaf) if phrase)
     return _edit(candidate, changed, label, f"{fact.label} → {label}", phrases)
@@ -101,6 +102,11 @@ def _edit(candidate: Candidate, question: str, absent: str, edit: str, phrases: 
         slots=tuple(f"edit {slot}" for slot in candidate.slots),
         notes={"edit of": candidate.kind},
     )
+
+
+def _shared(one: str, two: str) -> int:
+    """Return how many words two labels share; with more than one, the one might be meant by the other."""
+    return len({word for word in normal(one).split() if len(word) > 3} & set(normal(two).split()))
 
 
 def _is_general(label: str) -> bool:

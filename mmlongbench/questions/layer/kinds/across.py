@@ -17,7 +17,7 @@ MOST = 200
 
 def pairs(document: Document, draws: Draws) -> Iterator[Candidate]:
     """Yield: what are the values of two cells of tables on two pages?"""
-    for one, two in _partners(document, draws, "pair", lambda a, b: True):
+    for one, two in _partners(document, draws, "pair", _can_be_pair):
         first, second = table_name(document, one), table_name(document, two)
         yield Candidate(
             "cross-page-pair",
@@ -39,9 +39,9 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
     def fits(one: Fact, two: Fact) -> bool:
         unit = one.table.title.unit
         has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit
-        are_percent = is_percent(one.value) and is_percent(two.value)
-        is_plain = not is_percent(one.value) and not is_percent(two.value) and _has_no_unit(one) and _has_no_unit(two)
-        return one.value != two.value and (are_percent or (has_unit and is_plain))
+        is_plain = all(not is_percent(each.value) and _has_no_unit(each) and _number(each) > 0 for each in (one, two))
+        is_same_row = normal(one.label) == normal(two.label)
+        return one.value != two.value and has_unit and is_plain and is_same_row
 
     for one, two in _partners(document, draws, "difference", fits):
         first, second = table_name(document, one), table_name(document, two)
@@ -50,7 +50,7 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
             "cross-page-difference",
             f"By how much do the value of “{one.label}” {column_of(one)} of {first} and the value of "
             f"“{two.label}” {column_of(two)} of {second} differ? Give the absolute difference.{_unit_of_both(one)}",
-            written(high - low) + ("%" if is_percent(one.value) else ""),
+            written(high - low),
             (one.page, two.page),
             ("Table",),
             (*marks_of(one, "operand"), *marks_of(two, "operand")),
@@ -98,6 +98,11 @@ def joins(document: Document, draws: Draws) -> Iterator[Candidate]:
             facts=(first, second),
             notes={"value once in column": first.value},
         )
+
+
+def _can_be_pair(one: Fact, two: Fact) -> bool:
+    """Return whether two values can be asked for as a list: no brackets, and not the same value twice."""
+    return min(_number(one), _number(two)) >= 0 and _number(one) != _number(two)
 
 
 def _partners(

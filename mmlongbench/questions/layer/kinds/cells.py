@@ -69,7 +69,8 @@ def pairs(document: Document, draws: Draws) -> Iterator[Candidate]:
     for fact in document.facts:
         by_row.setdefault((fact.table.key, fact.row), []).append(fact)
     for key, facts in by_row.items():
-        if len(facts) < 2 or facts[0].is_text:
+        facts = [fact for fact in facts if not fact.is_text and (number_of(fact.value) or 0) >= 0]
+        if len(facts) < 2:
             continue
         first, second = draws.order(f"pair {key}", facts, lambda fact: fact.header)[:2]
         first, second = sorted((first, second), key=lambda fact: fact.column)

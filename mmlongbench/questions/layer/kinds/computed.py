@@ -21,7 +21,8 @@ from mmlongbench.questions.numbers import is_percent, number_of, written
 
 _YEAR = re.compile(r"\b(19|20)\d\d\b")
 _MIXED = re.compile(
-    r"\b(total|net|gross|per|ratio|percent|percentage|average|subtotal|rate|margin|number|shares|all)\b|%", re.I
+    r"\b(total|net|gross|per|ratio|percent|percentage|average|subtotal|attributable|balance|including|excluding|less|comprehensive|gross|rate|margin|number|shares|all)\b|%",
+    re.I,
 )
 """Labels of rows that may have another unit than their neighbours, or that contain them."""
 _RATE = re.compile(r"\b(average|per|rate|ratio|percent|percentage|price|score|accuracy|index)\b|%", re.IGNORECASE)
@@ -43,7 +44,7 @@ def changes(document: Document, draws: Draws) -> Iterator[Candidate]:
         low, high = sorted((low, high), key=_year)
         one, two = _number(low), _number(high)
         name = table_name(document, low)
-        if not name or one == two or _year(low) == _year(high):
+        if not name or one == two or min(one, two) < 0 or _year(low) == _year(high):
             continue
         verb = "increase" if two > one else "decrease"
         yield _computed(
@@ -147,7 +148,24 @@ def _comparable(facts: Sequence[Fact]) -> list[Fact]:
         return []
     if len({is_percent(fact.value) for fact in plain}) > 1 or len({_decimals(fact.value) for fact in plain}) > 1:
         return []
-    return plain if all(_number(fact) >= 0 for fact in plain) else []
+    return _run(plain) if all(_number(fact) >= 0 for fact in plain) else []
+
+
+def _run(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the longest run of rows that follow each other in one group; a row that is the sum of those above it ends
+    a run.
+    """
+    runs: list[list[Fact]] = [[]]
+    for fact in sorted(facts, key=lambda each: each.row):
+        last = runs[-1]
+        follows = bool(last) and fact.row == last[-1].row + 1 and fact.group == last[-1].group
+        if len(last) > 1 and _number(fact) == sum(map(_number, last)):
+            runs.append([])
+        elif follows:
+            last.append(fact)
+        else:
+            runs.append([fact])
+    return max(runs, key=len)
 
 
 def _is_plain(fact: Fact) -> bool:

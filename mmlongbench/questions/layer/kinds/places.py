@@ -153,6 +153,19 @@ def heading_pages(document: Document, draws: Draws) -> Iterator[Candidate]:
         )
 
 
+def plain_heading_pages(document: Document, draws: Draws) -> Iterator[Candidate]:
+    """Yield: on which page is this heading? It has no number, and its words are on no other page."""
+    for heading in document.plain_headings:
+        yield _page(
+            "heading-page",
+            f"On which page of the document is the heading “{heading.text}”? Count the pages from 1.",
+            heading.page,
+            Mark(heading.page, heading.text, heading.box, "heading"),
+            (heading.text,),
+            f"heading {heading.text}",
+        )
+
+
 def subsections(document: Document, draws: Draws) -> Iterator[Candidate]:
     """Yield: how many numbered subsections has a section? Their numbers run on from 1, and the section ends."""
     found = list(runs(document))
@@ -174,7 +187,8 @@ def subsections(document: Document, draws: Draws) -> Iterator[Candidate]:
         ):
             yield Candidate(
                 "subsection-count",
-                f"How many numbered subsections ({parent}.1, {parent}.2, …) does section {parent} of the document have?",
+                f"How many numbered subsections ({parent}.1, {parent}.2, …) does section {parent} of the document "
+                "have?",
                 str(len(children)),
                 pages,
                 ("Layout",),

@@ -25,6 +25,7 @@ MAKERS: Sequence[Callable[[Document, Draws], Iterator[Candidate]]] = (
     places.heading_titles,
     places.heading_numbers,
     places.heading_pages,
+    places.plain_heading_pages,
     places.subsections,
 )
 

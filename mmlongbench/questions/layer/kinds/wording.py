@@ -24,7 +24,8 @@ def table_name(document: Document, fact: Fact) -> str:
 def unit_of(fact: Fact) -> str:
     """Return a sentence about the unit of a table, with a blank before it; empty if there is none."""
     unit = fact.table.title.unit
-    return f" The table gives values {unit}." if unit and "%" not in fact.value else ""
+    values = "values " if unit.startswith("in ") else ""
+    return f" The table gives {values}{unit}." if unit and "%" not in fact.value else ""
 
 
 def column_of(fact: Fact) -> str:
