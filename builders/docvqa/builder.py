@@ -97,7 +97,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         check_answer(row, options)
         check_facets(row, options)
         called = labelled_by(row, documents, options)
-        about = {"row": row, "document": own.name, "span": span_of(row, own, options)}
+        about = {"row": row, "document": own.name, "label": called(own.name), "span": span_of(row, own, options)}
         if options.is_retrieved:
             page_query(row, documents, options)
             ranking, unit = sources.page_ranking(row.id), partial(self._page, documents, called)
@@ -153,6 +153,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         row: DocumentQuestion = about["row"]
         answer = json.dumps(row.answer, ensure_ascii=False) if row.answer_format == "List" else row.answer[0]
         shown = sorted(unit.data["index"] for unit in example.units if unit.role == "own")
+        is_unnamed = not shown and about["label"] != mt.label(about["document"])
         record = {
             "id": row.id,
             "doc_name": about["document"],
@@ -174,6 +175,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             **more_fields(row, self.options),
             **self._retrieval_fields(example),
             **labels_field(example.units),
+            **({"document_label": about["label"]} if is_unnamed else {}),
         }
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
@@ -187,7 +189,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         asked = instruction(record.get("answer_form", "short"), is_text=texts is not None)
-        document = named.get(record["doc_name"]) or mt.label(record["doc_name"])
+        document = named.get(record["doc_name"]) or record.get("document_label") or mt.label(record["doc_name"])
         return mt.assemble((asked,), units, "\n\n", question_parts(document, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:

@@ -8,6 +8,7 @@ Rows of the training files have an answer, which is kept as the reference.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -40,6 +41,7 @@ FACETS = ("annotator", "subject")
 """The columns that `options.facets` may name: the model that wrote a question, and the kind of the document."""
 VALID = "valid"
 """The field that the sheets add to a row: `1` if people kept the question."""
+_NOT_MARKED = "no mark"
 _SHEET = Columns(("question", VALID))
 _METADATA = Columns(("url", "category"))
 _TABLES = (".xlsx", ".csv")
@@ -78,7 +80,7 @@ class MLongDoc(Reader[DocumentQuestion]):
             domain = file.stem.removeprefix("test_")
             for number, (line, _, raw) in enumerate(json_lines(file)):
                 if isinstance(raw, dict):
-                    marked = {} if kept is None else {VALID: kept.get(str(raw.get("question")).strip(), "no mark")}
+                    marked = {} if kept is None else {VALID: kept.get(str(raw.get("question")).strip(), _NOT_MARKED)}
                     subject = subjects.get(PurePosixPath(str(raw.get("source"))).stem, "")
                     raw = {**raw, "domain": domain, "subject": subject, **marked}
                 yield raw_row(f"m_longdoc_{domain}_{number}", raw, file.name, f"line {line}")
@@ -86,9 +88,8 @@ class MLongDoc(Reader[DocumentQuestion]):
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """Return one row cleaned. A row that people did not keep is skipped."""
         fields = raw.fields
-        if fields.get(VALID, "1") != "1":
-            found, todo = f"{VALID}: {fields[VALID]}", "leave out source.annotations to ask every question"
-            return Fault("not-kept-by-people", f"{VALID}: 1", found[:80], field=VALID, todo=todo, is_expected=True)
+        if fault := _fault_of(_mark(fields.get(VALID, "1"))):
+            return fault
         strings = strings_of(fields, ("question", "category", "source"))
         if isinstance(strings, Fault):
             return strings
@@ -176,11 +177,36 @@ def _kept(annotations: Path) -> dict[str, str]:
         raise SourceError(Fault("missing-source", "sheets (.xlsx or .csv)", "none", annotations.name, todo=todo))
     marks: dict[str, str] = {}
     for file in files:
-        for _, raw in table_rows(file, _SHEET):
-            if isinstance(raw, dict) and (question := str(raw.get("question") or "").strip()):
-                mark = str(raw.get(VALID) or "").strip() or "empty"
+        for place, raw in table_rows(file, _SHEET):
+            if isinstance(raw, Fault):
+                raise SourceError(replace(raw, file=file.name, place=place))
+            if question := str(raw.get("question") or "").strip():
+                mark = _mark(raw.get(VALID))
                 marks[question] = "1" if "1" in (mark, marks.get(question)) else mark
     return marks
+
+
+def _mark(value: object) -> str:
+    """Return the mark of a question in one form, as sheets and programs write it in several.
+
+    >>> _mark(1.0), _mark("TRUE"), _mark(" 0 "), _mark(None), _mark("maybe")
+    ('1', '1', '0', 'empty', 'maybe')
+    """
+    text = "" if value is None else str(value).strip().lower()
+    return {"1.0": "1", "true": "1", "0.0": "0", "false": "0", "": "empty"}.get(text, text)
+
+
+def _fault_of(mark: str) -> Fault | None:
+    """Return why a question with this mark is not asked; None if it is."""
+    if mark == "1":
+        return None
+    todo = "leave out source.annotations to ask every question"
+    if mark in ("0", "empty"):
+        return Fault("not-kept-by-people", f"{VALID}: 1", f"{VALID}: {mark}", field=VALID, todo=todo, is_expected=True)
+    if mark == _NOT_MARKED:
+        todo = f"give all sheets of the people, or {todo}"
+        return Fault("not-marked", f"a mark in {VALID}", "no sheet has the question", field=VALID, todo=todo)
+    return Fault("unknown-mark", "1 or 0", f"{VALID}: {mark}"[:80], field=VALID, todo="correct it in the sheet")
 
 
 def _subjects(metadata: Path) -> dict[str, str]:

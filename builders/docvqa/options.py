@@ -19,6 +19,7 @@ _OF_CONTEXT = {
     "distractors": ("gold_and_distractors",),
 }
 """The options that only some kinds of context use, by name."""
+_AS_FOUND = ("retrieved", "as_found")
 
 
 class DocVQAOptions(mt.Options):
@@ -49,18 +50,21 @@ class DocVQAOptions(mt.Options):
     context: Context = "padded"
     """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
     the answer pages. `retrieved`: the pages that a retriever ranks first (see `page_retrieval` of the dataset).
-    `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them."""
+    `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them. With the scope
+    `dataset`, an answer page may be the only page of the document that the question names."""
     scope: Literal["document", "dataset"] = "document"
     """Which pages a retriever ranks: those of the question's `document`, or those of all documents of the dataset."""
     top_k: int | None = Field(default=None, ge=1, le=mt.MAX_RANKED)
-    """How many pages a context of the kind `retrieved` shows at most. None: as many as fit."""
+    """How many pages a context of the kind `retrieved` shows at most, or more if there are more answer pages that are
+    put in. None: as many as fit."""
     gold_pages: Literal["put_in", "as_found"] = "put_in"
     """Whether a context of the kind `retrieved` shows the answer pages that the retriever did not rank high enough.
     `put_in`: every context shows all answer pages; with `top_k`, they replace the pages that were found last.
     `as_found`: an answer page is shown only if it was found."""
     page_order: Literal["page", "rank"] = "page"
     """The order of retrieved pages. `page`: that of their numbers; documents stand in a drawn order. `rank`: the best
-    first; answer pages that were not found stand last."""
+    first. It is for contexts whose answer pages are shown `as_found`: an answer page that is put in would stand behind
+    all others, so its place would tell it."""
     distractors: Annotated[tuple[int, int], Strict(False)] = (1, 10)
     """The least and the largest number of pages beside the answer pages in a context of the kind
     `gold_and_distractors`; the number is drawn for each question."""
@@ -93,6 +97,11 @@ class DocVQAOptions(mt.Options):
                 raise ValueError(f"{name}: context {self.context} does not use it; it is for {' and '.join(contexts)}")
         if self.is_retrieved and self.span == "window":
             raise ValueError(f"span: context {self.context} ranks the pages of whole documents; leave span out")
+        if self.page_order == "rank" and self.is_retrieved and (self.context, self.gold_pages) != _AS_FOUND:
+            raise ValueError(
+                "page_order: rank shows an answer page that was put in behind all others, so its place would tell it; "
+                "use context: retrieved with gold_pages: as_found, or page_order: page"
+            )
         least, most = self.distractors
         if not 0 <= least <= most <= mt.MAX_RANKED:
             raise ValueError(f"distractors: expected two numbers from 0 to {mt.MAX_RANKED}, the smaller first")

@@ -4,16 +4,13 @@ A retriever ranks the pages of the question's document, or those of all document
 takes ranked pages while they fit, so a longer context shows what a shorter one shows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import mmlongbench.task as mt
 from builders.docvqa.contexts import Anchor, evidence_keys, pages_asked
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.rows import DocumentQuestion
-
-_UNRANKED = 1_000_000
-"""The place of an answer page that was not ranked, if pages stand by rank: after all ranked pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +49,17 @@ def retrieved(
     unit: Callable[[mt.Document, mt.Page, mt.Role], mt.Unit],
     label: Callable[[str], str],
 ) -> Retrieved:
-    """Return the pages of a context.
+    """Return the pages of a context. If no answer page is put in, the page that was ranked first is required.
 
     Raises:
-        Rejected: no page was ranked.
+        Rejected: no page was ranked that may be shown, or there are fewer hard negatives than wanted.
 
     """
     own = documents[row.doc]
-    if not ranking.pages:
-        where = f"of {own.id}" if options.scope == "document" else "of any document"
-        found = f"no page {where} shares a word with the question, or has text"
-        todo = "set pages.ocr to all, or page_retrieval to {by: image, model: …}"
-        raise mt.Rejected(mt.Fault("no-ranked-pages", "pages ranked for the question", found, todo=todo))
     gold = [(own.id, page) for page in row.pages]
     is_put_in = options.context == "gold_and_distractors" or options.gold_pages == "put_in"
     required = gold if is_put_in else []
-    others = [page for page in ranking.pages if page not in required][: _most(options, len(required), draws)]
+    others = [page for page in ranking.pages if page not in required]
     places = _Places(ranking, options, draws, documents)
 
     def made(page: mt.PageId) -> mt.Unit:
@@ -76,9 +68,39 @@ def retrieved(
         found = unit(document, shown, "own" if document.id == own.id else "padding")
         return replace(found, place=places.of(page), data={**found.data, "rank": places.rank(page)})
 
-    units = _allowed([made(page) for page in others], documents, own, evidence_keys(row, own), label)
+    units = _first(
+        _most(options, len(required), draws),
+        _allowed(map(made, others), documents, own, evidence_keys(row, own), label),
+    )
+    allowed = [unit for unit in units if not unit.excluded]
+    if not ranking.pages or not (required or allowed):
+        raise mt.Rejected(_nothing(own, options))
+    if options.context == "gold_and_distractors" and len(allowed) < options.distractors[0]:
+        expected, todo = f"at least {options.distractors[0]} pages beside the answer pages", "set options.distractors"
+        raise mt.Rejected(mt.Fault("too-few-distractors", expected, f"{len(allowed)} ranked pages", todo=todo))
+    first = tuple(map(made, required)) or (allowed[0],)
+    rest = tuple(unit for unit in units if unit not in first)
     anchor = Anchor("answer", row.pages) if required else Anchor("retrieved", ())
-    return Retrieved(anchor, tuple(map(made, required)), mt.InOrder(tuple(units)), ranking.gold_ranks)
+    return Retrieved(anchor, first, mt.InOrder(rest), ranking.gold_ranks)
+
+
+def _nothing(own: mt.Document, options: DocVQAOptions) -> mt.Fault:
+    """Return why a question without a ranked page is rejected."""
+    where = f"of {own.id}" if options.scope == "document" else "of any document"
+    found = f"no page {where} that may be shown shares a word with the question, or has text"
+    todo = "set pages.ocr to all, or page_retrieval to {by: image, model: …}"
+    return mt.Fault("no-ranked-pages", "pages ranked for the question", found, todo=todo)
+
+
+def _first(n: int | None, units: Iterable[mt.Unit]) -> list[mt.Unit]:
+    """Return the first units, until n of them may be shown; None: all units."""
+    found, allowed = list[mt.Unit](), 0
+    for unit in units:
+        if allowed == n:
+            break
+        found.append(unit)
+        allowed += not unit.excluded
+    return found
 
 
 def _most(options: DocVQAOptions, required: int, draws: mt.Draws) -> int | None:
@@ -106,19 +128,19 @@ class _Places:
     def of(self, page: mt.PageId) -> tuple[int, ...]:
         """Return the place of a page."""
         if self._is_by_rank:
-            return (self._ranks.get(page, _UNRANKED), page[1])
+            return (self._ranks[page],)
         return (self._documents.get(page[0], 0), page[1])
 
 
 def _allowed(
-    units: Sequence[mt.Unit],
+    units: Iterable[mt.Unit],
     documents: mt.Documents,
     own: mt.Document,
     evidence: frozenset[str],
     label: Callable[[str], str],
-) -> list[mt.Unit]:
-    """Return the units; those that may not stand beside the question's document are excluded, each with the reason."""
-    named, made = {label(own.name): own.id}, []
+) -> Iterator[mt.Unit]:
+    """Yield the units; those that may not stand beside the question's document are excluded, each with the reason."""
+    named = {label(own.name): own.id}
     for unit in units:
         document = documents[unit.data["document"]]
         key = document.keys[document.position(unit.data["index"])] if document.keys else ""
@@ -130,5 +152,4 @@ def _allowed(
                 reason = "page that repeats an answer page"
             elif named.setdefault(label(document.name), document.id) != document.id:
                 reason = "page of a document with another one's label"
-        made.append(replace(unit, excluded=reason) if reason else unit)
-    return made
+        yield replace(unit, excluded=reason) if reason else unit

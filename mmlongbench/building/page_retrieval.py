@@ -37,7 +37,7 @@ def open_ranker(dataset: "Dataset", build_dir: "BuildDir") -> "PageRanker":
         return TextRanker(model, build_dir.page_vectors, lambda page: documents.page_text(*page))
 
     def name(page: PageId) -> str:
-        return f"{documents[page[0]].sha256} {page[1]} {dataset.spec.pages.dpi}"
+        return f"{documents[page[0]].sha256} {page[1]} {dataset.spec.pages.dpi} {dataset.spec.pages.quality}"
 
     return PictureRanker(model, build_dir.page_vectors, name, lambda page: _picture(dataset, page))
 

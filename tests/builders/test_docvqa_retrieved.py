@@ -19,6 +19,7 @@ from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
 DRAWS = mt.Draws(("tests of retrieved contexts",))
+BY_RANK: dict[str, Any] = {"scope": "dataset", "page_order": "rank", "gold_pages": "as_found"}
 RANKED: tuple[mt.PageId, ...] = (("alpha", 7), ("beta", 1), ("alpha", 2), ("alpha", 4), ("beta", 0), ("alpha", 0))
 """Pages of `alpha`, which the question is about, and of `beta`; the answer page is page 4 of `alpha`."""
 
@@ -70,7 +71,7 @@ def shown(example: PackedExample) -> list[str]:
 def test_pages_stand_in_the_order_of_their_numbers_or_of_their_ranks() -> None:
     own = tuple(page for page in RANKED if page[0] == "alpha")
     assert shown(packed(ranked=own)) == ["alpha0", "alpha2", "alpha4", "alpha7"]
-    by_rank = packed(scope="dataset", page_order="rank")
+    by_rank = packed(**BY_RANK)
     assert shown(by_rank) == ["alpha7", "beta1", "alpha2", "alpha4", "beta0", "alpha0"]
     by_page = shown(packed(scope="dataset"))
     assert by_page in (
@@ -82,35 +83,32 @@ def test_pages_stand_in_the_order_of_their_numbers_or_of_their_ranks() -> None:
 @pytest.mark.parametrize(
     ("top_k", "gold_pages", "expected"),
     [
-        (2, "as_found", ["alpha7", "beta1"]),
-        (4, "as_found", ["alpha7", "beta1", "alpha2", "alpha4"]),
-        (2, "put_in", ["alpha7", "alpha4"]),
-        (1, "put_in", ["alpha4"]),
-        (6, "put_in", ["alpha7", "beta1", "alpha2", "alpha4", "beta0", "alpha0"]),
+        (2, "as_found", {"alpha7", "beta1"}),
+        (4, "as_found", {"alpha7", "beta1", "alpha2", "alpha4"}),
+        (2, "put_in", {"alpha7", "alpha4"}),
+        (1, "put_in", {"alpha4"}),
+        (6, "put_in", {"alpha7", "beta1", "alpha2", "alpha4", "beta0", "alpha0"}),
     ],
 )
-def test_the_top_pages_with_the_answer_page_as_found_or_put_in(
-    top_k: int, gold_pages: str, expected: list[str]
-) -> None:
-    found = packed(scope="dataset", page_order="rank", top_k=top_k, gold_pages=gold_pages)
-    assert shown(found) == expected
+def test_the_top_pages_with_the_answer_page_as_found_or_put_in(top_k: int, gold_pages: str, expected: set[str]) -> None:
+    assert set(shown(packed(scope="dataset", top_k=top_k, gold_pages=gold_pages))) == expected
 
 
-def test_an_answer_page_that_was_not_found_stands_last_by_rank_and_counts_as_not_found() -> None:
-    found = packed(pages=(5,), page_order="rank", scope="dataset", top_k=3)
-    assert shown(found) == ["alpha7", "beta1", "alpha5"]
-    record = DocVQA("d", DocVQAOptions(context="retrieved", scope="dataset")).record(found)
+def test_an_answer_page_that_was_not_found_stands_among_the_others_and_counts_as_not_found() -> None:
+    found = packed(pages=(5,), top_k=3)
+    assert shown(found) == ["beta1", "alpha5", "alpha7"]
+    record = DocVQA("d", DocVQAOptions(context="retrieved")).record(found)
     assert (record["gold_ranks"], record["anchor"]) == ([0], "answer")
 
 
 def test_a_longer_context_shows_what_a_shorter_one_shows() -> None:
-    short, long = (shown(packed(scope="dataset", page_order="rank", length=length)) for length in (2 * K, 4 * K))
+    short, long = (shown(packed(length=length, **BY_RANK)) for length in (2 * K, 4 * K))
     assert len(short) == 4
     assert short == [page for page in long if page in short]
 
 
 def test_a_question_without_an_answer_shows_what_was_found() -> None:
-    found = packed(pages=(), top_k=3, scope="dataset", page_order="rank")
+    found = packed(pages=(), top_k=3, **BY_RANK)
     assert shown(found) == ["alpha7", "beta1", "alpha2"]
     record = DocVQA("d", DocVQAOptions(context="retrieved", scope="dataset")).record(found)
     assert (record["anchor"], record["anchor_page_list"], record["gold_ranks"]) == ("retrieved", [], [])
@@ -120,7 +118,7 @@ def test_a_drawn_number_of_hard_negatives_stands_beside_the_answer_page() -> Non
     options: dict[str, Any] = {"context": "gold_and_distractors", "scope": "dataset"}
     numbers = set()
     for number in range(5):
-        pages = shown(packed(distractors=(number, number), page_order="rank", **options))
+        pages = shown(packed(distractors=(number, number), **options))
         assert set(pages) == {"alpha4", *["alpha7", "beta1", "alpha2", "beta0", "alpha0"][:number]}
         drawn = mt.Draws(("seed", number)).integer("distractors", 1, 4)
         numbers.add(drawn)
@@ -129,16 +127,31 @@ def test_a_drawn_number_of_hard_negatives_stands_beside_the_answer_page() -> Non
 
 
 def test_pages_that_repeat_the_answer_page_or_have_a_label_that_is_taken_are_excluded() -> None:
-    repeated = packed(scope="dataset", page_order="rank", keys={("beta", 1): "alpha 4"})
+    repeated = packed(keys={("beta", 1): "alpha 4"}, **BY_RANK)
     assert shown(repeated) == ["alpha7", "alpha2", "alpha4", "beta0", "alpha0"]
     assert dict(repeated.left_out) == {"page that repeats an answer page": 1}
+    three = packed(keys={("beta", 1): "alpha 4"}, top_k=3, **BY_RANK)
+    assert shown(three) == ["alpha7", "alpha2", "alpha4"]  # an excluded page counts for none
+    with pytest.raises(mt.Rejected, match=r"too-few-distractors: .* at least 6 pages .* 5 ranked pages"):
+        packed(context="gold_and_distractors", scope="dataset", distractors=(6, 6))
+
+
+def test_a_page_that_was_ranked_first_must_fit_and_no_context_is_without_pages() -> None:
+    with pytest.raises(mt.Rejected, match="no-ranked-pages"):
+        packed(ranked=(("beta", 1),), keys={("beta", 1): "alpha 4"}, **BY_RANK)
+    assert shown(packed(ranked=RANKED[:1], top_k=1, **BY_RANK)) == ["alpha7"]
+
+
+def test_a_prompt_names_the_document_of_the_question_although_none_of_its_pages_is_shown() -> None:
+    found = packed(ranked=(("beta", 1),), label_width="distinct", **BY_RANK)
+    assert shown(found) == ["beta1"]
+    assert "Based on Document alpha" in found.prompt.text
 
 
 def test_evidence_shown_is_a_facet_of_retrieved_contexts_alone() -> None:
     builder = DocVQA("d", DocVQAOptions(context="retrieved", scope="dataset"))
-    options: dict[str, Any] = {"scope": "dataset", "page_order": "rank", "gold_pages": "as_found"}
     for top_k, expected in ((2, "none"), (4, "some"), (6, "all")):
-        record = builder.record(packed(pages=(0, 4), top_k=top_k, **options))
+        record = builder.record(packed(pages=(0, 4), top_k=top_k, **BY_RANK))
         assert builder.facets(record)["evidence shown"] == [expected]
     assert "evidence shown" not in builder.facets({"ans_page_list": [4], "page_list": []})
 
@@ -161,6 +174,11 @@ def test_a_question_for_which_nothing_is_ranked_is_named_with_what_to_do() -> No
         ({"context": "gold_and_distractors", "distractors": [3, 2]}, "the smaller first"),
         ({"context": "retrieved", "span": "window"}, "span: context retrieved ranks the pages of whole documents"),
         ({"context": "retrieved", "top_k": 0}, "greater than or equal to 1"),
+        (
+            {"context": "retrieved", "page_order": "rank"},
+            "its place would tell it",
+        ),
+        ({"context": "gold_and_distractors", "page_order": "rank"}, "its place would tell it"),
     ],
 )
 def test_an_option_without_an_effect_is_refused(options: dict[str, Any], said: str) -> None:

@@ -66,6 +66,11 @@ def test_a_row_is_an_open_question_about_one_page() -> None:
     assert found.columns["annotator"] == "azure"
 
 
+@pytest.mark.parametrize("mark", [1, 1.0, True, "1", "TRUE", "1.0"])
+def test_a_mark_counts_in_every_form_that_programs_write(mark: object) -> None:
+    assert isinstance(cleaned_row(MLongDoc(), "id", {**RAW, "valid": mark}), DocumentQuestion)
+
+
 def test_a_row_of_the_training_files_keeps_its_answer() -> None:
     found = cleaned_row(MLongDoc(), "id", {**RAW, "answer": "The first has <image> two rows more. "})
     assert isinstance(found, DocumentQuestion)
@@ -90,7 +95,10 @@ def test_a_row_of_the_training_files_keeps_its_answer() -> None:
         ({"source": "../../etc/passwd"}, "unknown-source"),
         ({"source": 7}, "missing-or-mistyped-field"),
         ({"valid": "0"}, "not-kept-by-people"),
-        ({"valid": "no mark"}, "not-kept-by-people"),
+        ({"valid": 0.0}, "not-kept-by-people"),
+        ({"valid": None}, "not-kept-by-people"),
+        ({"valid": "no mark"}, "not-marked"),
+        ({"valid": "maybe"}, "unknown-mark"),
     ],
 )
 def test_a_row_that_cannot_be_asked_says_why_and_what_to_do(changed: dict[str, Any], reason: str) -> None:
