@@ -1,5 +1,6 @@
 """The subcommands `questions export` and `questions import`: review of questions by people."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +60,7 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
     merged = merge(read_folder(questions), sheets, share)
     reviewed = write_review(questions, merged, share)
     if as_json:
-        click.echo((reviewed / "agreement.json").read_text("utf-8"), nl=False)
+        click.echo(json.dumps(json.loads((reviewed / "agreement.json").read_bytes())))
         return
     _show(merged, reviewed)
 

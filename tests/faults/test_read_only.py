@@ -51,7 +51,8 @@ def drawn(folder: Path, source: Path) -> list[dict[str, Any]]:
     for name, spec in EVERY_READER.items():
         (folder / name).mkdir()
         found = small(folder / name, source) if name == SMALL else sample_function(name)(folder / name)
-        asked = spec.model_dump(mode="json", include={"name", "builder", "reader", "options", "reference_length"})
+        kept = {"name", "builder", "reader", "options", "reference_length", "pages"}
+        asked = spec.model_dump(mode="json", include=kept)
         corpus = found.pop("corpus", None)
         if corpus and not (folder / "corpus").exists():
             make_corpus(str(corpus), corpus := folder / "corpus")

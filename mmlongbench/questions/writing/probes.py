@@ -57,7 +57,7 @@ def without_document(candidate: Candidate, context: Context) -> Judged:
 
 def _is_easily_guessed(candidate: Candidate) -> bool:
     text = words(candidate.answer[0]).strip()
-    is_small = candidate.answer_format == "Integer" and text.isdecimal() and int(text) <= SMALL
+    is_small = candidate.answer_format == "Integer" and text.isdecimal() and len(text) <= 3 and int(text) <= SMALL
     return is_small or text in ("yes", "no", "true", "false") or " or " in candidate.question.casefold()
 
 

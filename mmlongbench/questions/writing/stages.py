@@ -140,7 +140,7 @@ CHECKS: Sequence[Check] = (
         "whole-document",
         "whether any page answers an unanswerable question, or adds to a count or a list",
         "about all",
-        ("answerable-after-all", "incomplete-answer"),
+        ("answerable-after-all", "incomplete-answer", "unchecked-whole-document"),
         0.95,
         "two corrections of MMLongBench-Doc",
         whole.check,

@@ -44,50 +44,72 @@ def shown_blocks(candidate: Candidate, context: Context) -> Iterator[tuple[int, 
 
 
 def _unanswerable(candidate: Candidate, context: Context) -> Judged:
-    """Return whether some pages answer a question that should have no answer; a second model must agree."""
-    first, *second = context.readers(candidate, "whole-document")
-    doubts = []
+    """Return whether some pages answer a question that should have no answer; a second model must agree. If no model
+    gives a usable reply about some pages, they are not checked.
+    """
+    doubts, unread = list[str](), ""
     for pages in shown_blocks(candidate, context):
-        found = context.answer("whole-document", first, candidate, pages)
-        if not _is_firm(found):
+        readers = iter(context.readers(candidate, "whole-document"))
+        first, found = _usable(candidate, context, readers, pages)
+        if found is None:
+            unread = unread or f"{pages[0]} to {pages[-1]}"
+        if found is None or not _is_firm(found):
             continue
-        again = context.answer("whole-document", second[0], candidate, pages) if second else found
-        if isinstance(found, Answered) and _is_firm(again):
+        _, again = _usable(candidate, context, readers, pages)
+        if again is None or _is_firm(again):
             where = ", ".join(map(str, found.pages)) or f"{pages[0]} to {pages[-1]}"
             return rejected(candidate.slot, "answerable-after-all", f"page {where}: {'; '.join(found.answers)[:120]}")
         doubts.append(first)
     if doubts:
-        return held(candidate, "answerable-after-all", f"{first} gives an answer, {second[0]} does not")
-    return passed(candidate, f"{first} finds no answer on any page")
+        return held(candidate, "answerable-after-all", f"{doubts[0]} gives an answer, the other model does not")
+    if unread:
+        return held(candidate, "unchecked-whole-document", f"no usable reply about pages {unread}")
+    return passed(candidate, "no answer is found on any page")
 
 
-def _is_firm(found: Answered | NoAnswer) -> bool:
-    return isinstance(found, Answered) and found.is_answerable and any(map(str.strip, found.answers))
+def _usable(
+    candidate: Candidate, context: Context, readers: Iterator[str], pages: tuple[int, ...]
+) -> tuple[str, Answered | None]:
+    """Return the first usable answer of the next readers, with its reader; None if there is none."""
+    for reader in readers:
+        found = context.answer("whole-document", reader, candidate, pages)
+        if isinstance(found, Answered):
+            return reader, found
+    return "", None
+
+
+def _is_firm(found: Answered) -> bool:
+    return found.is_answerable and any(map(str.strip, found.answers))
 
 
 def _completeness(candidate: Candidate, context: Context) -> Judged:
     """Return whether some pages have more than an answer counts or lists; a second model must agree."""
     first, *second = context.readers(candidate, "whole-document")
-    doubts: list[str] = []
+    doubts, unread = list[str](), ""
     for pages in shown_blocks(candidate, context):
         more = _missing(candidate, context, first, pages)
+        if more is None:
+            more = _missing(candidate, context, second[0], pages) if second else None
+            unread = unread or (f"{pages[0]} to {pages[-1]}" if more is None else "")
         if not more:
             continue
         again = _missing(candidate, context, second[0], pages) if second else more
-        if {*map(words, more)} & {*map(words, again)}:
+        if {*map(words, more)} & {*map(words, more if again is None else again)}:
             return rejected(
                 candidate.slot, "incomplete-answer", f"page {pages[0]} to {pages[-1]}: {'; '.join(more)[:120]}"
             )
         doubts += more
     if doubts:
         return held(candidate, "incomplete-answer", f"{first} alone names {'; '.join(doubts)[:120]}")
+    if unread:
+        return held(candidate, "unchecked-whole-document", f"no usable reply about pages {unread}")
     return passed(candidate, f"{first} finds nothing that is missing")
 
 
-def _missing(candidate: Candidate, context: Context, model: str, pages: tuple[int, ...]) -> list[str]:
+def _missing(candidate: Candidate, context: Context, model: str, pages: tuple[int, ...]) -> list[str] | None:
     shown = context.library.shown(candidate.doc, pages)
     found = context.ask(Request("whole-document", model, FURTHER, answered(candidate), Further, shown))
     if isinstance(found, NoAnswer):
-        return []
+        return None
     known = {words(value) for value in candidate.answer}
     return [item for item in found.items if words(item).strip() and words(item) not in known]

@@ -366,6 +366,21 @@ def test_an_unanswerable_question_is_asked_of_every_page() -> None:
     )
 
 
+def test_a_question_about_all_pages_is_held_if_no_model_gives_a_usable_reply() -> None:
+    nothing = candidate(kind="unanswerable", answer=("Not answerable",), answer_format="None", pages=())
+    listed = candidate(answer_format="List", answer=("a", "b"))
+    for made in (nothing, listed):
+        found = whole.check(made, context(lambda request: NoAnswer("refusal", "no")))
+        assert (found.outcome, found.reason) == ("held", "unchecked-whole-document")
+    refused = list[str]()
+
+    def second_alone(request: Request[Any]) -> Any:
+        refused.append(request.model)
+        return NoAnswer("refusal", "no") if request.model == refused[0] else answers("here", pages=(3,))
+
+    assert whole.check(nothing, context(second_alone)).reason == "answerable-after-all"
+
+
 def test_kinds_of_pages_have_reasons() -> None:
     table = [["", "2019", "2020"], ["Barges", "12", "14"], ["Tugs", "3", "4"], ["Sum", "15", "18"]]
     long = "Words of a paragraph about the harbour, the mole and the tide. " * 15
