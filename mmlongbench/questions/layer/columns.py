@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mmlongbench.questions.layer.headers import Header, read_headers
+from mmlongbench.questions.layer.headers import Header, joined, read_headers
 from mmlongbench.questions.layer.page import Box, Page, Word, around
 from mmlongbench.questions.layer.pieces import Piece, TextLine, lines_of
 
@@ -93,8 +93,9 @@ def read_table(page: Page, box: Box) -> WordTable | str:
         return "no-rows-of-values"
     if len(columns) == 1 and reading.text_rows:
         return "names-and-values"
+    rules = joined([rule for rule in page.raw.rules if box.y0 - 5 <= rule[2] <= box.y1 + 5])
     blocks = [() if number in reading.bad else block for number, block in enumerate(reading.blocks)]
-    headers = tuple(read_headers(block, columns, first, page.raw.rules) for block in blocks)
+    headers = tuple(read_headers(block, columns, first, rules) for block in blocks)
     return WordTable(page.number, box, columns, headers, tuple(reading.rows), " ".join(reading.corner))
 
 
@@ -171,7 +172,7 @@ def _row(
     words = [word for piece in labels for word in piece.words]
     unsure = "" if len(labels) == 1 else "label-in-pieces"
     left, text = labels[0].box.x0, " ".join(piece.text for piece in labels)
-    above = list(reading.pending) if reading.rows else []
+    above = [each for each in reading.pending if not each.text.startswith("(")]
     if above and (text[:1].islower() or _OPEN_END.search(above[-1].text)):
         if len(above) > 1 and _OPEN_END.search(above[-2].text):
             unsure = "label-of-many-lines"
@@ -203,7 +204,7 @@ def clean_label(text: str) -> str:
     >>> clean_label("Gross profit (1)"), clean_label("Cash (used) by:"), clean_label("Total *")
     ('Gross profit', 'Cash (used) by', 'Total')
     """
-    return _FOOTNOTE.sub("", " ".join(text.split()).rstrip(":").strip()).strip(" .,;:")
+    return _FOOTNOTE.sub("", " ".join(text.split()).rstrip(":").strip()).strip(" .,;:•·").removeprefix("- ")
 
 
 def box_of(words: Sequence[Word]) -> Box:

@@ -20,6 +20,7 @@ _CONTENTS_SHARE = 0.5
 """A page with leader dots or page numbers at so large a share of its lines is a table of contents."""
 
 
+_YEAR = re.compile(r"(19|20)\d\d")
 _RANGE = re.compile(r"(19|20)\d\d|\$?\d[\d,]*\s?([-–—]|to)\s?\$?\d[\d,]*|\d+\+")
 """Matches labels that are years or ranges, such as `2019`, `18-29` and `65+`."""
 _HEADINGS = ("section-header", "title")
@@ -71,7 +72,7 @@ class Fact:
     label_box: Box
     """Where the label is."""
     header_box: Box
-    """Where the header is."""
+    """Where the header of the column alone is."""
     value_box: Box
     """Where the value is."""
     value_words: tuple[str, ...]
@@ -168,7 +169,7 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
                 piece.number,
                 piece.text,
                 box_of(row.words),
-                box_of(header.words),
+                box_of(header.leaf_words),
                 box_of(piece.number_words),
                 tuple(word.text for word in piece.words),
                 all(word.has_ink for word in words),
@@ -177,19 +178,39 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
 
 
 def _shown(header: Header, column: int, headers: Sequence[Header]) -> str:
-    """Return how questions name a column: by its own header, and by what spans it if another column has the same."""
-    others = {_key(other.leaf) for number, other in enumerate(headers) if number != column}
-    return clean_label(header.leaf if _key(header.leaf) not in others else header.text)
+    """Return how questions name a column: by its own header, and by what spans it if another header has these words."""
+    others = [other for number, other in enumerate(headers) if number != column]
+    return clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf)
 
 
 def _ambiguous(header: Header, column: int, headers: Sequence[Header]) -> str:
-    """Return why the header does not tell its column from the others; empty if it does."""
-    others = [other for number, other in enumerate(headers) if number != column]
-    if _key(header.leaf) not in {_key(other.leaf) for other in others}:
-        return ""
-    if header.is_whole and _key(header.text) not in {_key(other.text) for other in others}:
-        return "" if all(other.is_whole for other in others) else "header-of-two-columns"
-    return "header-of-two-columns"
+    """Return why the header does not tell its column from the others; empty if it does.
+
+    Where another header has the same words, both columns must be spanned by something, and by something else.
+    """
+    for number, other in enumerate(headers):
+        if number == column or not _can_mean(header, other):
+            continue
+        is_spanned = header.is_whole and other.is_whole and header.above and other.above
+        if not is_spanned or _is_in(header.above, other.above) or _is_in(header.text, other.text):
+            return "header-of-two-columns"
+    return ""
+
+
+def _can_mean(header: Header, other: Header) -> bool:
+    """Return whether the words over one column alone may be meant for another one: the lower lines of one are those of
+    the other, or a bare year is in both.
+    """
+    one, two = header.own_lines, other.own_lines
+    shorter = min(len(one), len(two))
+    has_same_end = shorter > 0 and list(map(_key, one[-shorter:])) == list(map(_key, two[-shorter:]))
+    is_year = bool(_YEAR.fullmatch(header.leaf)) and _is_in(header.leaf, other.text)
+    return has_same_end or is_year or _key(header.leaf) == _key(other.leaf)
+
+
+def _is_in(words: str, text: str) -> bool:
+    """Return whether words are a run of the words of a text."""
+    return f" {_key(words)} " in f" {_key(text)} "
 
 
 def _bad_label(label: str) -> str:

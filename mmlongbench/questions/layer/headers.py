@@ -15,6 +15,8 @@ MAX_WORDS = 12
 _YEAR = re.compile(r"(19|20)\d\d")
 _NEAR = 4.0
 """Edges or middles that differ by at most so many points are aligned."""
+_TOUCHING = 1.0
+"""Rules with a gap of at most so many points are one rule."""
 _UNDER = 14.0
 """A rule belongs to the header line above it if it is at most so many points below."""
 
@@ -47,6 +49,16 @@ class Header:
     def text(self) -> str:
         """The text over the column, without pieces whose columns are not certain."""
         return " ".join(part.piece.text for part in self.parts if part.is_sure)
+
+    @property
+    def own_lines(self) -> tuple[str, ...]:
+        """The texts over this column alone, line by line from top to bottom."""
+        return tuple(part.piece.text for part in self._own)
+
+    @property
+    def above(self) -> str:
+        """The text that this column shares with others; empty if nothing spans it."""
+        return " ".join(part.piece.text for part in self.parts if len(part.columns) > 1 and part.is_sure)
 
     @property
     def leaf_words(self) -> tuple[Word, ...]:
@@ -111,6 +123,21 @@ def read_headers(
     return tuple(Header(tuple(parts)) for parts in taken)
 
 
+def joined(rules: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Return horizontal rules; those that touch at one height are one rule.
+
+    >>> joined([(10, 20, 5), (20.5, 30, 5), (34, 40, 5), (30, 34, 9)])
+    [(10, 30, 5), (34, 40, 5), (30, 34, 9)]
+    """
+    found: list[tuple[float, float, float]] = []
+    for x0, x1, y in sorted(rules, key=lambda rule: (round(rule[2]), rule[0])):
+        if found and round(found[-1][2]) == round(y) and x0 - found[-1][1] <= _TOUCHING:
+            found[-1] = (found[-1][0], max(found[-1][1], x1), found[-1][2])
+        else:
+            found.append((x0, x1, y))
+    return found
+
+
 def _split(piece: Piece, columns: Sequence[Span]) -> list[Piece]:
     """Split a piece between columns where a gap between its words is clearly wider than the others.
 
@@ -142,7 +169,8 @@ def _part(
     under = {(x0, x1) for x0, x1, y in rules if 0 <= y - box.y1 <= _UNDER and x0 - 3 <= box.x <= x1 + 3}
     for x0, x1 in under if len(under) == 1 else ():
         by_rule = tuple(number for number, column in enumerate(columns) if column[0] < x1 - 1 and column[1] > x0 + 1)
-        if by_rule and x1 - x0 < 0.9 * (right - left + 40):
+        is_alone = sum(x0 - 3 <= other.box.x <= x1 + 3 for other in line) == 1
+        if by_rule and is_alone and (len(line) == 1 or x1 - x0 < 0.9 * (right - left + 40)):
             return Part(piece, by_rule, is_sure=True)
     touched = tuple(number for number, span in enumerate(extents) if _overlap(box, span) > 0.25)
     is_wide = all(box.x1 - box.x0 > 1.2 * (extents[number][1] - extents[number][0]) for number in touched)

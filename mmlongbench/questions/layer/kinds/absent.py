@@ -49,6 +49,8 @@ def _other_year(document: Document, draws: Draws, candidate: Candidate) -> Candi
 def _other_row(document: Document, draws: Draws, candidate: Candidate) -> Candidate | None:
     """Return the question with the row of another table, whose label is not on the pages of this table, nor beside."""
     fact = candidate.facts[-1]
+    if candidate.question.count(f"“{fact.label}”") != 1 or _is_general(fact.label):
+        return None
     title = fact.table.title.words
     near = {fact.page + step for step in (-1, 0, 1)} | set(document.index.pages_with(title) if title else ())
     others = {

@@ -62,7 +62,8 @@ def sums(document: Document, draws: Draws) -> Iterator[Candidate]:
     """Yield: what is the sum of two rows of a column?"""
     for facts in _by(document, lambda fact: (fact.table.key, fact.column)):
         plain = _comparable(facts)
-        if len(plain) < 2 or is_percent(plain[0].value) or _RATE.search(facts[0].header):
+        is_amount = bool(facts[0].table.title.unit) or not _decimals(facts[0].value)
+        if len(plain) < 2 or not is_amount or is_percent(plain[0].value) or _RATE.search(facts[0].header):
             continue
         one, two = sorted(_drawn(draws, "sum", plain, 2), key=lambda fact: fact.row)
         if name := table_name(document, one):

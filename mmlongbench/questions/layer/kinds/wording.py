@@ -40,7 +40,7 @@ def marks_of(fact: Fact, role: str = "answer") -> tuple[Mark, ...]:
     return (
         *named,
         Mark(fact.page, fact.label, fact.label_box, "row"),
-        Mark(fact.page, fact.header, fact.header_box, "column"),
+        Mark(fact.page, fact.leaf, fact.header_box, "column"),
         Mark(fact.page, fact.value, fact.value_box, role),
     )
 
