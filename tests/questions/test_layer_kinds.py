@@ -78,6 +78,16 @@ def test_a_row_is_asked_for_by_a_value_that_is_once_in_its_column() -> None:
     assert [each.answer for each in asked(of, "table-row", "“6,854” in the column “2021”")] == ["Inventories"]
 
 
+def test_a_value_of_a_row_that_is_no_fact_counts_too() -> None:
+    """Two rows have one label, so they are not asked about; the value of one of them is in another row, too."""
+    twice = [
+        ((50.0, "Prepaid rent"), right(330, "6,854"), right(430, "1")),
+        ((50.0, "Prepaid rent"), right(330, "2"), right(430, "3")),
+    ]
+    of = document(balance(1, lines=[*BALANCE[:-1], *twice]))
+    assert not asked(of, "table-row", "“6,854”")
+
+
 def test_changes_are_exact_and_leave_out_negative_numbers() -> None:
     found = answers(two_tables(), "table-change")
     assert {"1,541", "513", "19", "155"} <= set(map(str, found.values()))  # 9,889 - 8,348 = 1,541

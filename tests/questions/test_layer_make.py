@@ -88,13 +88,17 @@ def copied(folder: Path, *paths: Path) -> Path:
 def test_every_cell_of_drawn_tables_becomes_a_fact_and_every_answer_is_right(made: Path) -> None:
     found = {report["document"]: report["facts"] for report in lines_of(made / DOCUMENTS)}
     assert found == {"dredging": 8, "landings": 8}
-    asked = [each for each in questions_in(made, "dredging").values() if each.kind == "table-value"]
-    assert asked
-    for question in asked:
-        row = next(line for port, line in zip(PORTS, VOLUMES, strict=True) if f"“{port}”" in question.question)
-        assert question.answer == row["2017" in question.question]
-        assert question.pages == (1,)
-        assert {word.role for word in question.grounding} >= {"row", "column", "answer"}
+    asked = {(each.document, each.kind): each for each in questions_in(made).values()}
+    for document, lines in (("dredging", VOLUMES), ("landings", CATCHES)):
+        numbers = {port: (int(before), int(after)) for port, (before, after) in zip(PORTS, lines, strict=True)}
+        change, largest = asked[document, "table-change"], asked[document, "table-largest"]
+        before, after = next(line for port, line in numbers.items() if f"“{port}”" in change.question)
+        assert change.answer == f"{abs(after - before):,}"
+        column = int("2017" in largest.question or "2019" in largest.question)
+        best = max if "largest" in largest.question else min
+        assert largest.answer == best(numbers, key=lambda port: numbers[port][column])
+        assert change.pages == largest.pages == (1,)
+        assert {word.role for word in change.grounding} == {"title", "row", "column", "operand"}
 
 
 def test_the_same_bytes_with_other_workers_and_from_the_cache(

@@ -101,8 +101,9 @@ def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict
     ]
     crops = [(page, [list(mark.box) for _, mark in found]) for page, found in batches]
     texts: dict[str, str] = {}
-    pictures = pdf_reader.page_crops(path, crops, limits) if crops else iter(())
-    for (page, found), (_, _, picture) in zip(batches, pictures, strict=True):
+    if not crops:
+        return texts
+    for (page, found), (_, _, picture) in zip(batches, pdf_reader.page_crops(path, crops, limits), strict=True):
         said = _read(picture, f"{path.name}, page {page}", mode, limits).split("\f")
         if len(said) not in (len(found), len(found) + 1):
             raise ReaderDiedError(f"{path.name}, page {page}: tesseract read {len(said)} of {len(found)} pictures")
