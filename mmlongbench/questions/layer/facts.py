@@ -45,7 +45,7 @@ class TableName:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Tells the table from all others of the document."""
+        """The page and the number of the table; no other table of the document has both."""
         return self.page, self.number
 
 

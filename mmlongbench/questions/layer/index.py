@@ -20,7 +20,7 @@ class PageIndex:
     """The texts of pages, to find phrases in them."""
 
     def __init__(self, texts: Sequence[tuple[int, str]]) -> None:
-        """Take (number, text) of each page."""
+        """Index some pages; `texts` has the number and the text of each."""
         self._texts = [(number, f" {normal(text)} ") for number, text in texts]
         self._known: dict[str, frozenset[int]] = {}
 

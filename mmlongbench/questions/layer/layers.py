@@ -36,7 +36,7 @@ def pages_of(path: Path, sha256: str, cache: Path, limits: Limits) -> list[Page]
 
 
 def layer_version() -> str:
-    """Return the versions that decide what the layer of a page is."""
+    """Return the versions of the programs that read the layer of a page; with other ones, it is read again."""
     return f"pymupdf-{importlib.metadata.version('pymupdf')}-{VERSION}"
 
 

@@ -29,7 +29,7 @@ WIDEST_WINDOW = 8
 
 @dataclass(frozen=True, slots=True)
 class Minima:
-    """The least questions about a document of one type (MMLongBench-Doc, Table 5)."""
+    """The minimum numbers of questions about a document of one type (MMLongBench-Doc, Table 5)."""
 
     all: int
     cross: int = 0

@@ -27,7 +27,7 @@ the whole document (no answer, counts, lists). Other questions pass it."""
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A stage of checks."""
+    """A stage that checks questions one by one, or all together."""
 
     name: str
     what: str

@@ -152,8 +152,8 @@ def _grounded(candidate: Candidate, document: ReadDocument) -> Judged:
 
 
 def check_edit(candidate: Candidate, context: Context) -> Judged:
-    """Return what is wrong with an unanswerable question: it must differ from its parent in one qualifier that the
-    document does not have.
+    """Check an unanswerable question that was made from an answerable one, its parent: they must differ in one
+    qualifier, such as a year, and the document must not have the new one.
     """
     was, now = words(candidate.was).split(), words(candidate.question).split()
     changes = [each for each in SequenceMatcher(None, was, now, autojunk=False).get_opcodes() if each[0] != "equal"]
