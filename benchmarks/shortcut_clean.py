@@ -303,5 +303,5 @@ def _text(key: str, number: int, spread: float, style: int) -> str:
     words = [WORDS[int(each * len(WORDS))] for each in of[2 : 2 + n]]
     words = [word.upper() if of[at + 2] < own[1] / 4 else word for at, word in enumerate(words)]
     words = [f"{word}{',' if of[at + 2] * 7 % 1 < own[2] / 3 else ''}" for at, word in enumerate(words)]
-    title = f"{WORDS[int(of[1] * len(WORDS))]} {number if own[3] < 0.5 else ''}".strip()
+    title = f"{WORDS[int(of[1] * len(WORDS))]} {int(of[0] * 1000) if own[3] < 0.5 else ''}".strip()
     return f"{title}\n{' '.join(words)}{'.' if of[43] < own[4] else ''}"
