@@ -10,17 +10,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import mmlongbench.task as mt
 from builders.common import pages as page_units
 from builders.common.pages import text_unit, with_text
-from builders.docvqa.contexts import Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
+from builders.docvqa.contexts import Anchor, Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
-from builders.docvqa.facets import METRICS, facets_of
-from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.facets import LONG_METRICS, METRICS, facets_of
+from builders.docvqa.options import AnswerForm, DocVQAOptions
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, folder_of, page_index, runs_between
 from builders.docvqa.record_fields import RECORD_FIELDS
+from builders.docvqa.retrieved import page_query, retrieved
 from builders.docvqa.rows import MAX_FACET, DocumentQuestion, count_words
 from builders.docvqa.suspects import find_suspects
 from builders.docvqa.texts import text_fields
@@ -32,6 +33,15 @@ _ASK = (
 )
 INSTRUCTION = f"You are given a document with text and images, and a question. {_ASK}"
 TEXT_INSTRUCTION = f"You are given a document, and a question. {_ASK}"
+_EXPLAIN = (
+    "Answer the question from the document alone, in at most 200 words, and say on which facts of the document your "
+    "answer rests. Write your answer in the following format:\nAnswer: [answer]\n\n"
+)
+LONG_INSTRUCTION = f"You are given a document with text and images, and a question. {_EXPLAIN}"
+LONG_TEXT_INSTRUCTION = f"You are given a document, and a question. {_EXPLAIN}"
+LONG_RESERVE = 512
+"""Tokens kept free for a long answer: 200 words have about 300 tokens, and figures in them more; 128 of the rest are
+for a chat template."""
 _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
 """The text after a document's name, by `options.page_label`: {0} is the number of the page from 0, {1} from 1."""
 PAPER_WORDS = 5
@@ -57,16 +67,25 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         files, is_text = mt.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
         paper = PAPER_IMAGES.get(self.dataset, ())
-        reads = is_text or (self.options.unanswerable_anchor == "best_match" and self.options.context != "oracle")
+        is_ranked = self.options.is_retrieved
+        reads = (
+            is_text
+            or is_ranked
+            or (self.options.unanswerable_anchor == "best_match" and self.options.context != "oracle")
+        )
+        is_long = self.options.answer_form == "long"
+        more: dict[str, Any] = {"reserve": LONG_RESERVE, "may_lack_answers": True} if is_long else {}
         return mt.TaskSpec(
             files,
-            metric="doc_qa",
-            further_metrics=METRICS,
-            category="" if is_text else "DocVQA",
+            metric="judge-committee" if is_long else "doc_qa",
+            further_metrics=LONG_METRICS if is_long else METRICS,
+            category="" if is_text or is_long or self.options.synthetic else "DocVQA",
             page_keys=True,
             page_texts=reads,
+            page_rankings=is_ranked,
             balance=balance,
             paper_images=paper,
+            **more,
         )
 
     def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
@@ -78,34 +97,63 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         check_answer(row, options)
         check_facets(row, options)
         called = labelled_by(row, documents, options)
+        about = {"row": row, "document": own.name, "label": called(own.name), "span": span_of(row, own, options)}
+        if options.is_retrieved:
+            page_query(row, documents, options)
+            ranking, unit = sources.page_ranking(row.id), partial(self._page, documents, called)
+            found = retrieved(row, documents, ranking, options, draws, unit, called)
+            anchor, required, take_order = found.anchor, found.required, mt.Chain((found.rest,))
+            about["gold_ranks"] = found.gold_ranks
+        else:
+            anchor, required, take_order = self._around(row, documents, called, draws)
+        about["anchor"] = anchor
+        question = mt.Question(row.id, question_parts(called(own.name), row.question), about)
+        is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
+        told = instruction(options.answer_form, is_text=True)
+        return mt.Draft(
+            row.id,
+            (instruction(options.answer_form, is_text=options.pages_as == "text" and not is_rendered),),
+            (question,),
+            required,
+            take_order,
+            rendered_as_text=mt.Rendering((told,), partial(with_text, documents)) if is_rendered else None,
+            noted=anchor.noted,
+        )
+
+    def _around(
+        self, row: DocumentQuestion, documents: mt.Documents, called: Callable[[str], str], draws: mt.Draws
+    ) -> tuple[Anchor, tuple[mt.Unit, ...], mt.Chain]:
+        """Return the anchor, the required pages, and the order of the others: the document's pages outwards from the
+        anchor, then those of other documents.
+        """
+        own, options = documents[row.doc], self.options
         pages = pages_asked(row, own, options)
         anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
         kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
-        required, rest = mt.inside_out([self._page(documents, own, page, "own", called) for page in pages], kept)
+        required, rest = mt.inside_out([self._page(documents, called, own, page, "own") for page in pages], kept)
         others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
         units = partial(self._padding, documents, called)
         padding = Padding(own, evidence_keys(row, own), others, units, called)
-        take_order = mt.Chain((rest, padding) if options.context == "padded" else (rest,))
-        about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
-        question = mt.Question(row.id, question_parts(called(own.name), row.question), about)
-        is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
-        return mt.Draft(
-            row.id,
-            (INSTRUCTION if options.pages_as == "image" or is_rendered else TEXT_INSTRUCTION,),
-            (question,),
-            required,
-            take_order,
-            rendered_as_text=mt.Rendering((TEXT_INSTRUCTION,), partial(with_text, documents)) if is_rendered else None,
-            noted=anchor.noted,
-        )
+        return anchor, required, mt.Chain((rest, padding) if options.context == "padded" else (rest,))
+
+    def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.PageQuery | None:
+        """Return the search for the pages of a question, if contexts are retrieved."""
+        return page_query(row, sources.documents, self.options) if self.options.is_retrieved else None
+
+    def gold_ranks(self, record: mt.Record) -> Sequence[int] | None:
+        """Return the ranks of the answer pages, if the context was retrieved."""
+        found = record.get("gold_ranks")
+        is_ranks = isinstance(found, list) and all(type(rank) is int and rank >= 0 for rank in found)
+        return tuple(found) if is_ranks and isinstance(found, list) else None
 
     def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the public file."""
         about = example.question.data
         row: DocumentQuestion = about["row"]
         answer = json.dumps(row.answer, ensure_ascii=False) if row.answer_format == "List" else row.answer[0]
-        shown = [unit.data["index"] for unit in example.units if unit.role == "own"]
+        shown = sorted(unit.data["index"] for unit in example.units if unit.role == "own")
+        is_unnamed = not shown and about["label"] != mt.label(about["document"])
         record = {
             "id": row.id,
             "doc_name": about["document"],
@@ -125,7 +173,9 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             "anchor": about["anchor"].rule,
             "anchor_page_list": list(about["anchor"].pages),
             **more_fields(row, self.options),
+            **self._retrieval_fields(example),
             **labels_field(example.units),
+            **({"document_label": about["label"]} if is_unnamed else {}),
         }
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
@@ -138,9 +188,9 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         units = [page_unit(path, page_index(path), label, "own", named[folder_of(path)]) for path in paths]
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
-        instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
-        document = named.get(record["doc_name"]) or mt.label(record["doc_name"])
-        return mt.assemble((instruction,), units, "\n\n", question_parts(document, record["question"]))
+        asked = instruction(record.get("answer_form", "short"), is_text=texts is not None)
+        document = named.get(record["doc_name"]) or record.get("document_label") or mt.label(record["doc_name"])
+        return mt.assemble((asked,), units, "\n\n", question_parts(document, record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
         """Return the document of the question, the answer pages, and the document's pages that the prompt shows."""
@@ -167,13 +217,20 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         """Return the ids of the documents that questions are about."""
         return (row.doc for row in rows)
 
+    def _retrieval_fields(self, example: mt.PackedExample) -> dict[str, object]:
+        """Return the fields about the retriever; empty if there is none."""
+        if not self.options.is_retrieved:
+            return {}
+        ranks = {"page_ranks": [unit.data["rank"] for unit in example.units]}
+        return {"context": self.options.context, **ranks, "gold_ranks": list(example.question.data["gold_ranks"])}
+
     def _page(
         self,
         documents: mt.Documents,
+        called: Callable[[str], str],
         document: mt.Document,
         page: mt.Page,
         role: mt.Role,
-        called: Callable[[str], str],
     ) -> mt.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role, called(document.name))
         unit = replace(unit, data={**unit.data, "document": document.id})
@@ -181,7 +238,14 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return with_text(documents, unit) if is_text else unit
 
     def _padding(self, documents: mt.Documents, called: Callable[[str], str], document: mt.Document) -> list[mt.Unit]:
-        return [self._page(documents, document, page, "padding", called) for page in document.pages]
+        return [self._page(documents, called, document, page, "padding") for page in document.pages]
+
+
+def instruction(answer_form: AnswerForm, *, is_text: bool) -> str:
+    """Return the text before the pages."""
+    if answer_form == "long":
+        return LONG_TEXT_INSTRUCTION if is_text else LONG_INSTRUCTION
+    return TEXT_INSTRUCTION if is_text else INSTRUCTION
 
 
 def page_unit(path: str, index: int, label: str, role: mt.Role, document: str | None = None) -> mt.Unit:
@@ -216,8 +280,10 @@ def words_of(row: DocumentQuestion, options: DocVQAOptions) -> int:
 def more_fields(row: DocumentQuestion, options: DocVQAOptions) -> dict[str, object]:
     """Return the fields of a record that the public datasets do not have."""
     is_limited = options.max_answer_words is not None and options.max_answer_words <= PAPER_WORDS
-    length = "long" if words_of(row, options) > PAPER_WORDS else "short"
+    is_long = not row.has_reference or words_of(row, options) > PAPER_WORDS
+    length = "long" if is_long else "short"
     return {
+        **({} if options.answer_form == "short" else {"answer_form": options.answer_form}),
         **({} if is_limited else {"answer_length": length}),
         **({"accepted_answers": list(row.accepted)} if row.accepted else {}),
         **({"facets": {name: row.columns.get(name, "") for name in options.facets}} if options.facets else {}),
@@ -233,7 +299,15 @@ def check_facets(row: DocumentQuestion, options: DocVQAOptions) -> None:
 
 
 def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
-    """Raise `Rejected` for a long-form answer: a string or a list with more words than the options allow."""
+    """Raise `Rejected` for a long-form answer: a string or a list with more words than the options allow; and for a
+    question without a reference answer, unless the prompt asks for an explanation.
+    """
+    if not row.has_reference and options.answer_form == "short":
+        expected, todo = (
+            "an answer to compare with",
+            "set options.answer_form to long, so that judges score the answers",
+        )
+        raise mt.Rejected(mt.Fault("no-reference-answer", expected, "none", field="answer", todo=todo))
     bound, how, words = options.max_answer_words, options.answer_words, words_of(row, options)
     if bound is None or words <= bound:
         return

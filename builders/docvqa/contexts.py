@@ -60,7 +60,7 @@ def span_of(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions
     return f"{first}-{last}"
 
 
-Rule: TypeAlias = Literal["answer", "best_match", "drawn", "middle"]
+Rule: TypeAlias = Literal["answer", "best_match", "drawn", "middle", "retrieved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ class Anchor:
 
     rule: Rule
     """How the pages were chosen. `answer`: they are the answer pages. `best_match` and `middle`: see the option
-    `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the question."""
+    `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the question. `retrieved`: none
+    is chosen, because a context shows the pages that a retriever found."""
     pages: tuple[int, ...]
     """The numbers of the pages in the document, from 0."""
 
@@ -78,7 +79,7 @@ class Anchor:
         """One phrase that says how the page of an unanswerable question was chosen; empty for other questions. The
         lock counts such phrases.
         """
-        return () if self.rule == "answer" else (f"unanswerable anchor {self.rule}",)
+        return () if self.rule in ("answer", "retrieved") else (f"unanswerable anchor {self.rule}",)
 
 
 def choose_anchor(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import mmlongbench.task as mt
-from builders.docvqa.paths import evidence_positions
+from builders.docvqa.paths import evidence_positions, find_index, folder_of
 from builders.docvqa.rows import NOT_ANSWERABLE
 
 METRICS = (
@@ -16,6 +16,8 @@ METRICS = (
     "judge-committee",
 )
 """The metrics that can score answers about documents, besides the benchmark's own metric `doc_qa`."""
+LONG_METRICS = ("judge-committee", "judge-answers")
+"""The metrics that can score explanations; `judge-answers` needs reference answers."""
 _TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
 """The kinds of evidence that are running text; all others, even layout, are visual."""
 _PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
@@ -32,6 +34,7 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
         "evidence": needs,
         "evidence pages": [_evidence_pages(record)],
         "evidence position": evidence_positions(record),
+        "evidence shown": [_evidence_shown(record)],
         "anchor": [record.get("anchor", "")],
         "pages shown": [_pages_shown(len(record.get("page_list", ())))],
         "document type": [record.get("doc_type", "")],
@@ -51,6 +54,15 @@ def _evidence_pages(record: mt.Record) -> str:
     if record.get("answer") == NOT_ANSWERABLE:
         return "unanswerable"
     return "single-page" if len(record.get("ans_page_list", ())) == 1 else "cross-page"
+
+
+def _evidence_shown(record: mt.Record) -> str:
+    """Return whether a retrieved context shows all answer pages, some, or none; empty for any other context."""
+    answers = set(record.get("ans_page_list", ()))
+    if "gold_ranks" not in record or not answers:
+        return ""
+    shown = {find_index(path) for path in record.get("page_list", ()) if folder_of(path) == record.get("doc_name")}
+    return "all" if answers <= shown else "some" if answers & shown else "none"
 
 
 def _pages_shown(count: int) -> str:

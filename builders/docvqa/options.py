@@ -9,6 +9,17 @@ import mmlongbench.task as mt
 PageLabel = Literal["none", "index", "printed"]
 AnswerWords = Literal["whole", "per_element"]
 UnanswerableAnchor = Literal["best_match", "middle"]
+AnswerForm = Literal["short", "long"]
+Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
+_OF_CONTEXT = {
+    "scope": ("retrieved", "gold_and_distractors"),
+    "page_order": ("retrieved", "gold_and_distractors"),
+    "top_k": ("retrieved",),
+    "gold_pages": ("retrieved",),
+    "distractors": ("gold_and_distractors",),
+}
+"""The options that only some kinds of context use, by name."""
+_AS_FOUND = ("retrieved", "as_found")
 
 
 class DocVQAOptions(mt.Options):
@@ -17,6 +28,9 @@ class DocVQAOptions(mt.Options):
     page_label: PageLabel = "none"
     """Whether the line before a page has the page's number. `none`: it has no number, as in the public loader today.
     `index`: the number counts from 0, as in the paper's figure. `printed`: it counts from 1."""
+    answer_form: AnswerForm = "short"
+    """What the prompt asks for. `short`: a phrase or a sentence. `long`: an explanation of at most 200 words, as for
+    M-LongDoc; 512 tokens are kept free, questions need no reference answer, and the metric is `judge-committee`."""
     max_answer_words: int | None = Field(default=None, ge=1)
     """The maximum number of words (parts between blanks) of a string or a list answer. A longer answer is long-form,
     and its question is rejected. The manifests of the paper's datasets set 5, which is the paper's rule. None: there is
@@ -33,9 +47,27 @@ class DocVQAOptions(mt.Options):
     first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
     word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
     such questions."""
-    context: Literal["padded", "natural", "oracle"] = "padded"
+    context: Context = "padded"
     """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
-    the answer pages."""
+    the answer pages. `retrieved`: the pages that a retriever ranks first (see `page_retrieval` of the dataset).
+    `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them. With the scope
+    `dataset`, an answer page may be the only page of the document that the question names."""
+    scope: Literal["document", "dataset"] = "document"
+    """Which pages a retriever ranks: those of the question's `document`, or those of all documents of the dataset."""
+    top_k: int | None = Field(default=None, ge=1, le=mt.MAX_RANKED)
+    """How many pages a context of the kind `retrieved` shows at most, or more if there are more answer pages that are
+    put in. None: as many as fit."""
+    gold_pages: Literal["put_in", "as_found"] = "put_in"
+    """Whether a context of the kind `retrieved` shows the answer pages that the retriever did not rank high enough.
+    `put_in`: every context shows all answer pages; with `top_k`, they replace the pages that were found last.
+    `as_found`: an answer page is shown only if it was found."""
+    page_order: Literal["page", "rank"] = "page"
+    """The order of retrieved pages. `page`: that of their numbers; documents stand in a drawn order. `rank`: the best
+    first. It is for contexts whose answer pages are shown `as_found`: an answer page that is put in would stand behind
+    all others, so its place would tell it."""
+    distractors: Annotated[tuple[int, int], Strict(False)] = (1, 10)
+    """The least and the largest number of pages beside the answer pages in a context of the kind
+    `gold_and_distractors`; the number is drawn for each question."""
     label_width: Literal[15, "distinct"] | None = None
     """How much of its name a prompt shows of a document. `15`: the first 15 characters, as the public datasets have it;
     two documents with the same 15 characters never stand in one context. `distinct`: as many more as tell the document
@@ -43,6 +75,9 @@ class DocVQAOptions(mt.Options):
     facets: Annotated[tuple[str, ...], Strict(False)] = ()
     """Further columns of the table (reader `own_documents`) that records keep, and by which reports break scores
     down."""
+    synthetic: Literal["", "layer", "model"] = ""
+    """What made the questions, if no person did: the text `layer` of PDFs or a `model` (`mmlongbench questions`). Such
+    a dataset is in no category, and so in no average with questions of people."""
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
@@ -54,3 +89,25 @@ class DocVQAOptions(mt.Options):
         if self.pages_as == "text" and self.page_label != "none":
             raise ValueError("page_label: pages of text are always labelled; leave it out")
         return self
+
+    @model_validator(mode="after")
+    def _retrieval(self) -> "DocVQAOptions":
+        for name, contexts in _OF_CONTEXT.items():
+            if name in self.model_fields_set and self.context not in contexts:
+                raise ValueError(f"{name}: context {self.context} does not use it; it is for {' and '.join(contexts)}")
+        if self.is_retrieved and self.span == "window":
+            raise ValueError(f"span: context {self.context} ranks the pages of whole documents; leave span out")
+        if self.page_order == "rank" and self.is_retrieved and (self.context, self.gold_pages) != _AS_FOUND:
+            raise ValueError(
+                "page_order: rank shows an answer page that was put in behind all others, so its place would tell it; "
+                "use context: retrieved with gold_pages: as_found, or page_order: page"
+            )
+        least, most = self.distractors
+        if not 0 <= least <= most <= mt.MAX_RANKED:
+            raise ValueError(f"distractors: expected two numbers from 0 to {mt.MAX_RANKED}, the smaller first")
+        return self
+
+    @property
+    def is_retrieved(self) -> bool:
+        """Whether a retriever ranks pages."""
+        return self.context in ("retrieved", "gold_and_distractors")

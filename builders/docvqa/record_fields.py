@@ -6,7 +6,15 @@ RECORD_FIELDS: Mapping[str, str] = {
     "id": "The id of the question, the same at every length.",
     "doc_name": "The name of the document that the question is about; the folder of its page images has this name.",
     "question": "The question, without the words that name the document.",
-    "answer": "The answer; a list is written as JSON, and an unanswerable question has `Not answerable`.",
+    "answer": (
+        "The answer; a list is written as JSON, and an unanswerable question has `Not answerable`. Empty if the source "
+        "gives no reference answer."
+    ),
+    "answer_length": (
+        "Whether the answer is short or long (more than five words, or no reference answer); only if the option "
+        "max_answer_words does not limit answers to five words."
+    ),
+    "answer_form": "The value of the option answer_form; only if it is not short.",
     "answer_format": "The format of the answer: Integer, Float, String, List, or None for an unanswerable question.",
     "ans_page_list": "The numbers of the answer pages in their document, from 0; empty for an unanswerable question.",
     "page_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",
@@ -33,9 +41,19 @@ RECORD_FIELDS: Mapping[str, str] = {
     "gaps": "The pages of the document, from 0, that are missing between its shown pages, such as `1-2, 7-7`.",
     "anchor": (
         "How the pages were chosen that every context shows: answer (they are the answer pages), "
-        "best_match, drawn, or middle."
+        "best_match, drawn, middle, or retrieved."
     ),
     "anchor_page_list": "The numbers of the pages, from 0, that every context of the question shows.",
+    "facets": "The values of the columns that the option facets names, by name.",
+    "context": "The value of the option context; only if the context is retrieved.",
+    "page_ranks": (
+        "The rank that the retriever gave each shown page, from 1, in the order of page_list; 0 for a page that it did "
+        "not find. Only if the context is retrieved."
+    ),
+    "gold_ranks": (
+        "The ranks that the retriever gave the answer pages, from 1, in the order of ans_page_list; 0 for a page that "
+        "it did not find. Only if the context is retrieved."
+    ),
     "evidence_position": (
         "Where the answer pages are among the shown pages of their document: first, inner or last, or only "
         "if a single page is shown; empty for an unanswerable question."

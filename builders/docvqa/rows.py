@@ -19,6 +19,8 @@ from mmlongbench.task import Fault, Row, escape_markers
 
 AnswerFormat: TypeAlias = Literal["Integer", "Float", "String", "List", "None"]
 NOT_ANSWERABLE = "Not answerable"
+NO_REFERENCE = ("",)
+"""The answer of a question without a reference answer; only a judge that sees the document can score such questions."""
 FORMATS: dict[str, AnswerFormat] = {
     "Int": "Integer",
     "Integer": "Integer",
@@ -52,7 +54,8 @@ class DocumentQuestion(Row):
     question: str
     """The question."""
     answer: tuple[str, ...]
-    """The elements if the format is `List`; one string for any other format."""
+    """The elements if the format is `List`; one string for any other format, which is empty if the source gives no
+    reference answer."""
     answer_format: AnswerFormat
     """The format of the answer; `None` if the question is not answerable."""
     pages: tuple[int, ...]
@@ -69,6 +72,11 @@ class DocumentQuestion(Row):
     """The further columns of the row, by name; `options.facets` names those that are used."""
     label_width: Literal[15, "distinct"] = 15
     """See the option `label_width`, which has precedence."""
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the source gives an answer to compare with."""
+        return self.answer != NO_REFERENCE
 
 
 def clean(
@@ -137,6 +145,50 @@ def clean(
         "pages": found[0],
     }
     return DocumentQuestion.model_validate({**own, **fields, "repairs": (*mended, *repairs)})
+
+
+def open_question(
+    id: str,
+    doc: str,
+    question: str,
+    answer: object,
+    pages: tuple[tuple[int, ...], tuple[str, ...]] | Fault,
+    **more: object,
+) -> DocumentQuestion | Fault:
+    """Return the row of a question that asks for an explanation; its answer is a text, and may be empty.
+
+    Args:
+        id: the released id.
+        doc: the document's id.
+        question: the text.
+        answer: the reference answer; an empty text if there is none.
+        pages: the result of `page_numbers`.
+        more: further fields of the row, such as `doc_type`.
+
+    """
+    if not question.strip():
+        return Fault("empty-question", "a question", repr(question)[:80], field="question", todo="write a question")
+    if not isinstance(answer, str):
+        expected, todo = "a text, which may be empty", "write the answer, or an empty text"
+        return Fault("missing-or-mistyped-field", expected, repr(answer)[:80], field="answer", todo=todo)
+    if fault := not_unicode(answer, "answer"):
+        return fault
+    if isinstance(pages, Fault):
+        return pages
+    numbers, repairs = pages
+    if not numbers:
+        expected, todo = "at least one page", "write the pages that hold the answer"
+        return Fault("no-answer-pages", expected, "none", field="evidence_pages", todo=todo)
+    fields = {
+        "id": id,
+        "doc": doc,
+        "question": escape_markers(question),
+        "answer": (escape_markers(answer.strip()),),
+        "answer_format": "String",
+        "pages": numbers,
+        "repairs": repairs,
+    }
+    return DocumentQuestion.model_validate({**more, **fields})
 
 
 def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]] | Fault:

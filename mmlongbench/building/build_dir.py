@@ -23,7 +23,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK
 from mmlongbench.task.formats import to_json
 
-StageName: TypeAlias = Literal["documents", "rows", "questions", "negatives", "records", "images", "cells"]
+StageName: TypeAlias = Literal["documents", "rows", "rankings", "questions", "negatives", "records", "images", "cells"]
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
 WORKING = ".build"
@@ -112,6 +112,11 @@ class BuildDir:
     def corpora(self) -> Path:
         """The folder with corpora that the build made from articles."""
         return self.root / "corpus"
+
+    @property
+    def page_vectors(self) -> Path:
+        """The folder with the vectors of pages that a retriever has computed."""
+        return self.root / "page-vectors"
 
     @property
     def opened(self) -> Path:

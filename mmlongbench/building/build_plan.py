@@ -74,6 +74,8 @@ class DatasetPlan:
     """The engine that reads all pages; None if none does."""
     notes: tuple[str, ...] = ()
     """What a user must know about the sources, one sentence each (`Reader.notes`)."""
+    page_model: str = ""
+    """SHA-256 of the files of the model that ranks pages; empty if none does."""
     opened_bytes: int = 0
     """How many bytes of archives were unpacked, of URLs downloaded, and of files extracted by the reader, for this
     dataset. They are kept until the release is finished."""
@@ -95,6 +97,11 @@ class DatasetPlan:
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
         del manifest["limits"]["seconds_a_page"]  # a time limit never changes a byte
+        if self.spec.page_retrieval is None:
+            del manifest["page_retrieval"]
+        else:
+            manifest["page_retrieval"] |= {"model": _portable(manifest["page_retrieval"]["model"])}
+            manifest["page_retrieval"]["model_sha256"] = self.page_model
         del manifest["downloads"]  # the fingerprints say what was read
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
@@ -247,7 +254,19 @@ def _read_plan(
         (*found.files, *others),
         ocr_engine() if needs_ocr(spec) else None,
         (*notes, *unfinished_downloads(spec)),
+        _page_model(spec),
     )
+
+
+def _page_model(spec: DatasetSpec) -> str:
+    """Return the SHA-256 of the model that ranks pages, before the long work; empty if none does."""
+    from mmlongbench.corpus.retrieval.models import find_model, hash_files, need_libraries
+
+    given = spec.page_retrieval
+    if given is None or not given.named_model:
+        return ""
+    need_libraries()
+    return hash_files(find_model(given.named_model, given.revision))
 
 
 def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:

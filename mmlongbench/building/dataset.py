@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.lines import DOCUMENTS, NEGATIVES, DocumentLine, FoundNegatives, ReadDocument, RefusedDocument
+from mmlongbench.building.lines import (
+    DOCUMENTS,
+    NEGATIVES,
+    RANKINGS,
+    DocumentLine,
+    FoundNegatives,
+    ReadDocument,
+    RefusedDocument,
+)
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
 from mmlongbench.building.stored_rows import StoredRows
+from mmlongbench.corpus.retrieval.page_queries import PageRanking
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
@@ -27,7 +36,8 @@ from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
-from mmlongbench.task.sources import Document, Documents, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.sources import Document, Documents, ImageClasses, Images, Page, Sources
+from mmlongbench.task.web_pages import WebPages
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.searched import SearchedCorpus
@@ -103,6 +113,7 @@ def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negativ
         web_pages=pages,
         image_classes=classes,
         corpus=_corpus(plan, negatives),
+        page_rankings=KnownRankings(build_dir, plan.spec.name).of,
         rows=StoredRows(build_dir, plan.spec.name, kind.row_type),
         draws=Draws(seed),
         sample_draws=sample_draws(plan.spec),
@@ -206,6 +217,28 @@ def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus |
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
     return SearchedCorpus(corpus, spec.retrieval.near_duplicate, negatives.of, spare)
+
+
+class KnownRankings:
+    """The pages that were ranked for the rows of a dataset, by the id of the row."""
+
+    def __init__(self, build_dir: BuildDir, dataset: str) -> None:
+        """Start empty; the results of shards are read on demand."""
+        self._build_dir = build_dir
+        self._dataset = dataset
+        self._known: dict[str, PageRanking] = {}
+        self._read: set[str] = set()
+
+    def of(self, id: str) -> PageRanking | None:
+        """Return the pages that were ranked for a row; None if none were."""
+        if id not in self._known:
+            folder = self._build_dir.root / "rankings" / self._dataset
+            for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
+                self._read.add(block)
+                for line in self._build_dir.read(Shard("rankings", self._dataset, block), RANKINGS):
+                    pages = tuple((document, page) for document, page in line.pages)
+                    self._known[line.id] = PageRanking(pages, tuple(line.gold_ranks))
+        return self._known.get(id)
 
 
 class KnownNegatives:

@@ -36,6 +36,8 @@ _CONTEXTS = 1_000
 _DIGITS = re.compile(r"\d+")
 _LONGEST = 200
 """The most characters of an answer that are compared."""
+_SHOWN = 60
+"""The most characters of an answer that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class FirstLook:
         found = min(_answer_tests(kept), default=None)
         if found and found[0] <= MAX_LUCK:
             right, asked = self._answers[found[1]], len(self._ids)
-            yield f"{found[1]} is the right answer of {right:,} of {asked:,} questions: {_SEE}"
+            name = found[1] if len(found[1]) <= _SHOWN else f"{found[1][:_SHOWN]} …'"
+            yield f"{name} is the right answer of {right:,} of {asked:,} questions: {_SEE}"
 
 
 def _text(gold: object) -> str:
@@ -114,10 +117,10 @@ def _text(gold: object) -> str:
 def _labels(answer: str, choices: Choices | None) -> tuple[str, ...]:
     """Return how messages name the answer: by its text and, if it is chosen from several, by its place."""
     if choices is None:
-        return (f"{answer[:60]!r}",)
+        return (f"{answer!r}",)
     right = choices.offered[choices.right]
     place = f"choice {choices.right + 1}"
-    return (f"{right[:60]!r}", place) if isinstance(right, str) else (place,)
+    return (f"{right[:_LONGEST]!r}", place) if isinstance(right, str) else (place,)
 
 
 def _answer_tests(kept: Sequence[_Seen]) -> Iterator[tuple[float, str]]:
@@ -154,7 +157,7 @@ def _of_names(kept: Sequence[_Seen]) -> Iterator[str]:
     shown = [seen for seen in kept if seen.gold][:_CONTEXTS]
     golds = [(_traits(seen.gold), tuple(map(_traits, seen.others))) for seen in shown]
     tests = [test for place in range(len(_TRAITS)) if (test := _name_test(golds, place))]
-    compared = sum(test.values for test in tests)
+    compared = sum(len({gold[place] for gold, _ in golds}) for place in range(len(_TRAITS)))
     best = min(tests, key=lambda test: test.p, default=None)
     if best and compared * best.p <= MAX_LUCK:
         yield (
@@ -186,8 +189,6 @@ class _NameTest:
     times: int
     chance: float
     p: float
-    values: int
-    """How many different values golds have."""
 
 
 def _name_test(golds: Sequence[tuple[_Traits, tuple[_Traits, ...]]], place: int) -> _NameTest | None:
@@ -204,7 +205,7 @@ def _name_test(golds: Sequence[tuple[_Traits, tuple[_Traits, ...]]], place: int)
     chance = sum(shares) / len(golds)
     if times / len(golds) < chance + LEAST_EXCESS or times < chance * len(golds) + 1:
         return None
-    return _NameTest(_TRAITS[place], value, times, chance, binomial_tail(times, len(golds), chance), values=len(counts))
+    return _NameTest(_TRAITS[place], value, times, chance, binomial_tail(times, len(golds), chance))
 
 
 def _share(value: str, values: Sequence[str]) -> float:
@@ -215,7 +216,7 @@ def binomial_tail(hits: int, n: int, share: float) -> float:
     """Return the probability of at least `hits` among n independent events, each with the probability `share`.
 
     >>> binomial_tail(2, 2, 0.5), round(binomial_tail(61, 80, 0.5), 8), binomial_tail(0, 5, 0.2)
-    (0.25, 1.47e-06, 1.0)
+    (0.25, 1.37e-06, 1.0)
     """
     if hits <= 0 or share >= 1:
         return 1.0

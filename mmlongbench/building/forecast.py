@@ -32,6 +32,7 @@ from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
+from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
@@ -87,6 +88,8 @@ class DatasetForecast:
     noted: dict[str, int] = field(default_factory=dict)
     """How many examined rows have each note (`Draft.noted`), also rejected ones; a note says, for example, how an
     article was found."""
+    retrieval: RetrievalCounts | None = None
+    """What the retriever of pages finds; None if no pages are ranked."""
     probed: int = 0
     """How many questions the forecast tried to pack."""
     cells: tuple[CellForecast, ...] = ()
@@ -163,6 +166,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
         rejected=counts.rejected,
         skipped=counts.skipped,
         noted=counts.noted,
+        retrieval=counts.retrieval,
         probed=len(probed),
         cells=cells,
         image_files=files,

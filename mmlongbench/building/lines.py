@@ -91,6 +91,18 @@ class FoundNegatives:
 
 
 @dataclass(frozen=True, slots=True)
+class RankedPages:
+    """The pages that were ranked for a row."""
+
+    id: str
+    """The id of the row."""
+    pages: list[tuple[str, int]]
+    """(document, page from 0), the best first (`PageRanking.pages`)."""
+    gold_ranks: list[int]
+    """The ranks of the pages that hold the answer (`PageRanking.gold_ranks`)."""
+
+
+@dataclass(frozen=True, slots=True)
 class PackedRecord:
     """An example that will be released."""
 
@@ -203,6 +215,7 @@ Line: TypeAlias = (
     | Reject
     | RowCounts
     | FoundNegatives
+    | RankedPages
     | PackedRecord
     | TakenRecords
     | BundledRecord
@@ -217,6 +230,7 @@ Line: TypeAlias = (
 DOCUMENTS: TypeAdapter[DocumentLine] = TypeAdapter(DocumentLine)
 ROWS: TypeAdapter[RowLine] = TypeAdapter(RowLine)
 QUESTIONS: TypeAdapter[QuestionLine] = TypeAdapter(QuestionLine)
+RANKINGS: TypeAdapter[RankedPages] = TypeAdapter(RankedPages)
 NEGATIVES: TypeAdapter[FoundNegatives] = TypeAdapter(FoundNegatives)
 RECORDS: TypeAdapter[RecordLine] = TypeAdapter(RecordLine)
 IMAGES: TypeAdapter[MadeImage] = TypeAdapter(MadeImage)

@@ -24,6 +24,7 @@ from mmlongbench.cli.listing import list_installed
 from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
+from mmlongbench.cli.questions import questions
 from mmlongbench.cli.report import report
 from mmlongbench.cli.run import run
 from mmlongbench.cli.schema import schema
@@ -264,6 +265,7 @@ cli.add_command(fetch)
 cli.add_command(list_installed)
 cli.add_command(new)
 cli.add_command(plan)
+cli.add_command(questions)
 cli.add_command(report)
 cli.add_command(run)
 cli.add_command(schema)

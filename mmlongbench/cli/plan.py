@@ -58,15 +58,20 @@ def plan(
     for found in forecast(loaded, LocalExecutor(workers, Progress(False if as_json else None)), probe):
         has_problem |= bool(found.problem)
         if as_json:
-            click.echo(json.dumps(asdict(found)))
+            click.echo(json.dumps(_plain(found)))
         else:
             _show(found)
     if has_problem:
         sys.exit(1)
 
 
+def _plain(found: "DatasetForecast") -> dict[str, object]:
+    retrieval = found.retrieval.model_dump(mode="json") if found.retrieval else None
+    return {**asdict(found), "retrieval": retrieval}
+
+
 def _show(found: "DatasetForecast") -> None:
-    from mmlongbench.cli.tables import said_notes
+    from mmlongbench.cli.tables import said_notes, said_retrieval
     from mmlongbench.lengths import format_length
 
     if found.problem:
@@ -79,6 +84,8 @@ def _show(found: "DatasetForecast") -> None:
         say(f"  note: {note}")
     if found.noted:
         say(f"  {said_notes(found.noted)}")
+    if found.retrieval:
+        say(f"  {said_retrieval(found.retrieval)}")
     if found.opened_bytes:
         size = f"{found.opened_bytes / _MB:,.0f} MB" if found.opened_bytes >= _MB else f"{found.opened_bytes:,} bytes"
         say(f"  sources: {size} unpacked or downloaded, kept in OUT/.build until the release is finished")

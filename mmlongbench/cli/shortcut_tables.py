@@ -28,7 +28,7 @@ def show_findings(release: Path, found: ShortcutAudit, *, show_all: bool) -> Non
         f"{numbers['undecided']} undecided{p}"
     )
     if not show_all and (numbers["undecided"] or numbers["clean"]):
-        say("--all shows all, with the number of questions that would decide")
+        say("--all shows all, with the smallest leak that would show, and the number of questions that would decide")
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
@@ -36,13 +36,15 @@ def _print_findings(findings: Sequence[Finding]) -> None:
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     for name in ("dataset", "what tells", "verdict"):
         table.add_column(name, no_wrap=True)
-    for name in ("n", "found", "chance", "excess", "needed"):
+    for name in ("n", "found", "chance", "excess", "shows", "needed"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in findings:
         excess = f"{100 * each.low:+.0f} … {100 * each.high:+.0f}"
-        needed = f"{each.needed:,}" if each.verdict == "undecided" and each.needed else ""
-        numbers = (f"{each.questions:,}", f"{100 * each.found:.1f}", f"{100 * each.chance:.1f}", excess, needed)
-        table.add_row(each.dataset, each.kind, each.verdict, *numbers)
+        is_open = each.verdict == "undecided"
+        shows = f"{100 * each.smallest:+.0f}" if is_open and each.smallest is not None else ""
+        needed = f"{each.needed:,}" if is_open and each.needed else ""
+        numbers = (f"{each.questions:,}", f"{100 * each.found:.1f}", f"{100 * each.chance:.1f}", excess)
+        table.add_row(each.dataset, each.kind, each.verdict, *numbers, shows, needed)
     print_table(table)
     for each in findings:
         if each.verdict == "leak":

@@ -7,13 +7,14 @@ from typing import Any
 from mmlongbench.building.build import Built
 from mmlongbench.cli.console import can_print, say
 from mmlongbench.cli.drawing import Table, plain, print_table, screen_width
+from mmlongbench.corpus.retrieval.page_queries import said_recall
 from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.registry import GROUPS, Plugin
 from mmlongbench.release.describe_audit import short_tokens, tokens_text
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
 from mmlongbench.release.layout import REJECTS
-from mmlongbench.release.lock import CellCounts, QuestionCounts
+from mmlongbench.release.lock import CellCounts, QuestionCounts, RetrievalCounts
 from mmlongbench.release.models import Model
 from mmlongbench.release.table3 import Row
 
@@ -82,6 +83,14 @@ def said_notes(noted: Mapping[str, int]) -> str:
     return ", ".join(f"{note}: {number:,}" for note, number in noted.items())
 
 
+def said_retrieval(found: RetrievalCounts) -> str:
+    """Return what a retriever of pages found, as one line."""
+    missing = found.gold_pages - found.ranked_gold_pages
+    left = f"; {missing:,} of {found.gold_pages:,} not ranked" if missing else ""
+    said = f"{said_recall(found.recall)} over {found.questions:,} questions"
+    return f"pages with the answer, ranked by {found.by}: {said}{left}"
+
+
 def _say_reasons(counts: QuestionCounts) -> None:
     """Print why rows were rejected, skipped or repaired, and the notes of drafts."""
     for reason, number in counts.rejected.items():
@@ -92,6 +101,8 @@ def _say_reasons(counts: QuestionCounts) -> None:
         say(f"  repaired {number}: {repair}")
     if counts.noted:
         say(f"  {said_notes(counts.noted)}")
+    if counts.retrieval:
+        say(f"  {said_retrieval(counts.retrieval)}")
 
 
 def _say_cells(cells: Mapping[str, CellCounts]) -> None:
@@ -306,6 +317,8 @@ def show_remarks(audits: list[FileAudit]) -> None:
     how many of these have each fault.
     """
     for found in audits:
+        if found.recall:
+            say(f"{found.file}: pages with the answer: {said_recall(found.recall)}")
         for subject, tally in found.remarks.items():
             faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
             say(f"{found.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")

@@ -1,7 +1,7 @@
 """Types for the parts of PyMuPDF that are used here; PyMuPDF has no types. This module does not import PyMuPDF."""
 
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeAlias, overload
+from typing import Literal, Protocol, Self, TypeAlias, TypedDict, overload
 
 Word: TypeAlias = tuple[float, float, float, float, str, int, int, int]
 """A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and three numbers: of its block, of its line, and of
@@ -52,6 +52,12 @@ class Pixmap(Protocol):
     def tobytes(self, output: str) -> bytes: ...
 
 
+class ImageInfo(TypedDict):
+    """A picture on a page; PyMuPDF gives more keys."""
+
+    bbox: tuple[float, float, float, float]
+
+
 class Page(Protocol):
     """A page of an open document."""
 
@@ -62,6 +68,10 @@ class Page(Protocol):
     xref: int
 
     def get_contents(self) -> list[int]: ...
+
+    def get_image_info(self) -> list[ImageInfo]: ...
+
+    def get_cdrawings(self) -> list[object]: ...
 
     @overload
     def get_text(self) -> str: ...

@@ -8,7 +8,7 @@ import hashlib
 import io
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,12 +53,12 @@ def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple
             yield number
         _check_sizes(path, sizes, dpi, limits)
         yield -1  # the steps begin again with the first page
-        for number in _fit_pages(path, document, limits):
+        for number in fit_pages(path, document, limits):
             yield number
     yield from sizes
 
 
-def _fit_pages(path: Path, document: "Document", limits: Limits) -> Iterator[int]:
+def fit_pages(path: Path, document: "Document", limits: Limits) -> Iterator[int]:
     """Yield the number of each page that may be drawn; raises SourceError for a page that costs too much."""
     costs = Costs(document, limits)
     for number in range(document.page_count):
@@ -89,7 +89,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
 
     """
     with open_pdf(path, limits) as document:
-        for number in _fit_pages(path, document, limits):
+        for number in fit_pages(path, document, limits):
             begun = time.monotonic()
             with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
                 page = document.load_page(number)
@@ -107,7 +107,7 @@ def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
 
     """
     with open_pdf(path, limits) as document:
-        for number in _fit_pages(path, document, limits):
+        for number in fit_pages(path, document, limits):
             with _named(path, "unreadable-page", "a page whose words can be read", f"page {number}"):
                 page = document.load_page(number)
                 width, height = float(page.cropbox.width), float(page.cropbox.height)
@@ -142,13 +142,14 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
             with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
-                key = _page_key(page, text)
+                key = key_of_page(page, text)
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
             yield key, text
 
 
-def _page_key(page: "Page", text: str) -> str:
+def key_of_page(page: "Page", text: str) -> str:
+    """Return the key of a page with this text (see `page_keys`)."""
     words = " ".join(text.casefold().split())
     if has_words(words):
         return _key("words", words.encode("utf-8", "replace"))
@@ -156,6 +157,13 @@ def _page_key(page: "Page", text: str) -> str:
     samples = pixels.samples  # one byte each; PyMuPDF's own `is_unicolor` takes a third of a second
     is_blank = samples == samples[:1] * len(samples)
     return "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
+
+
+@contextmanager
+def named_page(path: Path, number: int) -> Iterator[None]:
+    """Turn whatever a page of a hostile PDF makes MuPDF raise into a SourceError with file and page."""
+    with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
+        yield
 
 
 def _key(kind: str, data: bytes) -> str:
@@ -238,6 +246,11 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
         if fault:
             raise SourceError(replace(fault, file=path.name))
         yield document
+
+
+def unreadable_page_named(path: Path, number: int, expected: str) -> AbstractContextManager[None]:
+    """Turn an error at a page into a SourceError with file and page."""
+    return _named(path, "unreadable-page", expected, f"page {number}")
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import Any
 
 from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_facts import page_facts
+from mmlongbench.documents.page_layer import page_crops, page_layers
 from mmlongbench.documents.pdf import (
     page_keys,
     page_keys_and_texts,
@@ -33,11 +35,14 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "keys": page_keys,
     "keys and texts": page_keys_and_texts,
     "images": render_pages,
+    "layers": page_layers,
+    "crops": page_crops,
     "words": page_words,
+    "facts": page_facts,
     "pages to read": pages_to_read,
 }
 """The functions that can be requested; each yields its answers page by page."""
-WITH_BYTES = frozenset(("images", "pages to read"))
+WITH_BYTES = frozenset(("images", "pages to read", "crops"))
 """The functions whose answers end with bytes, which are sent as a message of their own."""
 
 

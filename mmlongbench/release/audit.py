@@ -281,6 +281,20 @@ def _check(found: FileAudit, where: str, record: Record, made: Measured, checks:
         found.problem("the needles or the answer cannot be read", f"{where}: {type(error).__name__}: {error}")
 
 
+def _ranks(found: Sequence[int] | None) -> tuple[int, ...] | None:
+    """Return the ranks that a builder gives.
+
+    Raises:
+        TypeError: they are no whole numbers.
+
+    """
+    if found is None:
+        return None
+    if any(type(rank) is not int or rank < 0 for rank in found):
+        raise TypeError(f"gold_ranks() of the builder gives {found!r:.80}, and no whole numbers from 0")
+    return tuple(found)
+
+
 def _measured(
     found: FileAudit, where: str, record: Record, dataset: AuditedDataset, sizes: ImageSizes
 ) -> Measured | None:
@@ -292,12 +306,15 @@ def _measured(
     try:
         made = measure(str(record.get("id")), record, dataset.prompt(record), dataset.counter, sizes, reserve)
         remarks = tuple(dataset.builder.remarks(record))
+        ranks = _ranks(dataset.builder.gold_ranks(record))
     except KeyError as error:
         found.problem(f"the field {error} is missing", where)
         return None
     except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         found.problem("the prompt cannot be rebuilt and counted", f"{where}: {error}")
         return None
+    if ranks is not None:
+        found.gold_ranks.append(ranks)
     for remark in (*remarks, *_odd_images(made, sizes)):
         found.remark(remark, where, is_ours=dataset.is_locked)
     if dataset.is_locked and dataset.reserve not in (None, made.reserve):

@@ -84,7 +84,7 @@ class ProblemFigures(_Line):
 
 
 class AuditLine(_Line):
-    """The counts of one file; `models` and `remarks` are there only if they have entries."""
+    """The counts of one file; `models`, `remarks` and `recall` are there only if they have entries."""
 
     file: str
     """The path below `mmlb_data/`; for problems elsewhere, the part of the release, such as `mmlb_image`."""
@@ -108,5 +108,7 @@ class AuditLine(_Line):
     """The cost of the file on each requested model, by the model's name."""
     remarks: list[RemarkFigures] = []
     """What the builder noticed about the records."""
+    recall: dict[str, float] = {}
+    """If contexts are retrieved: the mean share of a question's answer pages among the first k pages, by k."""
     problems: list[ProblemFigures]
     """The problems that were found; empty if there are none."""

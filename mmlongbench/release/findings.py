@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from mmlongbench.corpus.retrieval.page_queries import AT, recall_at
 from mmlongbench.release.audit_lines import (
     AuditLine,
     CostlyExample,
@@ -190,6 +191,8 @@ class FileAudit:
     """The tokenizer that its text was counted with."""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
     """What its builder noticed, by subject."""
+    gold_ranks: list[tuple[int, ...]] = field(default_factory=list)
+    """The ranks of the pages with the answer, of each example whose context was retrieved (`Builder.gold_ranks`)."""
     facts: Facts | None = None
     """Facts that other files must agree with; None if they are not compared."""
 
@@ -206,12 +209,18 @@ class FileAudit:
         self.problems[kind] += 1
         self.first.setdefault(kind, where)
 
+    @property
+    def recall(self) -> dict[str, float]:
+        """Recall of the pages with the answer at 1, 5 and 10 pages; empty if no context was retrieved."""
+        is_known = any(self.gold_ranks)
+        return {str(k): round(recall_at(self.gold_ranks, k), 4) for k in AT} if is_known else {}
+
     def line(self) -> AuditLine:
         """Return the numbers for a report."""
         problems = [ProblemFigures(problem=kind, count=n, first=self.first[kind]) for kind, n in self.problems.items()]
         models = {name: tally.figures(self.examples) for name, tally in self.models.items()}
         remarks = [tally.figures(subject) for subject, tally in self.remarks.items()]
-        few: dict[str, Any] = {"models": models, "remarks": remarks}
+        few: dict[str, Any] = {"models": models, "remarks": remarks, "recall": self.recall}
         return AuditLine(
             file=self.file,
             dataset=self.dataset,

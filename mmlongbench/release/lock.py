@@ -41,9 +41,24 @@ class LockedFile(_Part):
     """The SHA-256 in hexadecimal."""
 
 
+class RetrievalCounts(_Part):
+    """What a retriever of pages found for the questions of a dataset."""
+
+    by: str
+    """How pages were ranked: `bm25`, `text` or `image`."""
+    questions: _Count
+    """The questions that have pages with the answer; recall is the mean over them."""
+    gold_pages: _Count
+    """The pages that hold an answer, counted for each question."""
+    ranked_gold_pages: _Count
+    """How many of them were ranked. BM25 does not rank a page that shares no word with the question, such as a scan."""
+    recall: dict[str, Annotated[float, Field(ge=0, le=1)]]
+    """The mean share of a question's gold pages among the first k pages, by k."""
+
+
 class QuestionCounts(_Part):
     """How many rows of a dataset were kept or left out; `not_selected`, `skipped` and `noted` are there only if they
-    count something.
+    count something, and `retrieval` if the contexts are retrieved.
     """
 
     read: _Count
@@ -62,6 +77,8 @@ class QuestionCounts(_Part):
     """The kept rows that were repaired when they were read, by kind of repair."""
     noted: _Counts = {}
     """How many examined rows have each note of `Draft.noted`, also rejected ones."""
+    retrieval: RetrievalCounts | None = None
+    """What the retriever of pages found; None if no pages were ranked."""
 
 
 class CellCounts(_Part):

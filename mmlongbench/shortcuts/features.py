@@ -34,6 +34,8 @@ PLACE = ("place", "distance from the middle", "first", "last")
 NEIGHBOURS = ("an image before it", "an image after it", "a neighbour of another role", "distance to an equal title")
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")
 _MODES = ("RGB", "L", "P", "RGBA", "CMYK", "1", "LA")
+_LARGEST = 1e15
+"""The largest number that is compared; sums of squares of larger ones could be infinite."""
 _NUMBER = re.compile(r"\d{1,15}")
 
 
@@ -137,7 +139,11 @@ def of_place(place: int, n: int) -> tuple[float, ...]:
 def of_neighbours(units: Sequence[ShownUnit], places: Sequence[int]) -> list[tuple[float, ...]]:
     """Return the numbers of `NEIGHBOURS` of the units at some places. For the first and the last unit, which lack a
     neighbour, the other neighbour counts twice, since places are tried apart.
+
+    Roles are compared only if gold has the role of other units, as a page of the evidence has. A gold with a role of
+    its own would differ from the rest without any leak: it stands beside others, and others stand beside it.
     """
+    has_roles = not any(units[place].is_gold and not units[place].is_evidence for place in places)
     titled: dict[str, list[int]] = {}
     for place, unit in enumerate(units):
         if title := _title(unit):
@@ -146,9 +152,8 @@ def of_neighbours(units: Sequence[ShownUnit], places: Sequence[int]) -> list[tup
     for place in places:
         others = [units[at] for at in (place - 1, place + 1) if 0 <= at < len(units)] or [units[place]]
         before, after = others[0], others[-1]
-        roles = {each.role for each in (before, after) if not each.is_gold}
         equal = (abs(other - place) for other in titled.get(_title(units[place]), ()) if other != place)
-        beside = float(bool(before.image)), float(bool(after.image)), float(len(roles) > 1)
+        beside = float(bool(before.image)), float(bool(after.image)), float(has_roles and before.role != after.role)
         rows.append((*beside, float(min(equal, default=len(units)))))
     return rows
 
@@ -158,8 +163,11 @@ def _title(unit: ShownUnit) -> str:
 
 
 def table(rows: Iterator[tuple[float, ...]] | Sequence[tuple[float, ...]]) -> Floats:
-    """Return rows of numbers as one array."""
-    return np.array(list(rows), dtype=np.float64)
+    """Return rows of numbers as one array. Headers and texts may have infinite numbers, and values that are no number:
+    they are replaced by the largest number that is compared, and by 0.
+    """
+    found = np.array(list(rows), dtype=np.float64)
+    return np.clip(np.nan_to_num(found, nan=0.0), -_LARGEST, _LARGEST)
 
 
 def written(name: str, value: float) -> str:

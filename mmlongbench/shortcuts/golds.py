@@ -33,8 +33,8 @@ _RIDGE = 0.1
 """The penalty, as a share of the mean variance of a feature."""
 _EQUAL = 1e-9
 """The difference below which two values are equal."""
-_FORMS = (("more", "less"), ("a high rank by", "a low rank by"), ("a rare", "a usual"), ("extreme", "medium"))
-"""How the four forms of a feature are called, if gold has more of it and if it has less."""
+_FORMS = (("more", "less"), ("high in rank", "low in rank"), ("rare", "usual"), ("extreme", "medium"))
+"""How gold differs by a feature in each of its four forms, if it has more of the form and if it has less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,14 @@ def _compared(features: Floats) -> Floats:
 
 
 def _golds(group: Group) -> Ints:
-    """Return the places of gold: a row for the real one and for each draw of the null, a column for each gold."""
+    """Return the places of gold: a row for the real one and for each draw of the null, a column for each gold.
+
+    Groups of a cluster with gold at the same place have the same draws. Otherwise, several questions about one thing
+    that offer the same choices would count as several independent ones.
+    """
     real = np.flatnonzero(np.array(group.is_gold))
-    of_all = uniforms(PERMUTATIONS * len(group.is_gold), "gold", group.id).reshape(PERMUTATIONS, -1)
+    n = len(group.is_gold)
+    of_all = uniforms(PERMUTATIONS * n, "gold", group.cluster, n, *real.tolist()).reshape(PERMUTATIONS, -1)
     drawn = np.argpartition(of_all, len(real) - 1, axis=1)[:, : len(real)]
     return np.concatenate([real[None, :], drawn])
 
@@ -212,5 +217,5 @@ def _strongest(features: Sequence[tuple[tuple[str, str], str]], weights: Floats)
     found: dict[str, str] = {}
     for at in sorted(range(len(features)), key=lambda at: (-abs(weights[at]), at)):
         (more, less), name = features[at]
-        found.setdefault(name, f"{more if weights[at] > 0 else less} {name}")
-    return f"gold has {', '.join(list(found.values())[:3])}"
+        found.setdefault(name, f"{name} ({more if weights[at] > 0 else less})")
+    return f"gold differs by {', '.join(list(found.values())[:3])}"

@@ -169,12 +169,14 @@ class Leakage:
             self._by_chance.append(there / len(drawn))
 
     def _drawn(self, own: Searched) -> list[Searched]:
-        """Return drawn questions about other subjects whose answers are not those of this question."""
+        """Return drawn questions about other subjects. They may have the answers of this question: without them, chance
+        would be too low for an answer that many questions have.
+        """
         draws = Draws(("shortcuts", REST, self._dataset, own.asked.id))
         found, last = list[Searched](), len(self._strangers) - 1
         for number in range(4 * _STRANGERS if last >= 0 else 0):
             other = self._strangers[draws.integer(f"stranger {number}", 0, last)]
-            if other.asked.cluster != own.asked.cluster and not set(other.answers) & set(own.answers):
+            if other.asked.cluster != own.asked.cluster:
                 found.append(other)
             if len(found) == _STRANGERS:
                 break

@@ -9,7 +9,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ MIN_CLUSTERS = 6
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Learner: TypeAlias = Literal["own", "other"]
+"""The learner of a probe, or one of another family."""
 
 
 class Lesson(ABC):
@@ -48,6 +50,10 @@ class Lesson(ABC):
             ReleaseError: scikit-learn is not installed.
 
         """
+
+    def scores(self, known: Flags, asked: Flags, learner: Learner) -> Floats:
+        """Return the scores of the asked questions by one of the two learners."""
+        return self.own(known, asked) if learner == "own" else self.other(known, asked)
 
 
 @dataclass(frozen=True, slots=True)

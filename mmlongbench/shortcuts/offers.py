@@ -2,6 +2,7 @@
 right, told by the places of the exemplars that have it.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -37,10 +38,12 @@ def of_offers(offered: Sequence[str], question: str) -> list[tuple[float, ...]]:
 
 
 def _number(text: str) -> float | None:
+    """Return the value of a number; None for another text, also for `nan` and `infinity`."""
     try:
-        return float(text.strip().strip("%$€£").replace(",", ""))
+        found = float(text.strip().strip("%$€£").replace(",", ""))
     except ValueError:
         return None
+    return found if math.isfinite(found) else None
 
 
 def _out_of_order(keys: Sequence[float | str], place: int) -> int:

@@ -102,11 +102,15 @@ def offered_prior(ids: Sequence[str], clusters: Sequence[str], chances: Sequence
 
 
 def _guessed(drawn: Ints, folds: Ints) -> Floats:
-    """Return whether the most frequent place of the other folds is right: a row for each question."""
+    """Return whether the most frequent place of the other folds is right: a row for each question. Where the other
+    folds have no question, nothing is guessed.
+    """
     scores = np.zeros(drawn.shape)
     most = int(drawn.max()) + 1
     for fold in range(FOLDS):
         tested = folds == fold
+        if tested.all():
+            continue
         counts = np.stack([(drawn[~tested] == place).sum(axis=0) for place in range(most)])
         scores[tested] = drawn[tested] == counts.argmax(axis=0)
     return scores

@@ -125,8 +125,8 @@ def measure_cheap(kept: Kept) -> Iterator[Measured]:
 def _priors(kept: Kept) -> Iterator[Measured | None]:
     """Yield how often an answer is right that is given without reading the question."""
     offered = [number for number, (_, n) in enumerate(kept.chances) if n > 1]
-    free = [number for number, (_, n) in enumerate(kept.chances) if n == 0]
     ids, clusters, answers = kept.ids, kept.clusters, kept.answers
+    free = [number for number, (_, n) in enumerate(kept.chances) if n == 0 and answers[number]]
     yield offered_prior([ids[n] for n in offered], [clusters[n] for n in offered], [kept.chances[n] for n in offered])
     yield free_prior([ids[n] for n in free], [clusters[n] for n in free], [answers[n] for n in free])
     known = [n for n in free if kept.formats[n] and not is_refusal(answers[n])]

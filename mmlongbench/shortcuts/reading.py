@@ -194,7 +194,8 @@ def _asked(
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield each text and number in an answer, however it is nested in lists.
+    """Yield each text and number in an answer, however it is nested in lists. An empty text is no answer: a question
+    may have no reference.
 
     >>> list(_texts(["Ossery Ridge", [3, "Ossery"]]))
     ['Ossery Ridge', '3', 'Ossery']
@@ -202,7 +203,7 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, list | tuple):
         for each in value:
             yield from _texts(each)
-    elif value is not None:
+    elif value is not None and value != "":
         yield str(value)
 
 
@@ -234,4 +235,6 @@ def _evidence(example: Example) -> Iterator[Part]:
 
 def _shows(unit: Sequence[Part], wanted: Sequence[Part]) -> bool:
     text = "".join(part for part in unit if isinstance(part, str))
-    return any(part in unit if isinstance(part, Image) else part.strip() in text for part in wanted if part)
+    return any(
+        part in unit if isinstance(part, Image) else bool(part.strip()) and part.strip() in text for part in wanted
+    )

@@ -28,6 +28,10 @@ _Z_ONE = NormalDist().inv_cdf(0.95)
 _Z_POWER = _Z_ONE + NormalDist().inv_cdf(0.8)
 """A one-sided test at 5 % with a power of 0.8."""
 _FEW = 10
+_EQUAL = 1e-9
+"""The difference below which two scores, in standard deviations, are equal; also the smallest standard deviation."""
+_DIGITS = 12
+"""The decimals of a mean score that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
         return Judged((), None)
     strengths = [_standardised(each) for _, _, each in measured]
     real, null = np.array([s for s, _ in strengths]), np.array([n for _, n in strengths])
-    reached = int((null.max(axis=0) >= real.max()).sum())
+    reached = int((null.max(axis=0) >= real.max() - _EQUAL).sum())
     p = [_p(s, n) for s, n in strengths]
     chosen = _chosen(p)
     found = [
@@ -58,9 +62,13 @@ def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
 
 
 def _standardised(each: Measured) -> tuple[float, Floats]:
-    spread = max(float(each.null.std()), 1e-9)
+    """Return the score and the draws of the null in standard deviations of the null. Differences that come from the
+    order in which scores are summed are 0: a null of one value has no spread that would hide them.
+    """
+    spread = max(float(each.null.std()), _EQUAL)
     centre = float(each.null.mean())
-    return (float(each.scores.mean()) - centre) / spread, (each.null - centre) / spread
+    null: Floats = np.round(each.null - centre, _DIGITS) / spread
+    return round(float(each.scores.mean()) - centre, _DIGITS) / spread, null
 
 
 def _p(real: float, null: Floats) -> float:
@@ -71,7 +79,7 @@ def _p(real: float, null: Floats) -> float:
     >>> _p(1.0, np.array([0.0] * 990 + [1.0] * 9)) >= 0.009
     True
     """
-    reached = int((null >= real - 1e-12).sum())
+    reached = int((null >= real - _EQUAL).sum())
     if reached >= _FEW:
         return (1 + reached) / (1 + len(null))
     tail = np.sort(null)[-len(null) // 10 :]

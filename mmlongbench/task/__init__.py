@@ -10,6 +10,7 @@ from mmlongbench.corpus.info import Passage
 from mmlongbench.corpus.retrieval.negatives import Facts, Query
 from mmlongbench.corpus.retrieval.numbers import numbers_in
 from mmlongbench.corpus.retrieval.ordinals import ordinal_words
+from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery, PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.corpus.retrieval.small import rank_texts
 from mmlongbench.corpus.retrieval.spellings import number_spellings
@@ -52,14 +53,16 @@ from mmlongbench.task.metric import (
 )
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
+from mmlongbench.task.web_pages import WebPages
 
 __all__ = [
     "DEPTHS",
     "LABEL_WIDTH",
+    "MAX_RANKED",
     "PICTURE_ENDINGS",
     "Builder",
     "Bundle",
@@ -94,7 +97,10 @@ __all__ = [
     "Options",
     "PackedExample",
     "Page",
+    "PageId",
     "PageImages",
+    "PageQuery",
+    "PageRanking",
     "Pages",
     "Part",
     "Passage",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.corpus.retrieval.negatives import Query
+from mmlongbench.corpus.retrieval.page_queries import PageQuery
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
@@ -88,6 +89,20 @@ class Builder(ABC, Generic[RowT]):
         called only for rows that were chosen.
         """
         return ()
+
+    def page_query(self, row: RowT, sources: Sources) -> PageQuery | None:
+        """Return the search for pages that `draft` uses (`sources.page_rankings`); None: no page is ranked for the row.
+
+        The engine ranks pages before the questions are chosen, for every row, if `TaskSpec.page_rankings` says so. It
+        may raise `Rejected`; `draft` must then reject the row, too.
+        """
+        return None
+
+    def gold_ranks(self, record: Record) -> Sequence[int] | None:
+        """Return the ranks, from 1, of the pages that hold the answer, as a retriever found them; 0 for a page that it
+        did not find. The audit derives recall from them. None: the context was not retrieved.
+        """
+        return None
 
     def gold(self, record: Record) -> object:
         """Return the answer that a metric compares with."""

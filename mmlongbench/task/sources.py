@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from mmlongbench.corpus.cutting import Mode, cut_text
+from mmlongbench.corpus.retrieval.page_queries import PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, nearest
-from mmlongbench.prompt import Image, escape_markers
+from mmlongbench.prompt import escape_markers
 from mmlongbench.task.rows import Row
+from mmlongbench.task.web_pages import WebPages
 
 _MAX_COMPARED = 1_000
 """How many names of documents, and of how many characters, a missing one is compared with to find the nearest."""
@@ -276,28 +277,6 @@ class Images:
         return self._undecodable[path]
 
 
-class WebPages:
-    """The web pages of a dataset: texts and pictures in reading order. A picture's path is its name in the source."""
-
-    def __init__(self, pages: Mapping[str, Sequence[str | Image]]) -> None:
-        """`pages` has the pages by id, in the source's order."""
-        self._pages = pages
-        self._ids = tuple(pages)
-        self._cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = {}
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of all pages, in the source's order."""
-        return self._ids
-
-    def page(self, id: str, mode: Mode = "sentences") -> tuple[str | Image, ...]:
-        """Return a page with its texts cut into passages."""
-        if (id, mode) not in self._cut:
-            pieces = (cut_text(part, mode) if isinstance(part, str) else [part] for part in self._pages[id])
-            self._cut[id, mode] = tuple(part for piece in pieces for part in piece)
-        return self._cut[id, mode]
-
-
 _PartT = TypeVar("_PartT")
 
 
@@ -314,6 +293,7 @@ class Sources:
         web_pages: WebPages | None = None,
         image_classes: ImageClasses | None = None,
         corpus: SearchedCorpus | None = None,
+        page_rankings: Callable[[str], PageRanking | None] | None = None,
         rows: Sequence[Row] = (),
         draws: Draws | None = None,
         sample_draws: Draws | None = None,
@@ -324,6 +304,7 @@ class Sources:
         self._web_pages = web_pages
         self._image_classes = image_classes
         self._corpus = corpus
+        self._page_rankings = page_rankings
         self.rows = rows
         """All readable rows of the source in its order, with errata applied, before any is selected or sampled.
 
@@ -359,6 +340,16 @@ class Sources:
     def corpus(self) -> SearchedCorpus:
         """The corpus that the manifest names."""
         return _there(self._corpus, "corpus", "name one in its manifest (`corpus: …`)")
+
+    def page_ranking(self, id: str) -> PageRanking:
+        """Return the pages that were ranked for the row with an id.
+
+        Raises:
+            DraftError: no pages were ranked for it.
+
+        """
+        found = self._page_rankings(id) if self._page_rankings else None
+        return _there(found, "ranked pages", "its task needs `TaskSpec.page_rankings` and a method `page_query()`")
 
     @property
     def has_documents(self) -> bool:

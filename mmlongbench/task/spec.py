@@ -98,6 +98,9 @@ class TaskSpec:
     is_answer_of_context: bool = False
     """Whether the answer of a question depends on its context (counts of what is shown, labels of the classes that are
     shown). In any other task a question has one answer at all lengths and placements."""
+    may_lack_answers: bool = False
+    """Whether questions may have no reference answer: the answer in the record is empty then. Such answers can only be
+    scored by a judge that sees the document, so `metric` must be one that asks a judge."""
     balance: str = ""
     """A field of the record whose values the lock counts, to show that they are balanced."""
     longest_side: int | None = None
@@ -108,6 +111,8 @@ class TaskSpec:
     """Whether the task needs to know which pages of different documents are equal (`Document.keys`)."""
     page_texts: bool = False
     """Whether the task needs the text of pages (`Documents.page_texts`)."""
+    page_rankings: bool = False
+    """Whether the task needs pages that are ranked for each row (`Builder.page_query`, `Sources.page_rankings`)."""
     full_prompt: FullPrompt | None = None
     """How long the prompt with every unit may be; None: any length."""
     paper_images: tuple[float, ...] = ()

@@ -19,6 +19,7 @@ ORDER = (
         "cli",
         DOOR,
         "web",
+        "questions",
         "shortcuts",
         "scoring",
         "metrics",

@@ -15,9 +15,12 @@ import pandas as pd
 import pytest
 from counting_server import counting
 from hub_server import hub
-from model_server import serving
+from model_server import Script, serving
+from question_models import script_of
+from question_world import Doc, World
 from tiny import Ran, command
 
+from builders.samples.docvqa.open_questions import draw_m_longdoc
 from builders.samples.docvqa.others import draw_longdocurl, draw_slidevqa
 from builders.samples.docvqa.reports import draw_reports
 from builders.samples.many_shot.sources import draw_folders
@@ -35,6 +38,7 @@ PAGES = (
     "manifests/README.md",
     "mmlongbench/release/README.md",
     "mmlongbench/shortcuts/README.md",
+    "mmlongbench/questions/README.md",
     "mmlongbench/models/README.md",
     "mmlongbench/scoring/README.md",
     "mmlongbench/exports/README.md",
@@ -45,6 +49,8 @@ PAGES = (
 )
 MODEL = "http://127.0.0.1:8000/v1"
 """The address of a model on the pages; in its place, a server of the test answers."""
+HARBOURS = (Doc("harbours-a", 3), Doc("harbours-d", 3))
+"""The documents about which models write questions."""
 BETWEEN = "-" * 8
 """Printed between the outputs of two blocks of Python."""
 FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -60,6 +66,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ViQuAE": draw_viquae,
         "LongDocURL": draw_longdocurl,
         "SlideVQA": draw_slidevqa,
+        "M-LongDoc": draw_m_longdoc,
         "GovReport": draw_government,
         "Multi-LexSum": draw_cases,
     }
@@ -67,6 +74,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir(parents=True)
         draw(folder / name)
     draw_folders(folder / "shapes")
+    World.drawn(folder / "harbours", HARBOURS, folder)
     draw_upstream(folder / "MM-NIAH")
     draw_hidden_pictures(folder)  # into the folder `pages`
     return folder
@@ -126,9 +134,17 @@ def _run(words: list[str], is_ours: bool) -> Ran:
     """Run a command; where it names a model, a server answers."""
     if MODEL not in words:
         return command(*words[1:]) if is_ours else _process(words)
-    with serving(counting("Answer: 259")) as server:
+    with serving(_script(words)) as server:
         done = command(*[server.url if word == MODEL else word for word in words[1:]])
     return done
+
+
+def _script(words: list[str]) -> Script:
+    """The models of a command: those of the drawn harbours, if they write questions about them."""
+    usual: Script = counting("Answer: 259")
+    if words[1] != "questions":
+        return usual
+    return script_of(World(HARBOURS, Path(words[2]), Path(words[words.index("--out") + 1]) / ".kept" / "pictures"))
 
 
 def _process(words: list[str]) -> Ran:

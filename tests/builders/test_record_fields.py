@@ -4,10 +4,10 @@ import json
 
 import pytest
 import yaml
+from every_sample import every_sample_as_written
 from tiny import command
 
 from builders.samples.mm_niah.upstream import draw_upstream
-from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.registry import builder_type, installed
 from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.release.loading import load_release
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The fields of all records of each builder: those of the quickstart, and of tasks that it does not have."""
     folder = tmp_path_factory.mktemp("fields")
-    manifest = yaml.safe_load(find_manifest("quickstart").read_text("utf-8"))
+    manifest = every_sample_as_written()
     upstream = draw_upstream(folder / "upstream", rows=2, pictures=12, pages=4)
     for name, sources in upstream.items():
         task, needle = name.split("-")

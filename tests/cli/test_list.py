@@ -26,7 +26,7 @@ def test_a_builder_is_shown_with_options_records_and_what_fits() -> None:
     shown = command("list", "docvqa").out
     assert "  max_answer_words: integer" in shown
     assert "  page_label: none | index | printed; by default none\n      Whether the line before a page" in shown
-    assert "  readers: longdocurl, mmlongbench_doc, own_documents, slidevqa\n" in shown
+    assert "  readers: longdocurl, m_longdoc, mmlongbench_doc, own_documents, slidevqa\n" in shown
     assert "  mmlb_data/documentQA/{name}_K{k}.jsonl, one for each length: the records\n" in shown
     assert "fields that the engine adds to a record\n  length\n" in shown
 

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import yaml
 from crash_harness import skip_unless_mounting
+from every_sample import every_sample
 from tiny import command, hashes, leftovers
 
 from mmlongbench.corpus.making import make_corpus
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
 from mmlongbench.manifest.registry import sample_function
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ mount -o remount,bind,ro {folder}
 ! touch {folder}/written 2> {said}
 exec {python} -m mmlongbench build {manifest} --out {out} -q --workers 1
 """
-DATASETS = load_manifest(find_manifest("quickstart")).datasets
+DATASETS = every_sample().datasets
 EVERY_READER = {dataset.reader: dataset for dataset in DATASETS}
 SMALL = "mmlongbench_doc"
 
@@ -51,7 +50,8 @@ def drawn(folder: Path, source: Path) -> list[dict[str, Any]]:
     for name, spec in EVERY_READER.items():
         (folder / name).mkdir()
         found = small(folder / name, source) if name == SMALL else sample_function(name)(folder / name)
-        asked = spec.model_dump(mode="json", include={"name", "builder", "reader", "options", "reference_length"})
+        kept = {"name", "builder", "reader", "options", "reference_length", "pages"}
+        asked = spec.model_dump(mode="json", include=kept)
         corpus = found.pop("corpus", None)
         if corpus and not (folder / "corpus").exists():
             make_corpus(str(corpus), corpus := folder / "corpus")

@@ -104,7 +104,7 @@ def test_without_items_gold_is_found_by_its_needles_and_a_note_says_so(tmp_path:
     release = built(tmp_path, "quality")
     shutil.rmtree(release / "items")
     ran = command("shortcuts", release, "--all")
-    assert "walks, gold from image files: gold has" in ran.out
+    assert "walks, gold from image files: gold differs by" in ran.out
     assert "note: walks: the release has no items of NIAH/walks" in ran.out
 
 

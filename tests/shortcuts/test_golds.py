@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from mmlongbench.draws import Draws
 from mmlongbench.shortcuts.features import NAME, of_name
 from mmlongbench.shortcuts.golds import Group, find_golds
 from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, uniforms
@@ -42,7 +43,7 @@ def test_the_feature_that_tells_is_named_with_the_questions_that_carry_it() -> N
     measured = find_golds("gold from files", ("bytes", "width", "place"), contexts(80, 0.5))
     assert measured is not None
     finding = judge([("set", "file", measured)]).findings[0]
-    assert finding.evidence.split(",")[0] in ("gold has more bytes", "gold has a high rank by bytes")
+    assert finding.evidence.split(",")[0] in ("gold differs by bytes (more)", "gold differs by bytes (high in rank)")
     assert len(finding.examples) == 10
 
 
@@ -146,3 +147,23 @@ def test_several_golds_of_a_context_are_compared_with_the_others_alone() -> None
     assert measured.scores.tolist() == [1.0] * 30
     assert measured.null.shape == (PERMUTATIONS,)
     assert abs(float(measured.null.mean()) - 0.5) < 0.02
+
+
+def choices_of_a_subject(run: int, subject: int) -> list[Group]:
+    """Six questions about a subject that offer the same four choices, of drawn lengths, with the same right one."""
+    draws = Draws(("choices", run, subject))
+    features: Floats = np.array([[float(draws.integer(f"length {at}", 3, 40))] for at in range(4)])
+    right = draws.integer("right", 0, 3)
+    is_gold = tuple(at == right for at in range(4))
+    ids = [f"{run}-{subject}-{number}" for number in range(6)]
+    return [Group(id, f"{subject}", (id,), features, is_gold) for id in ids]
+
+
+def test_questions_about_one_thing_with_the_same_choices_are_not_independent() -> None:
+    small = 0
+    for run in range(20):
+        groups = [each for subject in range(20) for each in choices_of_a_subject(run, subject)]
+        measured = find_golds("right choice from its text", ("characters",), groups)
+        assert measured is not None
+        small += (judge([("set", "file", measured)]).findings[0].p or 0.0) <= 0.05
+    assert small <= 4  # 20 draws of a share of 5 %: more than 4 in 1 of 390 cases

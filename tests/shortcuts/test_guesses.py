@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mmlongbench.shortcuts.guesses import guess_answers
-from mmlongbench.shortcuts.measured import Floats, uniforms
+from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, Measured, uniforms
 from mmlongbench.shortcuts.priors import format_prior, free_prior, offered_prior
 from mmlongbench.shortcuts.verdicts import judge
 
@@ -134,3 +134,20 @@ def test_a_p_value_of_few_questions_is_at_least_the_exact_one(equal: int, n: int
     measured = free_prior(ids, ids, ["A"] * equal + [f"x{number}" for number in range(n - equal)])
     assert measured is not None
     assert (judge([("set", "file", measured)]).findings[0].p or 0.0) >= least
+
+
+def test_an_answer_whose_format_no_other_subject_has_is_not_guessed() -> None:
+    ids = [str(number) for number in range(60)]
+    clusters = ["one"] * 20 + ids[20:]
+    answers = ["1"] * 20 + [f"x{number}" for number in range(40)]  # `1` is the first of all answers in order
+    measured = format_prior(ids, clusters, answers, ["Integer"] * 20 + ["String"] * 40)
+    assert measured is not None
+    assert measured.scores[:20].sum() == 0
+
+
+def test_a_null_of_one_value_takes_no_difference_of_rounding_for_a_leak() -> None:
+    n = 20
+    ids, scores, null = tuple(str(number) for number in range(n)), np.full(n, 0.1), np.full(PERMUTATIONS, 0.1)
+    measured = Measured("kind", "measure", ids, ids, scores + 1e-16, null, "evidence", chance=0.0)
+    judged = judge([("set", "file", measured)])
+    assert judged.p == judged.findings[0].p == 1.0

@@ -106,6 +106,15 @@ def test_common_words_of_padding_are_expected_by_chance() -> None:
     assert (finding.found, finding.chance, finding.verdict) == (1, 0, "leak")
 
 
+def test_an_answer_of_many_questions_that_stands_everywhere_is_expected_by_chance() -> None:
+    padding = unit("padding", "The ferry goes to Norway.")
+    answers = ["Norway" if number % 2 else f"place {'abcdefgh'[number % 8] * 4} {number}" for number in range(400)]
+    finding = of_contexts([asked(str(n), str(n), answer, "?", padding) for n, answer in enumerate(answers)])[REST]
+    assert finding.found == 0.5
+    assert finding.chance == pytest.approx(0.5, abs=0.03)
+    assert finding.verdict != "leak"
+
+
 def test_pages_of_the_document_itself_are_not_searched() -> None:
     contexts = [asked(name, name, name, "?", unit("own", f"It is {name}")) for name in NAMES]
     assert of_contexts(contexts) == {}

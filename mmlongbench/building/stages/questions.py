@@ -8,6 +8,7 @@ from typing import Any
 from mmlongbench.building.build_dir import BuildDir, Shard, questions_shard, rows_shard
 from mmlongbench.building.dataset import Dataset, sample_draws
 from mmlongbench.building.lines import ROWS, Asked, QuestionLine, Reject, RowCounts
+from mmlongbench.building.page_retrieval import retrieval_counts
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.checks import check_draft
@@ -71,6 +72,9 @@ def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]
     yield from (Asked(places[row.id], row.id) for row in kept)
     yield from (rejects[number] for number in sorted(rejects))
     counts = _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)
+    if dataset.builder.spec.page_rankings:
+        ranks = (dataset.sources.page_ranking(row.id).gold_ranks for row in kept)
+        counts = counts.model_copy(update={"retrieval": retrieval_counts(dataset.spec, ranks)})
     yield RowCounts(counts, build_dir.fingerprint(rows_shard(name)))
 
 

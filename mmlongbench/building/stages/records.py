@@ -76,8 +76,13 @@ def all_record_shards(session: "Session", name: str) -> list[Shard]:
 
 def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
     """Return the questions of a block."""
+    return session.questions(dataset)[block_places(block)]
+
+
+def block_places(block: str) -> slice:
+    """Return the places of a block's questions among all questions."""
     first = int(block) * BLOCK
-    return session.questions(dataset)[first : first + BLOCK]
+    return slice(first, first + BLOCK)
 
 
 def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:

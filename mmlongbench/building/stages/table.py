@@ -21,6 +21,7 @@ from mmlongbench.building.stages.documents import document_shards, read_document
 from mmlongbench.building.stages.images import image_shards, make_images
 from mmlongbench.building.stages.negatives import find_negatives, negative_shards
 from mmlongbench.building.stages.questions import choose, question_shards
+from mmlongbench.building.stages.rankings import rank_pages, ranking_shards
 from mmlongbench.building.stages.records import all_record_shards, pack_block
 from mmlongbench.building.stages.rows import read_source, row_shards
 
@@ -50,6 +51,7 @@ class Stage:
 STAGES = (
     Stage("documents", document_shards, read_document, lines.DOCUMENTS, "documents", is_prepared=True),
     Stage("rows", row_shards, read_source, lines.ROWS, "rows", is_prepared=True),
+    Stage("rankings", ranking_shards, rank_pages, lines.RANKINGS, "rankings of pages", is_prepared=True),
     Stage("questions", question_shards, choose, lines.QUESTIONS, "questions", is_prepared=True),
     Stage("negatives", negative_shards, find_negatives, lines.NEGATIVES, "negatives"),
     Stage("records", all_record_shards, pack_block, lines.RECORDS),

@@ -1,12 +1,15 @@
 """What mends a finding that drops of questions cannot mend: one sentence for each kind."""
 
 _BALANCE = "balance the answers when questions are drawn, so that none is usual"
+_SHAPE = "fill and pad the contexts of all answers alike"
 _PLACE = "draw the place of gold anew for each question, at depths or in permutations that do not depend on it"
 _SAME_DRAW = "draw wrong choices from the source of the right ones, and encode or word all of them alike"
 ADVICE = {
     "answer from priors": _BALANCE,
     "answer from the question": "balance the answers of each wording when questions are drawn, or word all alike",
-    "answer from the shape of the context": "fill and pad the contexts of all answers alike",
+    "answer from the shape of the context": _SHAPE,
+    "not answerable from what is shown": _SHAPE,
+    "not answerable from": "word all questions alike, whether they have an answer or not",
     "answer from the place of gold": _PLACE,
     "answer in a negative": "filter the negatives again by the accepted answers",
     "answer in": "ask one question about each subject, or word the questions without the answers of others",

@@ -11,12 +11,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.measured import FOLDS, Flags, Floats, Ints, Lesson
+from mmlongbench.shortcuts.measured import FOLDS, Flags, Floats, Ints, Learner, Lesson
 
 MAX_SHARE = 0.1
 """The largest share of a dataset's questions that is dropped."""
@@ -26,7 +26,6 @@ Roles: TypeAlias = Mapping[int, Sequence[int]]
 """From which folds a learner learns, by the fold whose questions it scores."""
 CHOOSING: Roles = {fold: ((fold + 1) % FOLDS, (fold + 2) % FOLDS) for fold in range(FOLDS)}
 JUDGING: Roles = {fold: ((fold + 3) % FOLDS, (fold + 4) % FOLDS) for fold in range(FOLDS)}
-_Learner: TypeAlias = Literal["own", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Leak:
     aim: float
     """The mean score of the null, at which choosing drops ends."""
 
-    def scores(self, folds: Ints, roles: Roles, known: Flags, asked: Flags, learner: _Learner = "own") -> Floats:
+    def scores(self, folds: Ints, roles: Roles, known: Flags, asked: Flags, learner: Learner = "own") -> Floats:
         """Return the score of each question of the dataset; not a number where it is not asked.
 
         Args:
@@ -72,7 +71,7 @@ class Leak:
             here = (asked & (folds == fold))[self.rows]
             there = (known & np.isin(folds, others))[self.rows]
             if here.any() and there.any():
-                found[self.rows[here]] = getattr(self.lesson, learner)(there, here)
+                found[self.rows[here]] = self.lesson.scores(there, here, learner)
         return found
 
 
@@ -164,7 +163,7 @@ def known_to_judges(leaks: Sequence[Leak], ids: Sequence[str], folds: Ints, shar
 
 
 def judge_drops(
-    leak: Leak, folds: Ints, dropped: Flags, known: Mapping[int, Flags], learner: _Learner
+    leak: Leak, folds: Ints, dropped: Flags, known: Mapping[int, Flags], learner: Learner
 ) -> tuple[Floats, Floats]:
     """Return the scores of a finding by a learner, before and after drops that it did not choose. They are not numbers
     where a question is not tried.

@@ -1,0 +1,4 @@
+"""Questions about documents: made from the layer of a PDF or by models, checked, and written as a table.
+
+`question.py` has the typed lines, `table.py` the folder that holds them. `layer/` makes questions without a model.
+"""

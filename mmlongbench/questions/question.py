@@ -1,0 +1,134 @@
+"""The typed lines of a folder of questions: an accepted question, and a candidate that was left out."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mmlongbench.draws import KeyPart, digest
+from mmlongbench.questions.numbers import is_decimal, is_whole
+
+NOT_ANSWERABLE = "Not answerable"
+"""The answer of a question that its document does not answer."""
+AnswerFormat: TypeAlias = Literal["String", "Integer", "Float", "List", "None"]
+"""The format of an answer, as MMLongBench-Doc names it; `None` if the question is not answerable."""
+Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
+"""Where an answer is found, as MMLongBench-Doc and the reader `own_documents` name it."""
+Maker: TypeAlias = Literal["layer", "model"]
+"""What made a question: the layer of a PDF, without a model; or a model."""
+_ID_LENGTH = 16
+
+
+class Line(BaseModel):
+    """The base of all lines and parts of lines: frozen, without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Grounding(Line):
+    """Words of a page that a question rests on."""
+
+    page: Annotated[int, Field(ge=1)]
+    """The page, counted from 1."""
+    text: str
+    """The words as they stand there."""
+    box: tuple[float, float, float, float] | None = None
+    """Where the words are: x0, y0, x1, y1 in points from the upper left corner of the page before rotation. None if the
+    place is not known."""
+    role: str = "answer"
+    """What the words are for the question: `answer`, an `operand` that the answer is computed from, or a name of one's
+    own such as `row`."""
+
+
+class Question(Line):
+    """A question that passed every check."""
+
+    id: str
+    """The id; `question_id` makes it from the document and the content."""
+    document: str
+    """The document's name: the name of its file without `.pdf`."""
+    document_sha256: str
+    """The SHA-256 of the document's bytes."""
+    question: str
+    """The question."""
+    answer: str | tuple[str, ...]
+    """The answer: a text, or the elements of a list; `Not answerable` if the document does not answer the question."""
+    answer_format: AnswerFormat
+    """The format of the answer."""
+    pages: tuple[int, ...]
+    """The pages that are needed for the answer, counted from 1, ascending; empty if there is no answer."""
+    sources: tuple[Source, ...] = ()
+    """Where the answer is found."""
+    kind: str
+    """What is asked for, such as `table-value` or `cross-page`."""
+    synthetic: Maker
+    """What made the question. Such questions are never averaged with questions of people."""
+    accepted: tuple[str, ...] = ()
+    """Other answers that are right."""
+    doc_type: str = ""
+    """The type of the document, if it is known."""
+    grounding: tuple[Grounding, ...] = ()
+    """The words that the question rests on."""
+    derived: str = ""
+    """How the answer follows from the operands in `grounding`, such as `sum`; empty if the answer stands on a page."""
+    twin_of: str = ""
+    """The id of the answerable question that an unanswerable one is a minimal edit of; empty for other questions."""
+    edit: str = ""
+    """What was changed for an unanswerable question, such as `2019 → 2014`; empty for other questions."""
+    alternatives: tuple[int, ...] = ()
+    """Pages that answer the question too, counted from 1."""
+    notes: dict[str, str] = {}
+    """Further facts about the question by name, such as the model that wrote it, or a digest of a call."""
+
+
+class Reject(Line):
+    """A candidate that is no question of the table, and the first check that it failed."""
+
+    id: str
+    """The id of the candidate."""
+    document: str
+    """The document's name."""
+    stage: str
+    """The stage that left it out, such as `twin` or `rendered`."""
+    reason: str
+    """A short slug, by which rejects are counted."""
+    found: str
+    """What was found."""
+    expected: str
+    """What was expected."""
+    kind: str = ""
+    """What was asked for."""
+    question: str = ""
+    """The question, if there was one already."""
+    pages: tuple[int, ...] = ()
+    """The pages of the candidate, counted from 1."""
+    notes: dict[str, str] = {}
+    """Further facts about the candidate by name."""
+
+
+def question_id(document_sha256: str, *content: KeyPart) -> str:
+    """Return the id of a question: a hash of its document and of what makes it this question.
+
+    No other document and no place in a list goes into it, so a further document changes no id.
+
+    >>> question_id("ab", "table-value", 3) == question_id("ab", "table-value", 3)
+    True
+    >>> len(question_id("ab", "table-value", 4))
+    16
+    """
+    return digest("question", document_sha256, *content).hex()[:_ID_LENGTH]
+
+
+def format_of(answer: str | Sequence[str]) -> AnswerFormat:
+    """Return the format of an answer by its form, in the same way as the reader `own_documents` does.
+
+    >>> [format_of(each) for each in ("1,066", "12.5%", "$3", "Tern Rock", ("a", "b"), "Not answerable")]
+    ['Integer', 'Float', 'Float', 'String', 'List', 'None']
+    """
+    if not isinstance(answer, str):
+        return "List"
+    if answer == NOT_ANSWERABLE:
+        return "None"
+    if is_whole(answer):
+        return "Integer"
+    return "Float" if is_decimal(answer) else "String"

@@ -1,0 +1,1 @@
+"""Review of questions by people: a sheet for annotators, and what they decide."""
