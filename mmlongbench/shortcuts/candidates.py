@@ -47,7 +47,7 @@ def gold_groups(asked: AskedQuestion, images: f.ImageFacts, *, has_depths: bool)
     if not golds or len(places) == len(golds):
         return
     units = [asked.units[place] for place in places]
-    shown = tuple(asked.units[place].image or asked.units[place].text for place in golds)
+    shown = tuple(asked.units[place].image or digest(asked.units[place].text).hex() for place in golds)
     is_gold = tuple(unit.is_gold for unit in units)
     rows = _of_images(units, images) if units[0].image else _of_texts(asked, places)
     numbers = tuple(int.from_bytes(digest(unit.image or unit.text)[:7]) for unit in units)

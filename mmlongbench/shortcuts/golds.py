@@ -8,7 +8,7 @@ are learned at once.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -47,14 +47,29 @@ class Group:
     cluster: str
     """What the question is about."""
     golds: tuple[str, ...]
-    """The gold candidates: paths of images, or texts. A gold is compared once in a dataset; otherwise it would be
-    learned by heart from a question in one fold and found again in another."""
+    """The gold candidates: paths of images, or digests of texts. A gold is compared once in a dataset; otherwise it
+    would be learned by heart from a question in one fold and found again in another."""
     features: Floats
     """A row of numbers for each candidate."""
     is_gold: tuple[bool, ...]
     """Which of them are gold."""
     units: tuple[int, ...] = ()
     """A number for each candidate, the same wherever it stands; empty if no candidate stands in several contexts."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """The groups of a dataset that are compared: no gold twice, and so few that they fit in memory."""
+
+    kept: list[Group] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def add(self, group: Group) -> None:
+        """Keep a group that has gold and others, unless it shares a gold with an earlier one."""
+        is_mixed = any(group.is_gold) and not all(group.is_gold)
+        if is_mixed and len(self.kept) < MAX_GROUPS and self._seen.isdisjoint(group.golds):
+            self.kept.append(group)
+            self._seen.update(group.golds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,10 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         What was measured; None if there are too few clusters, or if no feature differs within a context.
 
     """
-    kept, compared = _each_unit_once(_each_gold_once(groups)[:MAX_GROUPS])
+    once = Groups()
+    for group in groups:
+        once.add(group)
+    kept, compared = _each_unit_once(once.kept)
     clusters = [group.cluster for group in kept]
     if not has_enough(clusters):
         return None
@@ -121,16 +139,6 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         chance=0.5,
         lesson=GoldLesson(tuple(compared), tuple(each[0] for each in drawn)),
     )
-
-
-def _each_gold_once(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that have gold and others, without those that share a gold with an earlier group."""
-    seen, kept = set[str](), []
-    for group in groups:
-        if any(group.is_gold) and not all(group.is_gold) and seen.isdisjoint(group.golds):
-            kept.append(group)
-            seen.update(group.golds)
-    return kept
 
 
 def _each_unit_once(groups: Sequence[Group]) -> tuple[list[Group], list[Floats]]:
