@@ -12,7 +12,9 @@ from mmlongbench.questions.layer.columns import WordTable, box_of, clean_label, 
 from mmlongbench.questions.layer.grids import CellWords, confirmed_by, ruled_cells
 from mmlongbench.questions.layer.headers import Header
 from mmlongbench.questions.layer.page import Box, Page, Region
+from mmlongbench.questions.layer.pieces import Piece
 from mmlongbench.questions.layer.titles import Title, clean_title, title_of
+from mmlongbench.questions.numbers import number_of
 
 MAX_LABEL_WORDS = 14
 """A longer label is not quoted."""
@@ -81,6 +83,8 @@ class Fact:
     """Whether the boxes of label, header and value hold ink."""
     readers: tuple[str, ...]
     """How the grids that confirm the cell were found."""
+    times: int
+    """How many rows of the table have this value in this column, also rows that are no facts."""
     is_text: bool = False
     """Whether the value is text, in a ruled table."""
 
@@ -174,7 +178,14 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
                 tuple(word.text for word in piece.words),
                 all(word.has_ink for word in words),
                 readers,
+                _times(piece, [other.values[column] for other in table.rows if column in other.values]),
             )
+
+
+def _times(piece: Piece, column: Sequence[Piece]) -> int:
+    """Return how many values of a column are the same number."""
+    value = number_of(piece.number)
+    return sum(other.text == piece.text or (value is not None and number_of(other.number) == value) for other in column)
 
 
 def _shown(header: Header, column: int, headers: Sequence[Header]) -> str:
@@ -278,6 +289,7 @@ def _add_text(found: PageFacts, page: Page, name: TableName, region: Region) -> 
                     tuple(cell.value.split()),
                     all(word.has_ink for word in words),
                     ("lines", "network"),
+                    1,
                     is_text=True,
                 )
             )

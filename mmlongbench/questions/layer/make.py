@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import oversized
+from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.folders import pdfs_by_name
@@ -110,7 +111,8 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
         failed = {number: first_failed(document, each) for number, each in enumerate(candidates)}
         passed = [each for number, each in enumerate(candidates) if failed[number] is None]
         taken, left = chosen(sha256, passed)
-        differ = differing(path, taken, settings.limits) if settings.with_ocr and engine() else {}
+        read = settings.cache / f"{sha256}-{layer_version()}-{digest(engine()).hex()[:8]}.ocr.json"
+        differ = differing(path, taken, settings.limits, read) if settings.with_ocr and engine() else {}
     except SourceError as error:
         fault = error.fault
         found = f"{fault.place}: {fault.found}" if fault.place else fault.found

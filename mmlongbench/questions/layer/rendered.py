@@ -3,14 +3,16 @@
 Numbers must have the same digits; other words must be similar. Each box is read as one line of text.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.ocr import ocr_version, run
-from mmlongbench.errors import BuildError
+from mmlongbench.documents.ocr import find_tesseract, ocr_version, run
+from mmlongbench.errors import BuildError, ReaderDiedError
+from mmlongbench.io.atomic import write_whole
 from mmlongbench.questions.layer.candidate import Candidate, Mark
 from mmlongbench.questions.layer.checks import Failed
 from mmlongbench.questions.layer.index import normal
@@ -36,27 +38,46 @@ def engine() -> str:
         return ""
 
 
-def differing(path: Path, candidates: Sequence[Candidate], limits: Limits) -> dict[int, Failed]:
-    """Return, by its number, each candidate whose words OCR reads otherwise.
+def differing(path: Path, candidates: Sequence[Candidate], limits: Limits, kept: Path) -> dict[int, Failed]:
+    """Return, by its number, each candidate whose words OCR reads otherwise. What was read is kept in a file.
 
     Raises:
         SourceError, TimeLimitError, ReaderDiedError: as `pdf_reader.page_crops`, or `tesseract` fails.
 
     """
     marks = sorted({mark for each in candidates for mark in _read_marks(each)}, key=_order)
-    seen: dict[Mark, str] = {}
+    known, seen = _kept(kept), dict[Mark, str]()
+    before = len(known)
     for mode in _MODES:
         left = [mark for mark in marks if mark not in seen or not _is_read(mark, seen[mark])]
-        for mark, text in _texts(path, left, mode, limits):
+        known |= _texts(path, [mark for mark in left if _key(mark, mode) not in known], mode, limits)
+        for mark in left:
+            text = known[_key(mark, mode)]
             if mark not in seen or _is_read(mark, text):
                 seen[mark] = text
+    if len(known) > before:
+        write_whole(kept, [json.dumps(known, ensure_ascii=False, sort_keys=True).encode()])
     found = {}
     for number, candidate in enumerate(candidates):
-        wrong = next((mark for mark in _read_marks(candidate) if not _is_read(mark, seen.get(mark, ""))), None)
+        wrong = next((mark for mark in _read_marks(candidate) if not _is_read(mark, seen[mark])), None)
         if wrong:
-            what = f"page {wrong.page}: {' '.join(seen.get(wrong, '').split())[:80]}"
+            what = f"page {wrong.page}: {' '.join(seen[wrong].split())[:80]}"
             found[number] = Failed("rendered", "ocr-differs", what, wrong.text)
     return found
+
+
+def _key(mark: Mark, mode: str) -> str:
+    """Return what decides which text is read, besides the document and the program."""
+    return f"{mode} {mark.page} {' '.join(f'{value:g}' for value in mark.box)}"
+
+
+def _kept(path: Path) -> dict[str, str]:
+    """Return what was read before; nothing if the file is not there or damaged."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(key): str(text) for key, text in found.items()} if isinstance(found, dict) else {}
 
 
 def _read_marks(candidate: Candidate) -> list[Mark]:
@@ -68,27 +89,33 @@ def _order(mark: Mark) -> tuple[int, tuple[float, ...], str, str]:
     return mark.page, tuple(mark.box), mark.text, mark.role
 
 
-def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> Iterator[tuple[Mark, str]]:
-    """Yield each mark with the text in its box."""
-    by_page: dict[int, list[Mark]] = {}
+def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
+    """Return the text in the box of each mark, by its key."""
+    by_page: dict[int, dict[str, Mark]] = {}
     for mark in marks:
-        by_page.setdefault(mark.page, []).append(mark)
+        by_page.setdefault(mark.page, {})[_key(mark, mode)] = mark
     batches = [
-        (page, found[start : start + BATCH]) for page, found in by_page.items() for start in range(0, len(found), BATCH)
+        (page, list(found.items())[start : start + BATCH])
+        for page, found in by_page.items()
+        for start in range(0, len(found), BATCH)
     ]
-    if not batches:
-        return
-    crops = [(page, [list(mark.box) for mark in found]) for page, found in batches]
-    program = _program()
+    crops = [(page, [list(mark.box) for _, mark in found]) for page, found in batches]
+    texts: dict[str, str] = {}
+    if not crops:
+        return texts
     for (page, found), (_, _, picture) in zip(batches, pdf_reader.page_crops(path, crops, limits), strict=True):
-        said = run(program, picture, f"{path.name}, page {page}", limits.seconds_a_page, (*_OPTIONS, "--psm", mode))
-        yield from zip(found, said.split("\f"), strict=False)
+        said = _read(picture, f"{path.name}, page {page}", mode, limits).split("\f")
+        if len(said) not in (len(found), len(found) + 1):
+            raise ReaderDiedError(f"{path.name}, page {page}: tesseract read {len(said)} of {len(found)} pictures")
+        texts |= {key: text.strip() for (key, _), text in zip(found, said, strict=False)}
+    return texts
 
 
-def _program() -> str:
-    from mmlongbench.documents.ocr import find_tesseract
-
-    return find_tesseract()
+def _read(picture: bytes, page: str, mode: str, limits: Limits) -> str:
+    try:
+        return run(find_tesseract(), picture, page, limits.seconds_a_page, (*_OPTIONS, "--psm", mode))
+    except ValueError as error:
+        raise ReaderDiedError(f"{page}: tesseract failed ({error}); leave OCR out with --no-ocr") from error
 
 
 def _is_read(mark: Mark, text: str) -> bool:

@@ -41,7 +41,7 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
         has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit
         is_plain = all(not is_percent(each.value) and _has_no_unit(each) and _number(each) > 0 for each in (one, two))
         is_same_row = normal(one.label) == normal(two.label)
-        return one.value != two.value and has_unit and is_plain and is_same_row
+        return _number(one) != _number(two) and has_unit and is_plain and is_same_row
 
     for one, two in _partners(document, draws, "difference", fits):
         first, second = table_name(document, one), table_name(document, two)
@@ -69,15 +69,12 @@ def joins(document: Document, draws: Draws) -> Iterator[Candidate]:
     by_label: dict[str, list[Fact]] = {}
     for fact in document.facts:
         by_label.setdefault(normal(fact.label), []).append(fact)
-    columns: dict[tuple[object, ...], list[str]] = {}
-    for fact in document.facts:
-        columns.setdefault((fact.table.key, fact.column), []).append(fact.value)
     for label, facts in sorted(by_label.items()):
         first = draws.order(f"join {label}", facts, _id)[0]
         others = [fact for fact in facts if fact.page != first.page and fact.value != first.value]
         if not others or sum(map(str.isdigit, first.value)) < 2:
             continue
-        if columns[first.table.key, first.column].count(first.value) > 1:
+        if first.times > 1:
             continue
         second = draws.order(f"join with {label}", others, _id)[0]
         one, two = table_name(document, first), table_name(document, second)

@@ -47,7 +47,7 @@ def rows(document: Document, draws: Draws) -> Iterator[Candidate]:
             key = normal(fact.value) if fact.is_text else number_of(fact.value)
             name = table_name(document, fact)
             is_telling = sum(map(str.isalnum, fact.value)) >= 3 and len(fact.label.split()) <= MAX_ANSWER_WORDS
-            if seen[key] > 1 or not name or not is_telling or len(facts) < 3 or fact.label.isdigit():
+            if max(seen[key], fact.times) > 1 or not name or not is_telling or len(facts) < 3 or fact.label.isdigit():
                 continue
             yield Candidate(
                 "table-row",

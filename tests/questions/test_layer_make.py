@@ -1,0 +1,226 @@
+"""Questions of drawn PDFs, from the networks that read the layout to a release; hostile PDFs; the same bytes again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import hostile_pdfs
+import pymupdf
+import pytest
+from tiny import command
+
+from mmlongbench.documents import pdf_reader
+from mmlongbench.documents.limits import Limits
+from mmlongbench.questions.layer.make import DOCUMENTS, Made, Settings, make_questions
+from mmlongbench.questions.layer.rendered import agrees, engine
+from mmlongbench.questions.question import Question
+from mmlongbench.questions.table import MANIFEST, QUESTIONS, REJECTS, SUMMARY, TABLE, read_questions
+
+pytestmark = pytest.mark.slow
+
+FILES = (TABLE, QUESTIONS, REJECTS, SUMMARY, DOCUMENTS)
+PORTS = ("Port Ellery", "Stannow Quay", "Veldersund", "Marram Point")
+VOLUMES = (("4183", "3927"), ("2768", "3149"), ("5216", "4871"), ("1104", "3055"))
+CATCHES = (("811", "790"), ("302", "377"), ("618", "640"), ("129", "145"))
+
+
+def draw(path: Path, numbers: Sequence[Sequence[str]], years: Sequence[str], name: str) -> None:
+    """Draw two pages: a heading and a ruled table with a caption, and a heading with text."""
+    rows = [("Port", *years), *((port, *line) for port, line in zip(PORTS, numbers, strict=True))]
+    with pymupdf.open() as document:
+        page = document.new_page()
+        page.insert_text((72, 80), f"1  {name.upper()}", fontname="hebo", fontsize=16)
+        page.insert_text((72, 110), "The board looked at the figures of both years in its spring meeting.", fontsize=10)
+        page.insert_text((72, 140), f"Table 1: {name}, in barge loads, by port and year", fontname="heit", fontsize=10)
+        for row, cells in enumerate(rows):
+            for column, text in enumerate(cells):
+                x, y = 72 + 130 * column, 150 + 20 * row
+                page.draw_rect((x, y, x + 130, y + 20), width=0.7)
+                left = x + 124 - pymupdf.get_text_length(text, fontsize=10) if column else x + 6
+                page.insert_text((left, y + 14), text, fontsize=10)
+        page = document.new_page()
+        page.insert_text((72, 80), "2  OUTLOOK FOR NEXT SEASON", fontname="hebo", fontsize=16)
+        page.insert_text((72, 110), "Nothing has been decided about the outer harbour.", fontsize=10)
+        document.save(path)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reports")
+    draw(folder / "dredging.pdf", VOLUMES, ("2016", "2017"), "Dredged volume")
+    draw(folder / "landings.pdf", CATCHES, ("2018", "2019"), "Landed catch")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("layers")
+
+
+def make(folder: Path, out: Path, cache: Path, workers: int = 1, *, with_ocr: bool = False) -> Made:
+    return make_questions(folder, out, Settings(cache, with_ocr=with_ocr), workers)
+
+
+@pytest.fixture(scope="module")
+def made(reports: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("made")
+    make(reports, out, cache)
+    return out
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def questions_in(folder: Path, document: str = "") -> dict[str, Question]:
+    found = read_questions(folder / QUESTIONS)
+    return {each.id: each for each in found if not document or each.document == document}
+
+
+def copied(folder: Path, *paths: Path) -> Path:
+    folder.mkdir()
+    for path in paths:
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def test_every_cell_of_drawn_tables_becomes_a_fact_and_every_answer_is_right(made: Path) -> None:
+    found = {report["document"]: report["facts"] for report in lines_of(made / DOCUMENTS)}
+    assert found == {"dredging": 8, "landings": 8}
+    asked = {(each.document, each.kind): each for each in questions_in(made).values()}
+    for document, lines in (("dredging", VOLUMES), ("landings", CATCHES)):
+        numbers = {port: (int(before), int(after)) for port, (before, after) in zip(PORTS, lines, strict=True)}
+        change, largest = asked[document, "table-change"], asked[document, "table-largest"]
+        before, after = next(line for port, line in numbers.items() if f"“{port}”" in change.question)
+        assert change.answer == f"{abs(after - before):,}"
+        column = int("2017" in largest.question or "2019" in largest.question)
+        best = max if "largest" in largest.question else min
+        assert largest.answer == best(numbers, key=lambda port: numbers[port][column])
+        assert change.pages == largest.pages == (1,)
+        assert {word.role for word in change.grounding} == {"title", "row", "column", "operand"}
+
+
+def test_the_same_bytes_with_other_workers_and_from_the_cache(
+    reports: Path, made: Path, cache: Path, tmp_path: Path
+) -> None:
+    make(reports, tmp_path, cache, workers=2)
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (made / name).read_bytes(), name
+
+
+def test_a_damaged_cache_is_made_again_and_a_document_alone_gives_the_same(
+    reports: Path, made: Path, tmp_path: Path
+) -> None:
+    alone = copied(tmp_path / "reports", reports / "dredging.pdf")
+    make(alone, tmp_path / "out", tmp_path / "cache")
+    (file,) = (tmp_path / "cache").glob("*.gz")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    make(alone, tmp_path / "again", tmp_path / "cache")
+    assert file.read_bytes() == whole
+    assert questions_in(tmp_path / "again") == questions_in(tmp_path / "out")
+    assert questions_in(made, "dredging").items() <= questions_in(tmp_path / "out").items()
+
+
+def test_hostile_and_equal_documents_are_named_and_the_others_are_asked_about(
+    reports: Path, made: Path, cache: Path, tmp_path: Path
+) -> None:
+    folder = copied(tmp_path / "mixed", *sorted(reports.iterdir()))
+    (folder / "twin.pdf").write_bytes((reports / "landings.pdf").read_bytes())
+    (folder / "empty.pdf").write_bytes(b"")
+    (folder / "forms.pdf").write_bytes(hostile_pdfs.nested_forms())
+    (folder / "cut.pdf").write_bytes((reports / "landings.pdf").read_bytes()[:900])
+    found = make(folder, tmp_path / "out", cache)
+    reasons = {reject.document: reject.reason for reject in found.unreadable}
+    assert set(reasons) == {"cut", "empty", "forms", "twin"}
+    assert (reasons["twin"], reasons["empty"]) == ("same-bytes", "broken-document")
+    assert questions_in(made).items() <= questions_in(tmp_path / "out").items()
+
+
+def test_a_page_of_another_document_that_answers_takes_the_question_away(
+    reports: Path, cache: Path, tmp_path: Path
+) -> None:
+    """The other document has the name, the row and the column of a table: it could answer in its place."""
+    folder = copied(tmp_path / "padded", reports / "dredging.pdf")
+    draw(folder / "rival.pdf", [("1", "2"), ("3", "4"), ("5", "6"), ("7", "8")], ("2016", "2017"), "Rival volume")
+    make(folder, tmp_path / "out", cache)
+    padding = [reject for reject in lines_of(tmp_path / "out" / REJECTS) if reject["stage"] == "padding"]
+    assert {reject["reason"] for reject in padding} == {"answered-by-padding"}
+    assert any(reject["found"].startswith("rival, page 1") for reject in padding)
+
+
+def test_the_command_says_what_each_document_gives_and_build_takes_the_manifest(
+    reports: Path, cache: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "questions"
+    shown = command("questions", reports, "--from", "layer", "--no-ocr", "--cache", cache, "--out", out)
+    assert shown.code == 0, shown.err
+    assert "8 cells, 1 captions and 2 headings" in shown.out
+    built = command("build", out / MANIFEST, "--set", "questions_layer.lengths=8K", "--out", tmp_path / "release")
+    assert built.code == 0, built.err
+    assert command("audit", tmp_path / "release").code == 0
+
+
+def test_a_folder_without_pdfs_is_an_error(tmp_path: Path) -> None:
+    refused = command("questions", tmp_path, "--from", "layer", "--out", tmp_path / "out")
+    assert refused.code == 2
+    assert "a folder with PDFs" in refused.err
+
+
+def test_pages_without_words_and_turned_pages_are_counted(cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    with pymupdf.open() as document:
+        document.new_page()
+        document.new_page().insert_text((72, 72), "A page that is turned")
+        document[1].set_rotation(90)
+        document.save(folder / "odd.pdf")
+    (report,) = make(folder, tmp_path / "out", cache).reports
+    assert (report.pages, report.pages_without_words, report.pages_left_out) == (2, 1, 1)
+    assert not report.questions
+
+
+def test_reading_a_layout_changes_nothing_that_the_process_reads_later(reports: Path) -> None:
+    path = reports / "dredging.pdf"
+    before = list(pdf_reader.page_keys_and_texts(path, Limits()))
+    list(pdf_reader.page_layers(path, Limits()))
+    assert list(pdf_reader.page_keys_and_texts(path, Limits())) == before
+
+
+@pytest.mark.skipif(not engine(), reason="tesseract is not installed")
+def test_ocr_takes_away_what_is_painted_over_and_reads_no_box_twice(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another number is painted over a cell: the layer still has the old one."""
+    folder = tmp_path / "painted"
+    folder.mkdir()
+    with pymupdf.open(reports / "dredging.pdf") as document:
+        (box,) = document[0].search_for("2768")
+        document[0].draw_rect(box, color=(1, 1, 1), fill=(1, 1, 1))
+        document[0].insert_text((box.x0, box.y1 - 2), "9615", fontsize=10)
+        document.save(folder / "painted.pdf")
+    make(folder, tmp_path / "out", tmp_path / "cache", with_ocr=True)
+    kept = questions_in(tmp_path / "out").values()
+    assert kept
+    assert not [each for each in kept if "9615" in each.answer]
+    assert not [each for each in kept if any(word.text == "2768" for word in each.grounding)]
+    monkeypatch.setattr("mmlongbench.questions.layer.rendered.run", None)
+    make(folder, tmp_path / "again", tmp_path / "cache", with_ocr=True)
+    assert (tmp_path / "again" / TABLE).read_bytes() == (tmp_path / "out" / TABLE).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("printed", "read", "is_same"),
+    [
+        ("$ 9,889", "$9,889", True),
+        ("45.6%", "45.6 %", True),
+        ("9,889", "9,839", False),
+        ("12.5", "125", False),
+        ("Net income", "Net incorne", True),
+        ("Net income", "Gross profit", False),
+        ("1", "", False),
+    ],
+)
+def test_ocr_must_read_the_same_digits_and_similar_words(printed: str, read: str, is_same: bool) -> None:
+    assert agrees(printed, read) == is_same
