@@ -9,11 +9,13 @@ from pathlib import Path
 
 import click
 from pydantic import BaseModel
+from shortcut_bases import build_clean
 from shortcut_clean import Clean, Questions, draw_files, relabelled
 
+from mmlongbench.io.progress import Progress
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import open_release
-from mmlongbench.shortcuts.audit import has_requested_places
+from mmlongbench.shortcuts.audit import audit_shortcuts, has_requested_places
 from mmlongbench.shortcuts.depths import UNEVEN, Depths
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Verdict
@@ -69,6 +71,20 @@ class Drawn:
         return _audited(number, "drawn", [(*each, self._images) for each in tried])
 
 
+class Built:
+    """Builds clean releases in a folder, and audits them as the command does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def audited(self, number: int) -> Audited:
+        """Build a release and audit it; its files are deleted."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            audit = audit_shortcuts(open_release(build_clean(Path(folder), number)), Progress(is_shown=False))
+        tried = [Tried(family="built", **each.model_dump(include=_FIELDS)) for each in audit.findings]
+        return Audited(number=number, of="built", p=audit.p, tried=tried)
+
+
 class Relabelled:
     """Audits the questions of a release whose golds and answers are drawn anew."""
 
@@ -112,19 +128,22 @@ _FIELDS = {"kind", "questions", "clusters", "p", "verdict"}
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="A built release: draw golds and answers for its questions anew, instead of drawing all.",
 )
+@click.option(
+    "--built", "is_built", is_flag=True, help="Build each release, and audit its files; this takes seconds for each."
+)
 @click.option("--processes", default=2, show_default=True)
 @click.option("--first", default=0, show_default=True, help="The number of the first release; others draw others.")
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Keep what was said; done ones are kept.")
-def clean(releases: int, release: Path | None, processes: int, first: int, save: Path | None) -> None:
+def clean(releases: int, release: Path | None, is_built: bool, processes: int, first: int, save: Path | None) -> None:
     """Audit clean releases: the share with p ≤ 0.05, the share with a leak, and both by kind of probe."""
     with tempfile.TemporaryDirectory() as folder:
-        source = release or Path(folder)
-        if release is None:
+        source, kind = release or Path(folder), Built if is_built else Relabelled if release else Drawn
+        if kind is Drawn:
             draw_files(source)
         done = _read(save)
         todo = [number for number in range(first, first + releases) if number not in {each.number for each in done}]
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, context, _start, (source, release is None)) as pool:
+        with ProcessPoolExecutor(processes, context, _start, (source, kind)) as pool:
             for found in pool.map(_one, todo, chunksize=1):
                 done.append(found)
                 if save:
@@ -138,12 +157,12 @@ def _read(save: Path | None) -> list[Audited]:
     return [Audited.model_validate_json(line) for line in lines]
 
 
-_auditor: list[Drawn | Relabelled] = []
+_auditor: list[Drawn | Built | Relabelled] = []
 """What a process audits with; made once in each."""
 
 
-def _start(source: Path, is_drawn: bool) -> None:
-    _auditor[:] = [Drawn(source) if is_drawn else Relabelled(source)]
+def _start(source: Path, kind: type[Drawn | Built | Relabelled]) -> None:
+    _auditor[:] = [kind(source)]
 
 
 def _one(number: int) -> Audited:

@@ -51,27 +51,32 @@ def _built(datasets: list[dict[str, Any]], out: Path) -> Path:
     return out
 
 
-def _walks(folder: Path) -> dict[str, Any]:
+def build_clean(folder: Path, number: int) -> Path:
+    """Build a release in which nothing tells, a different one for each number."""
+    return _built([{**_walks(folder / "source", f"clean {number}"), "lengths": ["8K"]}], folder / "release")
+
+
+def _walks(folder: Path, key: str = "") -> dict[str, Any]:
     """Yes and no about photographs of noise, one needle each."""
     (folder / "photographs").mkdir(parents=True)
     for number in range(WALKS + OTHERS):
-        _noise(folder / "photographs" / _name(number), "photograph", number)
+        _noise(folder / "photographs" / _name(number, key), "photograph", number, key)
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
-        for row in _asked_about_walks():
+        for row in _asked_about_walks(key):
             file.write(f"{json.dumps(row)}\n")
     source = {"questions": folder / "questions.jsonl", "images": folder / "photographs"}
     return {"name": "walks", "builder": "visual_haystack", "reader": "photographs", "source": source}
 
 
-def _asked_about_walks() -> Iterator[dict[str, Any]]:
+def _asked_about_walks(key: str) -> Iterator[dict[str, Any]]:
     seen = ("dog", "heron", "cart", "mill", "barge", "gate", "kite", "goat")
     for number in range(WALKS):
-        of = uniforms(3, "walk", number)
-        others = [_name(other) for other in range(WALKS, WALKS + OTHERS)]
+        of = uniforms(3, "walk", number, key)
+        others = [_name(other, key) for other in range(WALKS, WALKS + OTHERS)]
         question = f"Was a {seen[int(of[0] * len(seen))]} seen on walk {int(of[1] * 1000)}?"
         answer = "Yes" if of[2] < 0.5 else "No"
         row = {"id": f"q{number}", "question": question, "answer": answer}
-        yield {**row, "needles": [_name(number)], "negatives": others}
+        yield {**row, "needles": [_name(number, key)], "negatives": others}
 
 
 def _emblems(folder: Path) -> dict[str, Any]:
@@ -95,6 +100,6 @@ def _noise(path: Path, *key: str | int) -> None:
     Pillow.frombytes("L", (SIDE, SIDE), noise).save(path, quality=80, dpi=(72, 72))
 
 
-def _name(number: int) -> str:
+def _name(number: int, key: str) -> str:
     """The name of a photograph; its digits are drawn."""
-    return f"{int(uniforms(1, 'name', number)[0] * 1e8):08}.jpg"
+    return f"{int(uniforms(1, 'name', number, key)[0] * 1e8):08}.jpg"

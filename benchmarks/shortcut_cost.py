@@ -27,7 +27,9 @@ import resource, sys
 from mmlongbench.cli import main
 try:
     main()
-except SystemExit:
+except SystemExit as stopped:
+    if stopped.code:
+        raise
     used = resource.getrusage(resource.RUSAGE_SELF)
     (peak,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
     print(used.ru_utime + used.ru_stime, int(peak.split()[1]) / 1024)
@@ -69,9 +71,9 @@ def multiply(release: Path, dataset: str, n: int, out: Path) -> Path:
     opened = open_release(release)
     length = opened.lengths(dataset)[-1]
     name = opened.file(dataset, length)
-    shutil.copytree(release, out, copy_function=os.link, ignore=shutil.ignore_patterns("items", "mmlb_data"))
+    shutil.copytree(release, out, copy_function=os.link)
     for path in (out / DATA / name, items_path(out, name)):
-        path.parent.mkdir(parents=True)
+        path.unlink()  # a hard link: the release that was copied keeps its file
     lines = (release / DATA / name).read_text("utf-8").splitlines()
     units: dict[str, list[dict[str, Any]]] = {}
     for row in pq.read_table(items_path(release, name)).to_pylist():

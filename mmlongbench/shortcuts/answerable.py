@@ -20,7 +20,7 @@ from mmlongbench.shortcuts.wording import words
 
 _REFUSALS = frozenset(map(words, ("not answerable", "unanswerable", "cannot be answered", "no answer")))
 _YES, _NO = "answerable", "not answerable"
-_PAGES_KEPT = 20_000
+_PAGES_KEPT = 4_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ a question offers. Only numbers are kept of them.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mmlongbench.draws import Draws
+from mmlongbench.draws import Draws, digest
 from mmlongbench.prompt import Image
 from mmlongbench.shortcuts import features as f
 from mmlongbench.shortcuts.encoding import QUANTISATION, TAGS
@@ -47,10 +47,13 @@ def gold_groups(asked: AskedQuestion, images: f.ImageFacts, *, has_depths: bool)
     if not golds or len(places) == len(golds):
         return
     units = [asked.units[place] for place in places]
-    shown = tuple(asked.units[place].image or asked.units[place].text for place in golds)
+    shown = tuple(asked.units[place].image or digest(asked.units[place].text).hex() for place in golds)
     is_gold = tuple(unit.is_gold for unit in units)
     rows = _of_images(units, images) if units[0].image else _of_texts(asked, places)
-    for kind, found in (*rows, *_of_places(asked, places, has_depths=has_depths)):
+    numbers = tuple(int.from_bytes(digest(unit.image or unit.text)[:7]) for unit in units)
+    for kind, found in rows:
+        yield kind, Group(asked.id, asked.cluster, shown, f.table(list(found)), is_gold, numbers)
+    for kind, found in _of_places(asked, places, has_depths=has_depths):
         yield kind, Group(asked.id, asked.cluster, shown, f.table(list(found)), is_gold)
 
 

@@ -6,8 +6,9 @@ another unit of each context as gold and learns again; since the regression is l
 are learned at once.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,12 +47,29 @@ class Group:
     cluster: str
     """What the question is about."""
     golds: tuple[str, ...]
-    """The gold candidates: paths of images, or texts. A gold is compared once in a dataset; otherwise it would be
-    learned by heart from a question in one fold and found again in another."""
+    """The gold candidates: paths of images, or digests of texts. A gold is compared once in a dataset; otherwise it
+    would be learned by heart from a question in one fold and found again in another."""
     features: Floats
     """A row of numbers for each candidate."""
     is_gold: tuple[bool, ...]
     """Which of them are gold."""
+    units: tuple[int, ...] = ()
+    """A number for each candidate, the same wherever it stands; empty if no candidate stands in several contexts."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """The groups of a dataset that are compared: no gold twice, and so few that they fit in memory."""
+
+    kept: list[Group] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def add(self, group: Group) -> None:
+        """Keep a group that has gold and others, unless it shares a gold with an earlier one."""
+        is_mixed = any(group.is_gold) and not all(group.is_gold)
+        if is_mixed and len(self.kept) < MAX_GROUPS and self._seen.isdisjoint(group.golds):
+            self.kept.append(group)
+            self._seen.update(group.golds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +111,13 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
         What was measured; None if there are too few clusters, or if no feature differs within a context.
 
     """
-    kept = _each_gold_once(groups)[:MAX_GROUPS]
+    once = Groups()
+    for group in groups:
+        once.add(group)
+    kept, compared = _each_unit_once(once.kept)
     clusters = [group.cluster for group in kept]
     if not has_enough(clusters):
         return None
-    compared = [_compared(group.features) for group in kept]
     told = np.any([each.any(axis=0) for each in compared], axis=0)
     if not told.any():
         return None
@@ -121,14 +141,42 @@ def find_golds(kind: str, names: Sequence[str], groups: Sequence[Group]) -> Meas
     )
 
 
-def _each_gold_once(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups that have gold and others, without those that share a gold with an earlier group."""
-    seen, kept = set[str](), []
+def _each_unit_once(groups: Sequence[Group]) -> tuple[list[Group], list[Floats]]:
+    """Return groups whose candidates stand in contexts of one cluster alone, and the features of these candidates; a
+    candidate of several clusters is left to one of them.
+
+    Where distractors stand in many contexts, there are few of them, and golds differ from these few by chance. The null
+    takes gold from the same few, so it does not spread as much.
+    """
+    owner, kept, compared = _owners(groups), list[Group](), list[Floats]()
     for group in groups:
-        if any(group.is_gold) and not all(group.is_gold) and seen.isdisjoint(group.golds):
-            kept.append(group)
-            seen.update(group.golds)
-    return kept
+        stays = np.array([owner.get(unit, group.cluster) == group.cluster for unit in group.units], dtype=bool)
+        stays = stays | np.array(group.is_gold) if group.units else np.ones(len(group.is_gold), dtype=bool)
+        is_gold = tuple(np.array(group.is_gold)[stays].tolist())
+        if not all(is_gold):
+            forms = _compared(group.features)[stays]
+            kept.append(replace(group, features=group.features[stays], is_gold=is_gold, units=()))
+            compared.append(forms - forms.mean(axis=0))
+    return kept, compared
+
+
+def _owners(groups: Sequence[Group]) -> dict[int, str]:
+    """Return the cluster to which each candidate of several clusters is left: that of which it is gold, or else the one
+    with the fewest candidates so far.
+    """
+    shown: dict[int, dict[str, None]] = {}
+    owner: dict[int, str] = {}
+    for group in groups:
+        for unit, is_gold in zip(group.units, group.is_gold, strict=False):
+            shown.setdefault(unit, {})[group.cluster] = None
+            if is_gold:
+                owner.setdefault(unit, group.cluster)
+    left: Counter[str] = Counter()
+    for unit in sorted(shown):  # the numbers are digests, so their order is drawn
+        if unit not in owner:
+            owner[unit] = min(shown[unit], key=lambda cluster: (left[cluster], cluster))
+            left[owner[unit]] += 1
+    return owner
 
 
 def _compared(features: Floats) -> Floats:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import (
     FOLDS,
     PERMUTATIONS,
@@ -25,6 +24,11 @@ from mmlongbench.shortcuts.verdicts import effective_number
 
 TOLERATED = 0.05
 """How often a free answer may be right without any reading: in one question of twenty."""
+_CANDIDATES = 20
+"""How many answers of a format are drawn in the null: the most frequent ones. No more can be right in one question of
+twenty each."""
+_MOST = 2000
+"""How many answers are drawn at most."""
 _KIND, _MEASURE = "answer from priors", "questions answered right"
 
 
@@ -155,20 +159,51 @@ def _numbered(answers: Sequence[str]) -> Ints:
 
 def _of_free(kind: str, ids: Sequence[str], scores: Floats, evidence: str, lesson: PriorLesson) -> Measured:
     """Return what was measured about free answers, with the null in which one of twenty is right."""
-    try:
-        from scipy.stats import binom
-    except ModuleNotFoundError as error:
-        raise missing("scipy", "the frequency of free answers") from error
-    independent = max(1, round(effective_number(scores, lesson.clusters)))
-    drawn = uniforms(PERMUTATIONS, "free prior", *sorted(set(lesson.clusters)))
     return Measured(
         kind=kind,
         measure=_MEASURE,
         ids=tuple(ids),
         clusters=lesson.clusters,
         scores=scores,
-        null=np.asarray(binom.ppf(drawn, independent, TOLERATED), dtype=np.float64) / independent,
+        null=_null_of_free(lesson, max(1, round(effective_number(scores, lesson.clusters)))),
         evidence=evidence,
         chance=0.0,
         lesson=lesson,
     )
+
+
+def _null_of_free(lesson: PriorLesson, n: int) -> Floats:
+    """Return the mean score of each draw of n answers in which one of twenty is right at most.
+
+    The frequent answers of the file are drawn again, each as often as in the file if that is tolerable, and the most
+    frequent one of the other folds is guessed. Where many answers are about equally frequent, one of them is always
+    more frequent than the others by chance.
+    """
+    shares, groups = _tolerable(lesson)
+    n, rest = min(n, _MOST), len(shares)
+    where = uniforms(PERMUTATIONS * n, "free prior", *sorted(set(lesson.clusters)))
+    drawn = np.searchsorted(np.cumsum(shares), where, "right").reshape(n, -1)
+    draws, times = np.arange(PERMUTATIONS), np.empty((FOLDS, rest + 1, PERMUTATIONS), dtype=np.int64)
+    for fold in range(FOLDS):
+        cells = drawn[fold::FOLDS] * PERMUTATIONS + draws
+        times[fold] = np.bincount(cells.ravel(), minlength=(rest + 1) * PERMUTATIONS).reshape(rest + 1, -1)
+    others, right = times.sum(axis=0) - times, np.zeros(PERMUTATIONS)
+    for group in set(groups.tolist()):
+        own = np.flatnonzero(groups == group)
+        guessed = own[others[:, own].argmax(axis=1)]
+        right += np.take_along_axis(times, guessed[:, None], axis=1).sum(axis=(0, 1))
+    return right / n
+
+
+def _tolerable(lesson: PriorLesson) -> tuple[Floats, Ints]:
+    """Return the shares of the most frequent answers, so that the most frequent ones of all formats are right in one
+    question of twenty at most, and the number of the format of each.
+    """
+    forms = np.unique(np.array(lesson.formats or [""] * len(lesson.answers)), return_inverse=True)[1]
+    found: list[tuple[float, int]] = []
+    for form in range(int(forms.max()) + 1):
+        times = np.sort(np.bincount(lesson.answers[forms == form]))[::-1][:_CANDIDATES]
+        found += [(float(each) / len(forms), form) for each in times]
+    shares, groups = np.array([share for share, _ in found]), np.array([form for _, form in found], dtype=np.int64)
+    most = np.array([shares[groups == form].max() for form in range(int(forms.max()) + 1)])
+    return np.minimum(shares, (most * min(1.0, TOLERATED / most.sum()))[groups]), groups

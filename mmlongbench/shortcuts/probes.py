@@ -14,7 +14,7 @@ from mmlongbench.shortcuts import features as f
 from mmlongbench.shortcuts.answerable import Shown, is_refusal, measure_answerable, shown_in
 from mmlongbench.shortcuts.candidates import CHOICE_TEXTS, KINDS, NAMES, choice_groups, gold_groups
 from mmlongbench.shortcuts.depths import measure_depths
-from mmlongbench.shortcuts.golds import Group, find_golds
+from mmlongbench.shortcuts.golds import Groups, find_golds
 from mmlongbench.shortcuts.guesses import MAX_QUESTIONS, guess_answers, scaled
 from mmlongbench.shortcuts.measured import Measured
 from mmlongbench.shortcuts.pages import PageTexts
@@ -47,7 +47,7 @@ class Kept:
     """The answers that questions offer; equal ones once."""
     shown: list[Shown | None] = field(default_factory=list)
     """What each context shows of its question's document; None if that is unknown."""
-    groups: dict[str, list[Group]] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)
     """The candidates of each question, by the kind of probe."""
 
 
@@ -87,7 +87,7 @@ def keep_one(
     if choices:
         kept.offered.add(choices.offered)
     for kind, group in (*gold_groups(asked, images, has_depths=has_depths), *choice_groups(asked, images)):
-        kept.groups.setdefault(kind, []).append(group)
+        kept.groups.setdefault(kind, Groups()).add(group)
 
 
 def _shape(units: Sequence[ShownUnit]) -> tuple[float, ...]:
@@ -108,7 +108,7 @@ def measure(kept: Kept) -> Iterator[Measured]:
     for kind, groups in kept.groups.items():
         if kind == NAMES or (kind in CHOICE_TEXTS and len(kept.offered) == 1):
             continue  # if the choices are the same for all questions, only their place could tell
-        found.append(find_golds(kind, KINDS[kind], groups))
+        found.append(find_golds(kind, KINDS[kind], groups.kept))
     yield from (each for each in found if each is not None)
 
 
@@ -117,7 +117,7 @@ def measure_cheap(kept: Kept) -> Iterator[Measured]:
     found = [
         *_priors(kept),
         *measure_depths(kept.ids, kept.clusters, kept.answers, kept.placements),
-        find_golds(NAMES, KINDS[NAMES], kept.groups.get(NAMES, [])),
+        find_golds(NAMES, KINDS[NAMES], kept.groups.get(NAMES, Groups()).kept),
     ]
     yield from (each for each in found if each is not None)
 

@@ -113,6 +113,27 @@ def test_a_gold_that_stands_in_several_clusters_is_not_learned_by_heart() -> Non
     assert len({gold for golds in shown for gold in golds}) == 3 * len(shown)
 
 
+def few_distractors(run: int) -> list[Group]:
+    """Forty contexts of a gold and 20 of the same 40 distractors; all of them are drawn in the same way."""
+    pool, groups = uniforms(40 * 3, "pool", run).reshape(40, 3), []
+    for number in range(40):
+        shown = np.argsort(uniforms(40, "shown", run, number))[:20]
+        features = np.concatenate([uniforms(3, "own", run, number)[None, :], pool[shown]])
+        units = (1000 + number, *map(int, shown))
+        groups.append(Group(f"q{number}", f"c{number}", (f"{number}",), features, (True,) + (False,) * 20, units))
+    return groups
+
+
+def test_golds_that_differ_by_chance_from_few_distractors_of_all_contexts_are_not_accused() -> None:
+    p = []
+    for run in range(40):
+        measured = find_golds("gold from files", ("a", "b", "c"), few_distractors(run))
+        assert measured is not None
+        p.append(judge([("set", "file", measured)]).findings[0].p or 0.0)
+    assert sum(each <= 0.05 for each in p) <= 6  # 40 draws of a share of 5 %: more than 6 in 1 of 70 cases
+    assert 0.35 < float(np.mean(p)) < 0.65
+
+
 def test_the_letters_of_a_file_name_or_folder_tell_gold() -> None:
     for form in ("a/{}_{}.jpg", "{}/{}.jpg"):
         groups = []
