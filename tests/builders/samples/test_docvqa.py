@@ -130,3 +130,16 @@ def test_no_question_holds_the_answer_of_another_question_about_the_report(repor
     for row in asked:
         others = " ".join(other["question"] for other in asked if other is not row)
         assert not re.search(rf"\b{re.escape(row['answer'])}\b", others), row["answer"]
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
+def test_a_page_has_nearly_all_words_of_a_question_that_cannot_be_answered(
+    report: QuestionedReport, texts: dict[str, list[str]]
+) -> None:
+    """If it were about something else, the words on the pages would tell that it cannot be answered."""
+    pages = [set(re.findall(r"[a-z0-9]+", text.lower())) for text in texts[f"{report.name}.pdf"]]
+    common = {"what", "was", "the", "in", "of", "at", "how", "many", "did", "came", "to", "were"}
+    for question in report.questions:
+        if question.how == "none":
+            words = set(re.findall(r"[a-z0-9]+", question.ask.lower())) - common
+            assert max(len(words & page) for page in pages) >= len(words) - 2, question.ask
