@@ -125,8 +125,9 @@ def _compare(
     from mmlongbench.shortcuts.pruning.blind import prune_blind
     from mmlongbench.shortcuts.pruning.naming import errata_files
 
+    lock = read_lock(release) if (release / LOCK).is_file() else None
     if prune:
-        errata_files(prune, ())
+        errata_files(prune, list(lock.datasets) if lock else ())
     compared = audit_contexts(release, predictions, Progress(False if as_json else None), tasks)
     if html:
         from mmlongbench.web.contexts_page import contexts_page
@@ -138,6 +139,5 @@ def _compare(
     else:
         show_contexts(compared)
     if prune:
-        lock = read_lock(release) if (release / LOCK).is_file() else None
         pruned = prune_blind(compared, lock)
         write_pruned(pruned, lock, errata_files(prune, [each.dataset for each in pruned]), as_json=as_json)

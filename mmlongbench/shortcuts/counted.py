@@ -8,7 +8,7 @@ from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.reading import AskedQuestion
 from mmlongbench.shortcuts.verdicts import TOLERATED, wilson
 
-_MOST = 10
+_MAX_EXAMPLES = 10
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Count:
             smallest=None,
             needed=None,
             evidence="; ".join([*(first or ["nothing was found"]), *more, *notes]),
-            examples=tuple(list(self.hits)[:_MOST]),
+            examples=tuple(list(self.hits)[:_MAX_EXAMPLES]),
             carriers=tuple(id for id in self.hits if id in self.carriers),
         )
 

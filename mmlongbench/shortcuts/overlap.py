@@ -12,7 +12,7 @@ from mmlongbench.shortcuts.questions import is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.shortcuts.wording import digest_of
 
-_MOST = 200
+_MAX_COMPARED = 200
 """The most questions about one thing that a question is compared with by resemblance; equal words are always found."""
 TWICE = "question asked twice"
 ASKED_WITH = "picture of the question in its context"
@@ -84,7 +84,7 @@ def _try_question(count: Count, asked: AskedQuestion, earlier: dict[bytes, _Ques
     count.attempt(asked)
     question = _Question(asked.without_context(), digest)
     equal = [earlier[digest]] if digest in earlier else []
-    for other in equal or islice(earlier.values(), _MOST):
+    for other in equal or islice(earlier.values(), _MAX_COMPARED):
         if question.is_like(other):
             count.hit(asked, f"has the words of {other.asked.id}: {asked.question!r:.80}")
             count.hit(other.asked, f"has the words of {asked.id}: {other.asked.question!r:.80}", is_first=True)

@@ -36,7 +36,8 @@ class PageTexts:
     def _pages(self, dataset: str) -> Iterator[ShownUnit]:
         """Yield the pages of a dataset that shows them as texts; another one is left after its first question."""
         for asked in asked_questions(self._release, dataset):
-            pages = [unit for unit in asked.units if not unit.image and PurePosixPath(unit.id).suffix in _IMAGES]
+            texts = (unit for unit in asked.units if not unit.image)
+            pages = [unit for unit in texts if PurePosixPath(unit.id).suffix.lower() in _IMAGES]
             if not pages:
                 return
             yield from pages

@@ -27,7 +27,7 @@ TOLERATED = 0.05
 _CANDIDATES = 20
 """How many answers of a format are drawn in the null: the most frequent ones. No more can be right in one question of
 twenty each."""
-_MOST = 2000
+_MAX_DRAWN = 2000
 """How many answers are drawn at most."""
 _KIND, _MEASURE = "answer from priors", "questions answered right"
 
@@ -180,7 +180,7 @@ def _null_of_free(lesson: PriorLesson, n: int) -> Floats:
     more frequent than the others by chance.
     """
     shares, groups = _tolerable(lesson)
-    n, rest = min(n, _MOST), len(shares)
+    n, rest = min(n, _MAX_DRAWN), len(shares)
     where = uniforms(PERMUTATIONS * n, "free prior", *sorted(set(lesson.clusters)))
     drawn = np.searchsorted(np.cumsum(shares), where, "right").reshape(n, -1)
     draws, times = np.arange(PERMUTATIONS), np.empty((FOLDS, rest + 1, PERMUTATIONS), dtype=np.int64)

@@ -15,7 +15,7 @@ SAME = 0.8
 _FOUND = 0.6
 """The resemblance from which candidates are requested: the estimate is coarse, and each candidate is computed again."""
 _PERMUTATIONS = 128
-_MOST = 1_000
+_MAX_CANDIDATES = 1_000
 """The most candidates of one question that are compared word by word; a template such as `is there a ...?` has many."""
 _LONGEST = 2_000
 """The most letters of a text that may be a question."""
@@ -84,7 +84,7 @@ class KnownQuestions:
             return []
         near = [*(each for gram in sorted(grams(question)) for each in self._grams.get(gram, ()))]
         near += sorted(self._index.query(_sketch(question)))
-        return list(dict.fromkeys([*([digest] if digest in self._texts else []), *near]))[:_MOST]
+        return list(dict.fromkeys([*([digest] if digest in self._texts else []), *near]))[:_MAX_CANDIDATES]
 
 
 def _is_about(asked: AskedQuestion, subject: str, answers: tuple[str, ...]) -> bool:
