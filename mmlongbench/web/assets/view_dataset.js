@@ -35,6 +35,7 @@
     pages = found.pages;
     state.page = found.page;
     body.replaceChildren(...found.rows.map(row));
+    table.classList.toggle("no-placement", found.rows.every(each => !each.placement));
     find("count").textContent = `${number(found.total)} example${found.total === 1 ? "" : "s"}`;
     find("page").textContent = `${found.page} of ${number(found.pages)}`;
     find("before").disabled = found.page <= 1;
@@ -81,7 +82,11 @@
     const link = found.url ? el("a", "go", found.id) : el("span", "", found.id);
     if (found.url) link.href = found.url;
     const made = el("tr", "");
-    const cell = (name, content, isText) => made.append(el("td", `${isText ? "t " : ""}c-${name}`, content));
+    const cell = (name, content, isText) => {
+      const one = el("td", `${isText ? "t " : ""}c-${name}`, content);
+      one.dataset.name = name;
+      made.append(one);
+    };
     made.append(el("th", "c-id", link));
     made.firstChild.scope = "row";
     cell("length", found.length);
@@ -90,7 +95,8 @@
     if (found.fault) made.lastChild.classList.add("bad");
     cell("answer", found.answer, true);
     cell("document", found.document, true);
-    cell("facets", found.facets.join("; "), true);
+    cell("facets", el("div", "few", found.facets.join("; ")), true);
+    made.lastChild.title = found.facets.join("\n");
     cell("tokens", number(found.tokens));
     cell("fill", found.fill.toFixed(4));
     cell("images", number(found.images));

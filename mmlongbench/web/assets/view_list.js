@@ -3,7 +3,7 @@
 "use strict";
 const PromptList = (() => {
   const {about, el, number, load} = View;
-  const AHEAD = 700, MAX_ROWS = 70, MAX_IMAGES = 90, GAP = 8, LINE = 21, HEAD = 44;
+  const AHEAD = 700, MAX_ROWS = 70, MAX_IMAGES = 90, GAP = 8, LINE = 21, HEAD = 44, COLUMN = 292, MAX_BESIDE = 90;
   const MARKS = {gold: "★ gold", needle: "◆ needle", evidence: "▲ evidence"};
 
   class List {
@@ -14,6 +14,9 @@ const PromptList = (() => {
       this.heights = new Float64Array(this.count);
       this.tops = new Float64Array(this.count + 1);
       this.isMeasured = new Uint8Array(this.count);
+      this.column = new Uint8Array(this.count);
+      const {chars, images} = outline.rows;
+      this.isOne = Uint8Array.from(chars, (each, row) => each <= MAX_BESIDE && images[row] === 1 ? 1 : 0);
       this.current = 0;
       this.onmove = () => {};
       this.width = root.clientWidth;
@@ -31,17 +34,36 @@ const PromptList = (() => {
       soon();
     }
 
+    // units with one image and few words stand side by side, as many as there is room for
     estimate() {
+      this.columns = Math.max(1, Math.floor((this.width + GAP) / (COLUMN + GAP)));
       const columns = Math.max(20, (this.width - 40) / 7.4), {chars, tall} = this.outline.rows;
       for (let row = 0; row < this.count; row++) {
         if (!this.isMeasured[row]) this.heights[row] = HEAD + Math.ceil(chars[row] / columns) * LINE + tall[row];
       }
-      this.place(0);
+      this.place();
     }
 
-    place(from) {
-      for (let row = from; row < this.count; row++) this.tops[row + 1] = this.tops[row] + this.heights[row] + GAP;
-      this.root.style.height = `${this.tops[this.count]}px`;
+    place() {
+      let y = 0;
+      for (let row = 0; row < this.count;) {
+        let tall = 0, column = 0;
+        do {
+          this.tops[row] = y;
+          this.column[row] = column++;
+          tall = Math.max(tall, this.heights[row]);
+          row++;
+        } while (row < this.count && column < this.columns && this.isOne[row] && this.isOne[row - 1]);
+        y += tall + GAP;
+      }
+      this.tops[this.count] = y;
+      this.root.style.height = `${y}px`;
+    }
+
+    put(row, element) {
+      const wide = (this.width + GAP) / this.columns;
+      const x = this.isOne[row] ? this.column[row] * wide : 0;
+      element.style.transform = `translate(${x}px, ${this.tops[row]}px)`;
     }
 
     resize() {
@@ -64,7 +86,7 @@ const PromptList = (() => {
         const middle = (low + high + 1) >> 1;
         if (this.tops[middle] <= y) low = middle; else high = middle - 1;
       }
-      return low;
+      return low - this.column[low];
     }
 
     wanted() {
@@ -108,16 +130,16 @@ const PromptList = (() => {
       if (rows.length) {
         const top = this.offset(), anchor = this.rowAt(top), before = this.tops[anchor];
         const found = rows.map(row => this.shown.get(row).offsetHeight);
-        let from = this.count;
+        let isOther = false;
         rows.forEach((row, at) => {
           this.isMeasured[row] = 1;
-          if (Math.abs(found[at] - this.heights[row]) > 0.5) { this.heights[row] = found[at]; from = Math.min(from, row); }
+          if (Math.abs(found[at] - this.heights[row]) > 0.5) { this.heights[row] = found[at]; isOther = true; }
         });
-        if (from < this.count) this.place(from);
+        if (isOther) this.place();
         const moved = this.tops[anchor] - before;
         if (moved && top > 0) window.scrollBy(0, moved);
       }
-      for (const [row, element] of this.shown) element.style.transform = `translateY(${this.tops[row]}px)`;
+      for (const [row, element] of this.shown) this.put(row, element);
     }
 
     data(row) {
@@ -141,6 +163,10 @@ const PromptList = (() => {
       const made = el("article", `unit ${classes}`), block = this.outline.rows.block[row];
       made.tabIndex = -1;
       made.dataset.row = row;
+      if (this.isOne[row]) {
+        made.classList.add("one");
+        made.style.width = `${(this.width + GAP) / this.columns - GAP}px`;
+      }
       made.setAttribute("aria-posinset", row + 1);
       made.setAttribute("aria-setsize", this.count);
       if (block === this.current) made.classList.add("current");
@@ -163,11 +189,11 @@ const PromptList = (() => {
       if (data.part) head.append(el("span", "", "continued "));
       head.append(el("b", "", data.role), " ", el("span", "", `token ${number(data.start)}`), " ");
       for (const mark of data.marks) head.append(el("em", "mark", MARKS[mark]), " ");
-      if (this.added.has(data.block)) head.append(el("em", "added-mark", "＋ added"), " ");
+      if (this.added.has(data.block)) head.append(el("em", "added-mark", "+ added"), " ");
       if (this.isOutside(data.block)) { head.append(el("em", "outside-mark", "✕ outside the window"), " "); made.classList.add("outside"); }
       const cost = `${number(data.cost)} tokens` + (data.text && data.image ? ` (${number(data.text)} text, ${number(data.image)} image)` : "");
       head.append(el("span", "", cost));
-      if (data.unit) head.append(" ", el("span", "from", data.unit));
+      if (data.unit && !data.pieces.some(each => each.path?.includes(data.unit))) head.append(" ", el("span", "from", data.unit));
       made.append(head);
       for (const piece of data.pieces) made.append("t" in piece ? this.text(row, data, piece) : this.picture(piece));
       return made;

@@ -81,11 +81,14 @@ const Ruler = (() => {
       const looks = [...new Set(this.outline.roles.map(role => role.look))];
       const picture = svg("svg", {width, height: TOP + HEIGHT + BELOW, "aria-hidden": "true"}, patterns(looks));
       picture.append(svg("rect", {x: 0, y: TOP, width, height: HEIGHT, class: "ground"}));
+      let before = "";
       for (const run of this.runs(scale)) {
         const wide = Math.max(run.isMarked ? 3 : 0.4, (run.end - run.start) * scale), place = {x: x(run.start), y: TOP, width: wide.toFixed(2), height: HEIGHT};
         picture.append(svg("rect", {...place, class: `fill ${run.look}`}), svg("rect", {...place, fill: `url(#p-${run.look})`, class: run.isMarked ? "edge marked" : wide > 4 && !run.isJoined ? "edge" : ""}));
         if (run.isAdded) picture.append(svg("rect", {...place, y: TOP + HEIGHT - 5, height: 5, class: "added"}));
-        if (wide > 16) picture.append(letter(Number(x(run.start)) + wide / 2, TOP + HEIGHT / 2 + 4, LETTERS[run.look] ?? "U", "letter"));
+        const isNew = run.look !== before;
+        before = run.look;
+        if (wide > 16 && (isNew || run.isMarked)) picture.append(letter(Number(x(run.start)) + wide / 2, TOP + HEIGHT / 2 + 4, LETTERS[run.look] ?? "U", "letter"));
       }
       this.marks(picture, scale, width);
       if (!this.isModel) this.depths(picture, scale);
