@@ -3,7 +3,7 @@
 "use strict";
 const PromptList = (() => {
   const {about, el, number, load} = View;
-  const AHEAD = 700, MAX_ROWS = 70, MAX_IMAGES = 90, GAP = 8, LINE = 21, HEAD = 44, COLUMN = 292, MAX_BESIDE = 90;
+  const AHEAD = 700, MAX_ROWS = 70, MAX_IMAGES = 90, GAP = 8, LINE = 21, HEAD = 44, COLUMN = 292, A_FRAME = 10, MAX_BESIDE = 90;
   const MARKS = {gold: "★ gold", needle: "◆ needle", evidence: "▲ evidence"};
 
   class List {
@@ -104,11 +104,17 @@ const PromptList = (() => {
       for (const [row, element] of this.shown) {
         if ((row < first || row > last) && !element.contains(document.activeElement)) { element.remove(); this.shown.delete(row); }
       }
-      const fresh = [];
-      for (let row = first; row <= last; row++) {
+      // a frame makes few rows, those on the screen first
+      const fresh = [], top = this.offset(), bottom = top + window.innerHeight, order = [];
+      for (let row = first; row <= last; row++) order.push(row);
+      const isNear = row => this.tops[row + 1] > top && this.tops[row] < bottom;
+      order.sort((one, other) => isNear(other) - isNear(one));
+      let count = 0;
+      for (const row of order) {
         const data = this.data(row);
         const there = this.shown.get(row);
         if (there && !(there.dataset.waits && data)) continue;
+        if (++count > A_FRAME) { this.soon(); break; }
         const made = data ? this.make(row, data) : this.placeholder(row);
         if (there) there.replaceWith(made); else this.insert(row, made);
         this.shown.set(row, made);
@@ -263,7 +269,6 @@ const PromptList = (() => {
       const now = this.outline.row[this.current];
       const top = this.offset(), isSeen = this.tops[now] >= top - 4 && this.tops[now] < top + window.innerHeight - this.margin();
       if (!isSeen && block !== this.current) this.select(block);
-      else this.onmove(this.current);
     }
 
     scrollTo(row) {

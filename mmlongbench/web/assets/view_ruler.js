@@ -99,10 +99,10 @@ const Ruler = (() => {
         text.setAttribute("text-anchor", part === 0 ? "start" : part === 4 ? "end" : "middle");
         if (width > 420 || part % 2 === 0) picture.append(text);
       }
-      this.pointer = svg("rect", {y: TOP - 3, height: HEIGHT + 6, width: 2, class: "pointer"});
-      picture.append(this.pointer);
+      // apart from the picture, which is not painted again when it moves
+      this.pointer = el("div", "pointer");
       this.scale = scale;
-      this.root.replaceChildren(picture);
+      this.root.replaceChildren(picture, this.pointer);
       this.explain(looks);
       this.point(this.current);
     }
@@ -164,7 +164,7 @@ const Ruler = (() => {
 
     point(block) {
       this.current = block;
-      this.pointer?.setAttribute("x", (this.start[block] * this.scale).toFixed(2));
+      this.pointer.style.transform = `translateX(${(this.start[block] * this.scale).toFixed(1)}px)`;
       this.root.setAttribute("aria-valuenow", Math.round(this.start[block]));
       this.root.setAttribute("aria-valuemax", Math.round(this.total));
       this.root.setAttribute("aria-valuetext", this.words(block));

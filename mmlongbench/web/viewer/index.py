@@ -17,7 +17,7 @@ from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.task.rows import Record
-from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units
+from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, read_back
 from mmlongbench.web.viewer.indexing import IndexPaths, index_file, record_of
 from mmlongbench.web.viewer.places import cache_folder, key_of
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile
@@ -101,7 +101,7 @@ class Index:
 
     def images(self, number: int) -> Sequence[str]:
         """Return the paths of the images of a file; the number of an image is its place here."""
-        return self.file(number).head.images
+        return [read_back(path) for path in self.file(number).head.images]
 
     def _paths(self, number: int) -> IndexPaths:
         return IndexPaths.of(self._folder, self._keys[number])

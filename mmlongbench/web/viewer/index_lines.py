@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter
 
@@ -89,7 +90,8 @@ class IndexHead:
     is_copied: bool
     """Whether records are kept beside the index, because the public file has no record on a line of its own."""
     images: Sequence[str] = ()
-    """The different images of the file, in the order in which prompts show them first."""
+    """The different images of the file, in the order in which prompts show them first; written as in a URL, because
+    names of files may be no valid Unicode."""
     image_sum: int = 0
     """The images of all prompts together."""
     fill_sum: float = 0.0
@@ -103,11 +105,34 @@ UNITS = TypeAdapter(Units)
 HEAD = TypeAdapter(IndexHead)
 
 
+def written(path: str) -> str:
+    r"""Return the path of an image as an index has it.
+
+    >>> written("a/é 1.jpg"), read_back(written("\udcff"))
+    ('a/%C3%A9%201.jpg', '\udcff')
+    """
+    return quote(path, errors="surrogatepass")
+
+
+def read_back(path: str) -> str:
+    """Return the path of an image of an index."""
+    return unquote(path, errors="surrogatepass")
+
+
+def clean(text: str) -> str:
+    r"""Return a text with escapes for characters that UTF-8 cannot hold.
+
+    >>> clean("\ud800")
+    '\\ud800'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def shortened(text: str, most: int = MAX_TEXT) -> str:
     """Return a text in one line, cut if it is long.
 
     >>> shortened("a  b", 9), shortened("abcdef", 4)
     ('a b', 'abc…')
     """
-    line = " ".join(text[: 4 * most].split())
+    line = " ".join(clean(text[: 4 * most]).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -49,12 +49,16 @@ def image_file(root: Path, path: str) -> Path:
         ReleaseError: the path leaves the folder of images, also by a link, or there is no such file.
 
     """
-    pure = PurePosixPath(path)
-    file = root / path
-    if pure.is_absolute() or ".." in pure.parts or "\0" in path or not file.resolve().is_relative_to(root.resolve()):
-        raise ReleaseError(f"image {path!r:.120}: the path leaves the folder of images")
-    if not file.is_file():
-        raise ReleaseError(f"image {path!r:.120}: is missing")
+    pure, file = PurePosixPath(path), root / path
+    try:
+        is_inside = not pure.is_absolute() and ".." not in pure.parts and file.resolve().is_relative_to(root.resolve())
+        is_there = is_inside and file.is_file()
+    except (OSError, ValueError) as error:  # a name that no file can have
+        raise ReleaseError(f"image {path!r:.120}: is missing") from error
+    if not is_there:
+        raise ReleaseError(
+            f"image {path!r:.120}: {'is missing' if is_inside else 'the path leaves the folder of images'}"
+        )
     return file
 
 

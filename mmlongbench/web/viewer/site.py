@@ -15,7 +15,7 @@ from mmlongbench.release.models import Model
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import Answers
 from mmlongbench.web.viewer.index import Index
-from mmlongbench.web.viewer.index_lines import IndexRow
+from mmlongbench.web.viewer.index_lines import IndexRow, read_back
 from mmlongbench.web.viewer.opened import OpenExample, open_example
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile
 
@@ -137,10 +137,10 @@ class Site:
             ReleaseError: there is no such image.
 
         """
-        images = self.index.images(file.number)
+        images = self.index.file(file.number).head.images
         if not 0 <= number < len(images):
             raise ReleaseError(f"{file.name}: there is no image {number}")
-        return images[number]
+        return read_back(images[number])
 
     def elsewhere(self, file: ViewedFile, row: IndexRow) -> list[tuple[ViewedFile, IndexRow]]:
         """Return the other places of a question in its dataset: other lengths and placements, the shortest first."""
