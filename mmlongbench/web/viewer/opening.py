@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.safe_read import read_regular
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
@@ -53,7 +54,22 @@ def open_site(release: Path, given: Given, progress: Progress) -> Site:
 
 
 def _difference(release: Path, other: Path, progress: Progress) -> ReleaseDifference:
-    return diff(release, other, progress)
+    """Compare two releases in a process of its own, because reading Parquet takes memory that a server keeps."""
+    with progress.bar("diff", 1) as advance:
+        for _, found in each_done(1, difference, [(release, other)], [other.name]):
+            advance()
+            return found
+    raise ReleaseError(f"{other}: was not compared")
+
+
+def difference(release: Path, other: Path) -> ReleaseDifference:
+    """Compare two releases.
+
+    Raises:
+        ReleaseError: one of them is no release.
+
+    """
+    return diff(release, other, Progress(False))
 
 
 def read_findings(path: Path) -> Sequence[Finding]:

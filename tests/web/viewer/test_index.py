@@ -9,6 +9,7 @@ from tiny import hashes
 from viewing import site_of
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.task_files import NO_TASK_FILES
 from mmlongbench.web.viewer import index as index_module
 from mmlongbench.web.viewer.indexing import index_file
 
@@ -105,5 +106,5 @@ def test_an_index_that_is_damaged_is_named(finished: Path, tmp_path: Path, monke
 
 def test_the_process_of_an_index_opens_the_release_itself(finished: Path, tmp_path: Path) -> None:
     viewed = site_of(finished).viewed
-    made = index_file(finished, None, index_module.NO_TASK_FILES, viewed.files[0].name, tmp_path, "key")
+    made = index_file(finished, None, NO_TASK_FILES, viewed.files[0].name, tmp_path, "key")
     assert made == len((tmp_path / "key.rows").read_bytes().splitlines())
