@@ -22,6 +22,7 @@ from mmlongbench.web.viewer.tables import Query
 
 ASSETS: Mapping[str, str] = {
     "page.css": "text/css",
+    "roles.css": "text/css",
     "view.css": "text/css",
     "view.js": "text/javascript",
     "view_dataset.js": "text/javascript",

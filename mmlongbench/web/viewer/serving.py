@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -28,7 +29,8 @@ def serve(app: ASGIApp, host: str, port: int, ready: Callable[[int], None]) -> N
     )
     with listening:
         ready(listening.getsockname()[1])
-        uvicorn.Server(config).run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # the way in which a user ends the server
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

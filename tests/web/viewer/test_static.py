@@ -2,7 +2,11 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from tiny import command
@@ -76,6 +80,20 @@ def test_the_command_writes_a_site_with_answers_scores_and_differences(finished:
     assert "images were lost" in page
     assert "<dt>prompt tokens</dt><dd>812</dd>" in page
     assert "nothing differs" in (out / "index.html").read_text("utf-8")
+
+
+def test_the_command_serves_on_a_free_port_until_it_is_interrupted(finished: Path) -> None:
+    words = [sys.executable, "-m", "mmlongbench", "view", str(finished), "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        line = process.stdout.readline()
+        found = re.match(r"http://127\.0\.0\.1:(\d+)/ shows release", line)
+        assert found, line
+        with urlopen(f"http://127.0.0.1:{found[1]}/") as answer:
+            assert b"mmlongdoc" in answer.read()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, "")
 
 
 @pytest.mark.parametrize(
