@@ -34,6 +34,7 @@ from mmlongbench.cli.shortcuts import shortcuts
 from mmlongbench.cli.show import show
 from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
+from mmlongbench.cli.view import view
 from mmlongbench.errors import StrictStop, TooFewKept
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.shadowing import shadowed
@@ -273,6 +274,7 @@ cli.add_command(score)
 cli.add_command(shortcuts)
 cli.add_command(show)
 cli.add_command(verify)
+cli.add_command(view)
 corpus.add_command(search)
 
 
