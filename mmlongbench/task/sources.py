@@ -8,7 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from mmlongbench.corpus.retrieval.page_queries import PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
@@ -40,6 +40,25 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Crop:
+    """A crop of a page as an image of the release: a table, a figure, or the whole page if it has no text."""
+
+    page: int
+    """The number of the page in its document, counted from 0."""
+    kind: Literal["table", "figure", "page"]
+    """What it shows."""
+    box: tuple[int, int, int, int]
+    """Its corners on the page as it is shown, from the upper left corner, in points: x0, y0, x1, y1. In pixels, if the
+    page is an image file."""
+    path: str
+    """The path below `mmlb_image/`; that of the page, if the crop shows the whole page."""
+    width: int
+    """The width in pixels."""
+    height: int
+    """The height in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A document whose pages are known."""
 
@@ -56,6 +75,10 @@ class Document:
     keys only if `TaskSpec.page_keys` asks for them."""
     missing: tuple[int, ...] = ()
     """The numbers, from 0, of pages of which the source has no image. They are not in `pages`."""
+    crops: tuple[Crop, ...] = ()
+    """The crops of all pages, in the order of the pages, if `TaskSpec.page_crops` asks for them."""
+    joined: tuple[tuple[Page, ...], ...] = ()
+    """If `TaskSpec.join_pages` joins pages, each of `pages` is a joined image, and this has the pages that it shows."""
 
     @property
     def page_count(self) -> int:
@@ -116,17 +139,20 @@ class Documents:
         usable: Mapping[str, Document],
         faults: Mapping[str, Fault] | None = None,
         texts: Callable[[str], tuple[str, ...]] = lambda name: (),
+        parts: Callable[[str], tuple[tuple[str, ...], ...]] = lambda name: (),
     ) -> None:
         """Keep the usable documents, and in `faults` what is wrong with the others; both by id.
 
         `texts` takes the name of a document's folder in the release. It returns the texts of the document's pages, or
-        an empty tuple if they were not read.
+        an empty tuple if they were not read. `parts` returns for each page the texts before, between and after its
+        crops.
         """
         self.usable = usable
         """The documents that can be used, by id."""
         self.faults = faults or {}
         """What is wrong with the documents that cannot be used, by id."""
         self._texts = texts
+        self._parts = parts
         self._ids = tuple(sorted(usable))
 
     @property
@@ -182,6 +208,23 @@ class Documents:
     def page_text(self, id: str, index: int) -> str:
         """Return the text of a page, by its number from 0, as a prompt shows it: stripped, its markers escaped."""
         return escape_markers(self.page_texts(id)[self[id].position(index)]).strip()
+
+    def page_parts(self, id: str, index: int) -> tuple[str | Crop, ...]:
+        """Return a page, by its number from 0, as texts with crops between them, in reading order. The texts are as a
+        prompt shows them: stripped, their markers escaped; empty ones are left out.
+
+        Raises:
+            DraftError: the task does not ask for crops.
+
+        """
+        document = self[id]
+        parts = self._parts(document.name)
+        if len(parts) != len(document.pages):
+            raise DraftError(f"document {id}: its crops were not read: set TaskSpec.page_crops")
+        texts = [escape_markers(text).strip() for text in parts[document.position(index)]]
+        crops = [crop for crop in document.crops if crop.page == index]
+        found = [part for pair in zip(texts, crops, strict=False) for part in pair] + texts[len(crops) :]
+        return tuple(part for part in found if part)
 
 
 class Images:
@@ -381,6 +424,7 @@ class Sources:
         """(width, height) in pixels by released path: of every page, and of every picture that was opened."""
         documents = self._documents.usable.values() if self._documents else ()
         pages = {page.path: (page.width, page.height) for document in documents for page in document.pages}
+        pages |= {crop.path: (crop.width, crop.height) for document in documents for crop in document.crops}
         return ChainMap(pages, self._images.pictures.sizes) if self._images else pages
 
 
