@@ -102,7 +102,13 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         check_answer(row, options)
         check_facets(row, options)
         row, called = about_images(row, own), labelled_by(row, documents, options)
-        about = {"row": row, "source": source, "document": own.name, "label": called(own.name), "span": span_of(row, own, options)}
+        about = {
+            "row": row,
+            "source": source,
+            "document": own.name,
+            "label": called(own.name),
+            "span": span_of(row, own, options),
+        }
         if options.is_retrieved:
             page_query(row, documents, options)
             ranking, unit = sources.page_ranking(row.id), partial(self._page, documents, called)

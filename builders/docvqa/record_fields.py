@@ -19,8 +19,8 @@ RECORD_FIELDS: Mapping[str, str] = {
     "ans_page_list": "The numbers of the answer pages in their document, from 0; empty for an unanswerable question.",
     "page_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",
     "page_text_list": (
-        "The texts of the shown pages, in the order of page_list; only if pages are shown as text or interleaved. In an "
-        "interleaved page, `<image>` stands for each crop."
+        "The texts of the shown pages, in the order of page_list; only if pages are shown as text or interleaved. In "
+        "an interleaved page, `<image>` stands for each crop."
     ),
     "crop_list": (
         "The crops of the shown pages, in the order of the prompt: the path of the image below `mmlb_image/`, the "

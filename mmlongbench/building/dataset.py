@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.joining import joined
 from mmlongbench.building.lines import (
     DOCUMENTS,
     NEGATIVES,
@@ -17,7 +18,6 @@ from mmlongbench.building.lines import (
     ReadDocument,
     RefusedDocument,
 )
-from mmlongbench.building.joining import joined
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds

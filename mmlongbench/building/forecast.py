@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan

@@ -29,7 +29,8 @@ def make_pages(
     wanted = frozenset(paths)
     pages = [page for page in document.pages if page.path in wanted]
     crops = [crop for crop in document.crops if crop.path in wanted and crop.kind != WHOLE_PAGE]
-    planned = {each.path: (each.width, each.height) for each in (*pages, *crops)}
+    planned = {page.path: (page.width, page.height) for page in pages}
+    planned |= {crop.path: (crop.width, crop.height) for crop in crops}
     made = _joined(file, document, pages, spec, join_pages) if join_pages else _pages(file, pages, spec)
     for found in (made, _crops(file, crops, spec)):
         for path, size, data in found:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mmlongbench.corpus.retrieval.page_queries import AT, PageId, recall_at
 from mmlongbench.building.page_making import make_pages
+from mmlongbench.corpus.retrieval.page_queries import AT, PageId, recall_at
 from mmlongbench.manifest.model import DatasetSpec, PageRetrievalSpec
 from mmlongbench.release.lock import RetrievalCounts
 

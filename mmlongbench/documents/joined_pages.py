@@ -66,9 +66,9 @@ def layout(sizes: Sequence[Size], most: int) -> Layout:
     scale = min(1.0, math.sqrt(most / (whole[0] * whole[1])), MAX_JOINED_SIDE / max(whole))
     cell = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
     boxes = []
-    for place, size in enumerate(sizes):
-        at = place % columns * cell[0], place // columns * cell[1]
-        boxes.append((*at, *(max(1, math.floor(side * scale)) for side in size)))
+    for place, (wide, high) in enumerate(sizes):
+        x, y = place % columns * cell[0], place // columns * cell[1]
+        boxes.append((x, y, max(1, math.floor(wide * scale)), max(1, math.floor(high * scale))))
     return Layout((columns * cell[0], rows * cell[1]), tuple(boxes))
 
 

@@ -107,8 +107,12 @@ def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  #
     lines, painted = _lines(page), _painted(page)
     if not has_words(" ".join(line.text for line in lines)):
         is_blank = not lines and not painted
-        return {"texts": [""], "crops": []} if is_blank else {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, dpi)]}
-    things = [box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)]
+        return (
+            {"texts": [""], "crops": []} if is_blank else {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, dpi)]}
+        )
+    things = [
+        box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
+    ]
     crops = _crops(page, whole, lines, things)
     return _split(crops, lines, dpi)
 
@@ -116,7 +120,7 @@ def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  #
 def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[tuple[str, Box]]:  # noqa: ANN401
     clusters = [box for box in regions.joined(things, whole) if regions.is_large(box, whole)]
     words = page.get_text("words")
-    if len(words) > MAX_WORDS or not (clusters or len(rows_of(words)) >= 3):
+    if len(words) > MAX_WORDS or not (clusters or sum(len(row) > 1 for row in rows_of(words)) >= _LEAST_LINES):
         return []
     found = _layout(page)
     lines = [replace(line, kind=_kind_of(line, found)) for line in lines]
@@ -130,7 +134,9 @@ def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) 
         ("figure", box, regions.LEAST_SIDE) for box in figures
     ]
     trimmed = [(kind, regions.trimmed(box, pixels, zoom), least) for kind, box, least in sized]
-    kept = [(kind, regions.cut(box, whole)) for kind, box, least in trimmed if box and regions.is_large(box, whole, least)]
+    kept = [
+        (kind, regions.cut(box, whole)) for kind, box, least in trimmed if box and regions.is_large(box, whole, least)
+    ]
     kept.sort(key=lambda each: (-regions.area(each[1]), each))
     return sorted(kept[:MAX_CROPS], key=lambda each: (each[1][1], each[1][0]))
 
@@ -256,7 +262,10 @@ def _is_seen(drawing: dict[str, Any]) -> bool:
 def _layout(page: Any) -> list[tuple[str, Box]]:  # noqa: ANN401
     load_layout()
     page.get_layout()
-    return [(str(box[4]), tuple(map(float, box[:4]))) for box in page.layout_information or ()]
+    return [
+        (str(kind), (float(x0), float(y0), float(x1), float(y1)))
+        for x0, y0, x1, y1, kind in page.layout_information or ()
+    ]
 
 
 def load_layout() -> None:

@@ -160,7 +160,9 @@ def _is_prose(block: Sequence[Line]) -> bool:
     return max(words) >= _PROSE_WORDS or (len(block) >= 3 and sum(words) / len(block) >= 5)
 
 
-_KEPT = ("caption", "section-header", "title", "page-header", "page-footer", "footnote")
+_KEPT = ("section-header", "title", "page-header", "page-footer", "footnote")
+"""The kinds of text that belong to no figure or table. The network calls labels below a chart captions, too, so a
+caption is known by its words."""
 
 
 def with_labels(box: Box, lines: Sequence[Line], prose: frozenset[int], limit: Sequence[Box]) -> Box:
@@ -249,7 +251,7 @@ def to_last_rule(table: Box, things: Sequence[Box], lines: Sequence[Line]) -> Bo
         if abs(rule[0] - table[0]) > 0.1 * width:
             continue
         between = [line for line in lines if table[3] <= (line.box[1] + line.box[3]) / 2 <= rule[3]]
-        if between and all(line.box[0] >= table[0] + 0.08 * width and line.kind not in _KEPT for line in between):
+        if between and all(line.box[0] >= table[0] + 0.08 * width and line.kind not in (*_KEPT, "caption") for line in between):
             return around([table, rule])
     return table
 
@@ -274,9 +276,11 @@ def trimmed(box: Box, pixels: "Pixels", zoom: float) -> Box | None:
         zoom: the pixels of `pixels` per point.
 
     """
+    import numpy as np
+
     x, y = int(box[0] * zoom), int(box[1] * zoom)
     inside = pixels[y : int(box[3] * zoom) + 1, x : int(box[2] * zoom) + 1] < _INK
-    rows, columns = inside.any(axis=1).nonzero()[0], inside.any(axis=0).nonzero()[0]
+    rows, columns = (np.flatnonzero(inside.any(axis=axis)) for axis in (1, 0))
     if not len(rows):
         return None
     found = (x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)

@@ -44,8 +44,8 @@ def _render_document(session: Session, shard: Shard, name: str) -> Iterator[Made
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     file, shown = dataset.plan.documents[name], session.needed(shard.dataset).pages
     document = dataset.sources.documents[file.id]
-    listed = dict.fromkeys(each.path for each in (*document.pages, *document.crops))
-    paths = [path for path in listed if path in shown]
+    listed = [*(page.path for page in document.pages), *(crop.path for crop in document.crops)]
+    paths = [path for path in dict.fromkeys(listed) if path in shown]
     made = {path: line for path, line in _made_by_others(session, shard) if _is_made(build_dir, line)}
     with reading(session.source_files, shard.dataset, file):
         missing = [path for path in paths if path not in made]
