@@ -100,9 +100,11 @@ class DocVQAOptions(mt.Options):
             raise ValueError("page_label: pages of text are always labelled; leave it out")
         if self.pages_as == "joined" and (self.page_label != "none" or self.span == "window"):
             raise ValueError("page_label, span: pages that are joined have no labels and no windows; leave them out")
-        for name, form in (("joined", "joined"), ("joined_pixels", "joined"), ("text_fill", "text")):
-            if name in self.model_fields_set and self.pages_as != form:
-                raise ValueError(f"{name}: only pages_as: {form} uses it; leave it out")
+        for name in ("joined", "joined_pixels"):
+            if name in self.model_fields_set and self.pages_as != "joined":
+                raise ValueError(f"{name}: only pages_as: joined uses it; leave it out")
+        if "text_fill" in self.model_fields_set and self.pages_as in ("interleaved", "joined"):
+            raise ValueError(f"text_fill: pages_as: {self.pages_as} does not use it; leave it out")
         return self
 
     @model_validator(mode="after")

@@ -129,6 +129,7 @@ def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) 
     tables = _tables([box for kind, box in found if kind == "table"], lines, things, whole)
     pictures = [box for kind, box in found if kind == "picture"]
     photos = [box for box in _images(page) if regions.is_large(box, whole) and box in things]
+    clusters = [box for box in regions.joined([*things, *pictures], whole) if regions.is_large(box, whole)]
     figures = _figures(clusters, [*pictures, *photos], tables, lines, things, whole)
     sized = [("table", box, regions.LEAST_TABLE) for box in tables] + [
         ("figure", box, regions.LEAST_SIDE) for box in figures
@@ -167,7 +168,7 @@ def _figures(
     whole: Box,
 ) -> list[Box]:
     prose, found = regions.prose_blocks(lines), list[Box]()
-    for box in regions.apart([*clusters, *pictures]):
+    for box in regions.apart(clusters):
         if any(regions.share_in(box, table) > 0.3 or regions.share_in(table, box) > 0.5 for table in tables):
             continue
         if sum(regions.area(regions.cut(box, picture)) for picture in pictures) <= 0.5 * regions.area(box):

@@ -251,7 +251,9 @@ def to_last_rule(table: Box, things: Sequence[Box], lines: Sequence[Line]) -> Bo
         if abs(rule[0] - table[0]) > 0.1 * width:
             continue
         between = [line for line in lines if table[3] <= (line.box[1] + line.box[3]) / 2 <= rule[3]]
-        if between and all(line.box[0] >= table[0] + 0.08 * width and line.kind not in (*_KEPT, "caption") for line in between):
+        if between and all(
+            line.box[0] >= table[0] + 0.08 * width and line.kind not in (*_KEPT, "caption") for line in between
+        ):
             return around([table, rule])
     return table
 

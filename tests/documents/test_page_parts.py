@@ -82,7 +82,9 @@ def test_a_chart_is_one_crop_with_its_labels_and_its_words_are_not_repeated(tmp_
 def test_the_words_of_a_table_stand_before_its_crop(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = written(document)
-    for row, cells in enumerate([("Port", "2017", "2018"), *((f"Port {n}", f"{n * 37}", f"{n * 91}") for n in range(1, 7))]):
+    for row, cells in enumerate(
+        [("Port", "2017", "2018"), *((f"Port {n}", f"{n * 37}", f"{n * 91}") for n in range(1, 7))]
+    ):
         for column, cell in enumerate(cells):
             page.insert_text((80 + 140 * column, 220 + 18 * row), cell, fontsize=10)
         page.draw_line((70, 225 + 18 * row), (500, 225 + 18 * row))
