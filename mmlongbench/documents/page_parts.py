@@ -108,13 +108,15 @@ def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  #
     if not has_words(" ".join(line.text for line in lines)):
         is_blank = not lines and not painted
         return (
-            {"texts": [""], "crops": []} if is_blank else {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, dpi)]}
+            {"texts": [""], "crops": []}
+            if is_blank
+            else {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, whole, dpi)]}
         )
     things = [
         box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
     ]
     crops = _crops(page, whole, lines, things)
-    return _split(crops, lines, dpi)
+    return _split(crops, lines, whole, dpi)
 
 
 def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[tuple[str, Box]]:  # noqa: ANN401
@@ -189,7 +191,7 @@ def _is_text_box(box: Box, lines: Sequence[Line], things: Sequence[Box]) -> bool
     return painted <= _FRAME and any(regions.is_in(line.box, box) for line in lines)
 
 
-def _split(crops: Sequence[tuple[str, Box]], lines: Sequence[Line], dpi: int) -> dict[str, Any]:
+def _split(crops: Sequence[tuple[str, Box]], lines: Sequence[Line], whole: Box, dpi: int) -> dict[str, Any]:
     """Return the texts of a page and the crops between them. The words of a figure are in its crop alone, those of a
     table also in the text.
     """
@@ -201,7 +203,7 @@ def _split(crops: Sequence[tuple[str, Box]], lines: Sequence[Line], dpi: int) ->
         texts.append(_text(shown[begun:place]))
         begun = place
     texts.append(_text(shown[begun:]))
-    return {"texts": texts, "crops": [_crop(*crops[at], dpi) for _, at in places]}
+    return {"texts": texts, "crops": [_crop(*crops[at], whole, dpi) for _, at in places]}
 
 
 def _text(lines: Sequence[Line]) -> str:
@@ -209,12 +211,14 @@ def _text(lines: Sequence[Line]) -> str:
     return "\n".join(line.text for line in lines).strip()
 
 
-def _crop(kind: str, box: Box, dpi: int) -> dict[str, Any]:
-    """Return a crop with corners at whole points, so that its name in the release is short."""
+def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
+    """Return a crop with corners at whole points, so that its name in the release is short. What is outside of the page
+    is not drawn, as the last point of a page of 839.6 points.
+    """
     import pymupdf
 
-    corners = tuple(pymupdf.Rect(box).irect)
-    pixels = (pymupdf.Rect(corners if kind != WHOLE_PAGE else box) * pymupdf.Matrix(dpi / 72, dpi / 72)).irect
+    corners, zoom = tuple(pymupdf.Rect(box).irect), dpi / POINTS_PER_INCH
+    pixels = ((pymupdf.Rect(corners) & pymupdf.Rect(whole)) * pymupdf.Matrix(zoom, zoom)).irect
     return {"kind": kind, "box": list(corners), "size": [pixels.width, pixels.height]}
 
 

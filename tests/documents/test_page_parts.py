@@ -142,6 +142,16 @@ def test_crops_do_not_leave_the_page_and_do_not_overlap(tmp_path: Path) -> None:
     assert all(0 <= x0 < x1 <= 595 and 0 <= y0 < y1 <= 842 for x0, y0, x1, y1 in boxes)
 
 
+@pytest.mark.parametrize("dpi", [72, 100, 144, 150])
+def test_a_crop_at_the_edge_of_a_page_of_odd_size_is_as_large_as_planned(dpi: int, tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=595.3, height=841.6)
+    page.insert_textbox((60, 60, 535, 150), PROSE * 4, fontsize=10)
+    page.insert_image((300.2, 600.7, 600, 850), stream=photograph(), keep_proportion=False)
+    (found,) = parts(document, tmp_path, dpi)
+    assert found["crops"][0]["box"][2:] == [596, 842]
+
+
 @pytest.mark.parametrize(
     "data",
     [
