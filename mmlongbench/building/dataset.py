@@ -38,9 +38,10 @@ from mmlongbench.manifest.resolve import bind_builder, placements_of
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
+from mmlongbench.task.documents import Crop, Document, Documents, Page
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
-from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Images, Page, Sources
+from mmlongbench.task.sources import ImageClasses, Images, Sources
 from mmlongbench.task.web_pages import WebPages
 
 if TYPE_CHECKING:

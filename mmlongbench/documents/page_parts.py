@@ -6,7 +6,6 @@ has, such as a scan, is one crop of the whole page.
 """
 
 import io
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import rows_of
+from mmlongbench.documents.page_layer import load_layout
 from mmlongbench.documents.pdf import POINTS_PER_INCH, fit_pages, has_words, open_pdf, unreadable_page_named
 from mmlongbench.documents.regions import Box, Line
 from mmlongbench.errors import BuildError, SourceError
@@ -271,13 +271,6 @@ def _layout(page: Any) -> list[tuple[str, Box]]:  # noqa: ANN401
         (str(kind), (float(x0), float(y0), float(x1), float(y1)))
         for x0, y0, x1, y1, kind in page.layout_information or ()
     ]
-
-
-def load_layout() -> None:
-    """Import the networks; the process that reads PDFs keeps them from being imported at its start."""
-    if sys.modules.get("pymupdf.layout", load_layout) is None:
-        del sys.modules["pymupdf.layout"]
-    import pymupdf.layout  # noqa: F401  (registers itself)
 
 
 def _kind_of(line: Line, found: Sequence[tuple[str, Box]]) -> str:

@@ -38,6 +38,7 @@ from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.choices import Choices
+from mmlongbench.task.documents import Crop, Document, Documents, Page
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.metric import (
@@ -54,7 +55,7 @@ from mmlongbench.task.metric import (
 )
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import Crop, Document, Documents, ImageClass, ImageClasses, Images, Page, Sources
+from mmlongbench.task.sources import ImageClass, ImageClasses, Images, Sources
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
