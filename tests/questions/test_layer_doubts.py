@@ -1,12 +1,14 @@
 """What may make a question of the layer ambiguous or wrong: tables in parts, pages that nobody reads, lost headings."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from layer_pages import BALANCE, BOX, EDGES, TITLE, Cells, balance, document, page, right, table
 
 from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.checks import first_failed, places_elsewhere
+from mmlongbench.questions.layer.choosing import asked_twice
 from mmlongbench.questions.layer.document import Document, document_of
 from mmlongbench.questions.layer.index import PageIndex
 from mmlongbench.questions.layer.kinds.table import candidates_of
@@ -179,3 +181,25 @@ def test_a_question_that_names_a_page_is_held_against_pages_of_other_documents()
     assert "on page 1" in found.question
     indexes = {"rival": PageIndex([(9, "Consolidated Balance Sheets: Goodwill 2021")])}
     assert answered_elsewhere(places_elsewhere(named, found), "report", indexes)
+
+
+def test_a_price_has_not_the_unit_of_a_table_of_shares() -> None:
+    lines: Sequence[Cells] = (
+        ((50, "(shares in thousands)"), right(330, "Number"), right(430, "Price")),
+        ((50, "Granted"), right(330, "1,500"), right(430, "61.20")),
+        ((50, "Vested"), right(330, "1,300"), right(430, "58.40")),
+        ((50, "Forfeited"), right(330, "120"), right(430, "57.10")),
+    )
+    of = document(balance(1, "Restricted Stock Units", lines), balance(2, "Stock Options", lines))
+    assert all("shares in thousands" in each.question for each in asked(of, "table-value", "“Number”"))
+    prices = asked(of, "table-value", "“Price”")
+    assert prices
+    assert not [each for each in prices if "in thousands" in each.question]
+    assert not asked(of, "cross-page-difference")
+
+
+def test_one_question_is_asked_once_and_not_at_all_if_it_has_two_answers() -> None:
+    found = asked(document(balance(1)), "table-value")[0]
+    again, other = replace(found), replace(found, answer="7")
+    assert [number for number, _ in asked_twice({0: found, 1: again})] == [1]
+    assert [number for number, _ in asked_twice({0: found, 1: again, 2: other})] == [0, 1, 2]

@@ -17,7 +17,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.questions.layer.baselines import baseline_of
 from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.checks import Failed, alternatives, first_failed, places_elsewhere
-from mmlongbench.questions.layer.choosing import chosen
+from mmlongbench.questions.layer.choosing import asked_twice, chosen
 from mmlongbench.questions.layer.document import Document, document_of
 from mmlongbench.questions.layer.index import PageIndex
 from mmlongbench.questions.layer.kinds.table import candidates_of
@@ -117,8 +117,10 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
         document = document_of(path.stem, sha256, pages, others)
         candidates = candidates_of(document)
         failed = {number: first_failed(document, each) for number, each in enumerate(candidates)}
-        passed = [each for number, each in enumerate(candidates) if failed[number] is None]
-        taken, left = chosen(sha256, passed)
+        passed = [number for number, why in failed.items() if why is None]
+        failed |= dict(asked_twice({number: candidates[number] for number in passed}))
+        passed = [number for number in passed if failed[number] is None]
+        taken, left = chosen(sha256, [candidates[number] for number in passed])
         crops = kept.with_name(f"{kept.name}.ocr.json")
         differ = differing(path, taken, settings.limits, crops) if program else {}
     except SourceError as error:

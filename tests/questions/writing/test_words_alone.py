@@ -52,7 +52,7 @@ def test_few_documents_say_nothing() -> None:
 
 
 def test_edits_that_are_told_are_dropped_until_no_word_tells() -> None:
-    """The edits of every other document have a word of their own; the others are like the questions of other documents."""
+    """The edits of every other document have a word of their own; the others are like questions of other documents."""
     plain, telling = questions(tells=False), questions(tells=True)
     edits = [each.slot for each in plain if not each.is_answerable]
     marked = {slot for at, slot in enumerate(edits) if at // 2 % 2}

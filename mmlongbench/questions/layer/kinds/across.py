@@ -46,7 +46,7 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
 
     def fits(one: Fact, two: Fact) -> bool:
         unit = one.table.title.unit
-        has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit
+        has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit and "shares" not in unit
         is_plain = all(not is_share(each) and _has_no_unit(each) and _number(each) > 0 for each in (one, two))
         is_same_row = normal(one.label) == normal(two.label)
         return _number(one) != _number(two) and has_unit and is_plain and is_same_row

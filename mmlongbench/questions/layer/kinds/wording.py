@@ -36,12 +36,20 @@ def names_page(document: Document, fact: Fact) -> bool:
 
 
 def unit_of(fact: Fact) -> str:
-    """Return a sentence about the unit of a table, with a blank before it; empty if there is none, or if the value is a
-    share.
+    """Return a sentence about the unit of a table, with a blank before it; empty if there is none, or if the value has
+    another one: it is a share in per cent, or the unit counts shares of stock and the value does not.
     """
     unit = fact.table.title.unit
-    values = "values " if unit.startswith("in ") else ""
-    return f" The table gives {values}{unit}." if unit and not is_share(fact) else ""
+    if not unit or is_share(fact) or ("shares" in unit and not _counts(fact)):
+        return ""
+    return f" The table gives {'values ' if unit.startswith('in ') else ''}{unit}."
+
+
+def _counts(fact: Fact) -> bool:
+    """Return whether a value is a number of shares: what names it says so, and it is no price."""
+    words = f" {normal(fact.label)} {normal(fact.header)} "
+    is_price = "$" in fact.whole or any(f" {word} " in words for word in ("price", "value", "average", "per", "cost"))
+    return not is_price and any(f" {word} " in words for word in ("shares", "number", "options", "units"))
 
 
 def is_share(fact: Fact) -> bool:
