@@ -57,6 +57,8 @@ class Document:
     contents: frozenset[int]
     """The numbers of the pages that are tables of contents."""
     texts: tuple[str, ...]
+    """The text of each page; that of a page whose layer is not read is from elsewhere (`unread.py`)."""
+    searched: tuple[str, ...]
     """The text of each page in which phrases are searched."""
     unread: frozenset[int]
     """The numbers of the pages that show something that nobody can read; nothing can be claimed about them."""
@@ -131,12 +133,12 @@ def document_of(name: str, sha256: str, pages: Sequence[Page], others: OtherText
     captions = tuple(_captions(plain, losses))
     headings = tuple(_headings(plain, losses))
     found = {page.number: facts_of(page) for page in pages}
-    texts = searched_texts(pages, others.texts)
-    index = PageIndex(list(enumerate(texts, 1)))
+    texts = tuple(page.text or others.texts.get(page.number, "") for page in pages)
+    searched = searched_texts(pages, others.texts)
+    index = PageIndex(list(enumerate(searched, 1)))
     more = tuple(_plain_headings(plain, index, contents))
-    return Document(
-        name, sha256, tuple(pages), found, captions, headings, more, losses, contents, texts, others.unread, index
-    )
+    of_layout = captions, headings, more, losses, contents
+    return Document(name, sha256, tuple(pages), found, *of_layout, texts, searched, others.unread, index)
 
 
 def _plain_headings(pages: Sequence[Page], index: PageIndex, contents: frozenset[int]) -> Iterator[Heading]:

@@ -63,6 +63,8 @@ class Work:
     report: DocumentReport
     """What the document gives, and why not more."""
     texts: tuple[str, ...]
+    """The text of each page."""
+    searched: tuple[str, ...]
     """The text of each page in which phrases are searched."""
     unread: frozenset[int]
     """The pages that show something that nobody can read."""
@@ -135,7 +137,7 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     questions = tuple(_question(document, each) for each in accepted)
     places = {q.id: places_elsewhere(document, each) for q, each in zip(questions, accepted, strict=True)}
     report = _with_baselines(report_of(document, candidates, questions, rejects), questions, document.texts)
-    return Work(questions, places, tuple(rejects), report, document.texts, document.unread)
+    return Work(questions, places, tuple(rejects), report, document.texts, document.searched, document.unread)
 
 
 def _with_baselines(report: DocumentReport, questions: Sequence[Question], texts: Sequence[str]) -> DocumentReport:
@@ -232,7 +234,7 @@ def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
 
 def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Work], unread: Sequence[Reject]) -> Made:
     """Check the questions against the pages of other documents, and write the folder."""
-    indexes = {work.report.document: PageIndex(list(enumerate(work.texts, 1))) for work in works if any(work.texts)}
+    indexes = {work.report.document: PageIndex(list(enumerate(work.searched, 1))) for work in works}
     questions: list[Question] = []
     rejects = [*unread, *(reject for work in works for reject in work.rejects)]
     reports = []
