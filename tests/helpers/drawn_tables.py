@@ -29,7 +29,7 @@ def draw(path: Path, numbers: Sequence[Sequence[str]], years: Sequence[str], nam
         page = document.new_page()
         page.insert_text((72, 80), "2  OUTLOOK FOR NEXT SEASON", fontname="hebo", fontsize=16)
         page.insert_text((72, 110), "Nothing has been decided about the outer harbour.", fontsize=10)
-        document.save(path)
+        document.save(path, no_new_id=True)  # the same bytes again: they decide which questions are drawn
 
 
 def draw_tables(folder: Path) -> None:
