@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.endpoint_options import CONCURRENCY, PRICES, TIMEOUT
 
 if TYPE_CHECKING:
     from mmlongbench.questions.writing.forecast import Expected
@@ -56,23 +57,9 @@ _OPTIONS = (
     click.option(
         "--dpi", type=click.IntRange(36, 300), default=144, show_default=True, help="The resolution of shown pages."
     ),
-    click.option(
-        "--concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="The calls at the same time."
-    ),
-    click.option(
-        "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        default=600.0,
-        show_default=True,
-        help="The seconds that one call may take.",
-    ),
-    click.option(
-        "--prices",
-        nargs=2,
-        type=click.FloatRange(min=0),
-        metavar="IN OUT",
-        help="Prices of a million tokens of prompt and of answer.",
-    ),
+    CONCURRENCY,
+    TIMEOUT,
+    PRICES,
     click.option("--max-cost", type=click.FloatRange(min=0), help="Do not begin if more is expected; needs --prices."),
     click.option(
         "--count-as", metavar="MODEL", default="qwen2.5-vl", help="The model whose rule counts pages for the forecast."

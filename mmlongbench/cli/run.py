@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.endpoint_options import CONCURRENCY, PRICES, TIMEOUT
 from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
@@ -103,20 +104,8 @@ _CALLS = (
         is_flag=True,
         help="Ask again also where the answer is known, as after a change of the server; to continue, leave it out.",
     ),
-    click.option(
-        "--concurrency",
-        type=click.IntRange(min=1),
-        default=8,
-        show_default=True,
-        help="The number of calls at the same time.",
-    ),
-    click.option(
-        "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        default=600.0,
-        show_default=True,
-        help="The seconds that one call may take.",
-    ),
+    CONCURRENCY,
+    TIMEOUT,
     click.option(
         "--attempts",
         type=click.IntRange(min=1),
@@ -124,13 +113,7 @@ _CALLS = (
         show_default=True,
         help="The maximum number of attempts for a call that fails in a way that may pass.",
     ),
-    click.option(
-        "--prices",
-        nargs=2,
-        type=click.FloatRange(min=0),
-        metavar="IN OUT",
-        help="Prices of a million tokens of prompt and of answer, to report the cost.",
-    ),
+    PRICES,
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
     click.option("-q", "--quiet", is_flag=True, help="Print only errors."),
 )

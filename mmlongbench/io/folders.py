@@ -52,6 +52,20 @@ def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
     return Fault("two-documents-of-one-name", expected, found, folder.name, todo="rename all but one")
 
 
+def is_unicode(name: str) -> bool:
+    """Return whether the bytes of a file's name are UTF-8, so that it can be written into a text file."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def shown_name(name: str) -> str:
+    r"""Return the name of a file as a text that can be written; a byte that is not UTF-8 becomes four letters.
+
+    >>> shown_name("r\udce9port")
+    'r\\xe9port'
+    """
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def visible_files(folder: Path) -> list[Path]:
     """Return all files below a folder, sorted, except files and folders whose name begins with a dot."""
     below = (found for found in folder.rglob("*") if found.is_file())

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from mmlongbench.messages import data_uri, messages
 from mmlongbench.models.pictures import Picture
@@ -79,6 +79,39 @@ class ModelCall(ABC, Generic[V]):
     @abstractmethod
     def restored(self, kept: str) -> V | Unusable:
         """Return the answer that was saved as JSON, or why it is not usable."""
+
+
+class VerbatimCall(ModelCall[V]):
+    """A question to a model, of which any reply is an answer that is kept as it came: also a refusal, an empty one, or
+    one that was cut off. Its class has a field `text` for the words.
+    """
+
+    __slots__ = ()
+
+    reminder: ClassVar[str] = ""
+    form: ClassVar[type[BaseModel]]
+    """The class of the answer."""
+
+    @property
+    def reads_cut_off(self) -> bool:
+        """Return True: an answer that was cut off is kept, with the reason."""
+        return True
+
+    @property
+    def reads_refusals(self) -> bool:
+        """Return True: a refusal is what the model answered."""
+        return True
+
+    def read(self, words: str) -> V:
+        """Return a reply without anything that the endpoint says about it."""
+        return cast("V", self.form.model_validate({"text": words}))
+
+    def restored(self, kept: str) -> V | Unusable:
+        """Return an answer that was saved."""
+        try:
+            return cast("V", self.form.model_validate_json(kept))
+        except ValidationError as error:
+            return Unusable(error.errors()[0]["msg"])
 
 
 def user_message(text: str, pictures: Iterable[Picture]) -> dict[str, object]:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.draws import digest
 from mmlongbench.messages import messages
-from mmlongbench.models.calls import ModelCall, Unusable
+from mmlongbench.models.calls import VerbatimCall
 from mmlongbench.models.replies import Reply
 from mmlongbench.prompt import Prompt
 
@@ -44,10 +44,10 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatCall(ModelCall[ChatAnswer]):
+class ChatCall(VerbatimCall[ChatAnswer]):
     """One prompt for a model; any reply is an answer, also an empty one, or one that was cut off."""
 
-    reminder: ClassVar[str] = ""
+    form: ClassVar[type[BaseModel]] = ChatAnswer
 
     model: str
     prompt: Prompt
@@ -64,16 +64,6 @@ class ChatCall(ModelCall[ChatAnswer]):
         how = self.sampling
         return digest("chat", self.model, self.sent, how.max_tokens, how.temperature, how.sample).hex()
 
-    @property
-    def reads_cut_off(self) -> bool:
-        """Return True: an answer that was cut off is kept, with the reason."""
-        return True
-
-    @property
-    def reads_refusals(self) -> bool:
-        """Return True: a refusal is what the model answered."""
-        return True
-
     def messages(self, note: str = "") -> list[dict[str, object]]:
         """Return the prompt as messages."""
         return [dict(message) for message in messages(self.prompt, self.url, self.sampling.system)]
@@ -84,10 +74,6 @@ class ChatCall(ModelCall[ChatAnswer]):
         seed = {"seed": how.sample} if how.temperature else {}
         return {"max_tokens": how.max_tokens, "temperature": how.temperature, **seed}
 
-    def read(self, words: str) -> ChatAnswer:
-        """Return a reply without anything that the endpoint says about it."""
-        return ChatAnswer(text=words)
-
     def read_reply(self, reply: Reply) -> ChatAnswer:
         """Return a reply, with what the endpoint says about it."""
         return ChatAnswer(
@@ -97,10 +83,3 @@ class ChatCall(ModelCall[ChatAnswer]):
             usage=reply.usage,
             seconds=reply.seconds,
         )
-
-    def restored(self, kept: str) -> ChatAnswer | Unusable:
-        """Return an answer that was saved."""
-        try:
-            return ChatAnswer.model_validate_json(kept)
-        except ValidationError as error:
-            return Unusable(error.errors()[0]["msg"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from counting_server import counting
+from drawn_tables import draw_tables
 from hub_server import hub
 from model_server import Script, serving
 from question_models import script_of
@@ -68,6 +69,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "LongDocURL": draw_longdocurl,
         "SlideVQA": draw_slidevqa,
         "M-LongDoc": draw_m_longdoc,
+        "port-reports": draw_tables,
         "GovReport": draw_government,
         "Multi-LexSum": draw_cases,
     }

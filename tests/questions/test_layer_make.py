@@ -1,17 +1,20 @@
 """Questions of drawn PDFs, from the networks that read the layout to a release; hostile PDFs; the same bytes again."""
 
 import json
-from collections.abc import Sequence
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 import hostile_pdfs
 import pymupdf
 import pytest
-from tiny import command
+from drawn_tables import CATCHES, PORTS, VOLUMES, draw, draw_tables
+from tiny import command, records
 
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
+from mmlongbench.questions.layer.index import normal
 from mmlongbench.questions.layer.make import DOCUMENTS, Made, Settings, make_questions
 from mmlongbench.questions.layer.rendered import agrees, engine
 from mmlongbench.questions.question import Question
@@ -20,36 +23,12 @@ from mmlongbench.questions.table import MANIFEST, QUESTIONS, REJECTS, SUMMARY, T
 pytestmark = pytest.mark.slow
 
 FILES = (TABLE, QUESTIONS, REJECTS, SUMMARY, DOCUMENTS)
-PORTS = ("Port Ellery", "Stannow Quay", "Veldersund", "Marram Point")
-VOLUMES = (("4183", "3927"), ("2768", "3149"), ("5216", "4871"), ("1104", "3055"))
-CATCHES = (("811", "790"), ("302", "377"), ("618", "640"), ("129", "145"))
-
-
-def draw(path: Path, numbers: Sequence[Sequence[str]], years: Sequence[str], name: str) -> None:
-    """Draw two pages: a heading and a ruled table with a caption, and a heading with text."""
-    rows = [("Port", *years), *((port, *line) for port, line in zip(PORTS, numbers, strict=True))]
-    with pymupdf.open() as document:
-        page = document.new_page()
-        page.insert_text((72, 80), f"1  {name.upper()}", fontname="hebo", fontsize=16)
-        page.insert_text((72, 110), "The board looked at the figures of both years in its spring meeting.", fontsize=10)
-        page.insert_text((72, 140), f"Table 1: {name}, in barge loads, by port and year", fontname="heit", fontsize=10)
-        for row, cells in enumerate(rows):
-            for column, text in enumerate(cells):
-                x, y = 72 + 130 * column, 150 + 20 * row
-                page.draw_rect((x, y, x + 130, y + 20), width=0.7)
-                left = x + 124 - pymupdf.get_text_length(text, fontsize=10) if column else x + 6
-                page.insert_text((left, y + 14), text, fontsize=10)
-        page = document.new_page()
-        page.insert_text((72, 80), "2  OUTLOOK FOR NEXT SEASON", fontname="hebo", fontsize=16)
-        page.insert_text((72, 110), "Nothing has been decided about the outer harbour.", fontsize=10)
-        document.save(path)
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reports")
-    draw(folder / "dredging.pdf", VOLUMES, ("2016", "2017"), "Dredged volume")
-    draw(folder / "landings.pdf", CATCHES, ("2018", "2019"), "Landed catch")
+    draw_tables(folder)
     return folder
 
 
@@ -224,3 +203,106 @@ def test_ocr_takes_away_what_is_painted_over_and_reads_no_box_twice(
 )
 def test_ocr_must_read_the_same_digits_and_similar_words(printed: str, read: str, is_same: bool) -> None:
     assert agrees(printed, read) == is_same
+
+
+def test_a_file_name_that_is_not_utf_8_is_named_and_the_others_are_asked_about(
+    reports: Path, made: Path, cache: Path, tmp_path: Path
+) -> None:
+    folder = copied(tmp_path / "named", *sorted(reports.iterdir()))
+    odd = os.fsencode(folder) + b"/r\xe9port.pdf"
+    with open(odd, "wb") as file:  # noqa: PTH123  (a path of bytes)
+        file.write((reports / "landings.pdf").read_bytes() + b"\n")
+    found = make(folder, tmp_path / "out", cache)
+    assert [(each.document, each.reason) for each in found.unreadable] == [("r\\xe9port", "name-not-unicode")]
+    assert questions_in(tmp_path / "out") == questions_in(made)
+    manifest = tmp_path / "out" / MANIFEST
+    built = command("build", manifest, "--set", "questions_layer.lengths=8K", "--out", tmp_path / "release")
+    assert built.code == 0, built.err
+
+
+def test_turned_and_crowded_pages_are_read_for_what_no_page_may_have(
+    reports: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turned page, and a page with too many words, have the name, the row and the column of every cell."""
+    folder = tmp_path / "doubtful"
+    folder.mkdir()
+    said = f"Table 1: Dredged volume {' '.join(PORTS)} 2016 2017 1 DREDGED VOLUME 2 OUTLOOK FOR NEXT SEASON"
+    with pymupdf.open(reports / "dredging.pdf") as document:
+        document.new_page().insert_textbox((50, 50, 500, 700), said)
+        document[2].set_rotation(90)
+        document.save(folder / "turned.pdf")
+    monkeypatch.setattr("mmlongbench.documents.page_layer.MAX_WORDS", 20)
+    make(folder, tmp_path / "out", tmp_path / "cache")
+    of_tables = [each for each in questions_in(tmp_path / "out").values() if each.kind.startswith("table")]
+    assert of_tables
+    assert all(each.alternatives == (3,) or "on page 1" in each.question for each in of_tables)
+    reasons = {(reject["stage"], reject["reason"]) for reject in lines_of(tmp_path / "out" / REJECTS)}
+    assert ("unique", "also-on-another-page") in reasons
+
+
+def test_a_picture_of_a_page_that_nobody_reads_holds_questions_back(reports: Path, cache: Path, tmp_path: Path) -> None:
+    """Without OCR, the picture may say anything; so no question of the other document is kept."""
+    folder = copied(tmp_path / "pictured", reports / "dredging.pdf")
+    with pymupdf.open(reports / "landings.pdf") as document, pymupdf.open() as scan:
+        pixels = document[0].get_pixmap(dpi=150)
+        scan.new_page().insert_image((0, 0, 595, 842), pixmap=pixels)
+        scan.save(folder / "scan.pdf")
+    make(folder, tmp_path / "out", cache)
+    assert not questions_in(tmp_path / "out")
+    padding = [reject for reject in lines_of(tmp_path / "out" / REJECTS) if reject["stage"] == "padding"]
+    assert {reject["reason"] for reject in padding} == {"page-not-readable"}
+    assert all(reject["found"].startswith("scan, page 1") for reject in padding)
+    if engine():
+        make(folder, tmp_path / "read", cache, with_ocr=True)
+        assert questions_in(tmp_path / "read")
+
+
+def test_in_a_built_release_a_fact_is_on_its_gold_pages_alone(reports: Path, cache: Path, tmp_path: Path) -> None:
+    """Reads the packed pages of every context: no other page has the words that a question rests on, and no page has
+    those of a question without an answer.
+    """
+    folder = copied(tmp_path / "reports")
+    draw(tmp_path / "first.pdf", VOLUMES, ("2016", "2017"), "Dredged volume")
+    draw(tmp_path / "second.pdf", CATCHES, ("2016", "2017"), "Landed catch", 2)
+    with pymupdf.open(tmp_path / "first.pdf") as document, pymupdf.open(tmp_path / "second.pdf") as more:
+        document.insert_pdf(more, to_page=0)
+        document.save(folder / "dredging.pdf")
+    draw(folder / "rival.pdf", VOLUMES, ("2016", "2017"), "Rival volume")
+    out = tmp_path / "questions"
+    assert command("questions", folder, "--from", "layer", "--no-ocr", "--cache", cache, "--out", out).code == 0
+    manifest = out / MANIFEST
+    manifest.write_text(manifest.read_text("utf-8").replace("page_label: printed", "pages_as: text"), "utf-8")
+    built = command("build", manifest, "--set", "questions_layer.lengths=8K", "--out", tmp_path / "release")
+    assert built.code == 0, built.err
+    questions = questions_in(out)
+    seen, padded = dict[str, set[str]](), 0
+    for record in records(tmp_path / "release", "8K", "questions_layer"):
+        question = questions[record["id"]]
+        others = _others(record, question)
+        seen.setdefault("answerable" if question.pages else "unanswerable", set()).add(question.id)
+        padded += any(doc != question.document for doc, _ in others)
+        for phrases in _facts(question):
+            assert not [page for page, text in others.items() if all(phrase in text for phrase in phrases)], question
+    assert seen.keys() == {"answerable", "unanswerable"}
+    assert padded >= 3
+    assert "answered-by-padding" in {reject["reason"] for reject in lines_of(out / REJECTS)}
+
+
+def _others(record: dict[str, Any], question: Question) -> dict[tuple[str, int], str]:
+    """The words of each packed page that is no gold page, by its document and number."""
+    found = {}
+    for path, text in zip(record["page_list"], record["page_text_list"], strict=True):
+        doc, number = Path(path).parent.name, int(Path(path).stem.rpartition("page")[2] or 0) + 1
+        if doc != question.document or number not in (*question.pages, *question.alternatives):
+            found[doc, number] = normal(text)
+    return found
+
+
+def _facts(question: Question) -> list[tuple[str, ...]]:
+    """The words that a page must have to answer: the table, a row and a column, or those that were changed."""
+    if not question.pages:
+        return [(normal(question.edit.split(" → ")[1]),)]
+    titles = [normal(word.text) for word in question.grounding if word.role == "title"]
+    rows = [normal(word.text) for word in question.grounding if word.role == "row"]
+    quoted = [normal(words) for words in re.findall("“([^”]+)”", question.question)]
+    return [(*titles, row) for row in rows] or [(*quoted, *(normal(word.text) for word in question.grounding))]

@@ -15,6 +15,7 @@ from mmlongbench.questions.layer.titles import CAPTION
 from mmlongbench.questions.numbers import answer_of, written
 
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
+_SUBSECTIONS_OF = re.compile(r"does section ([\d.]+) of the document have")
 _CAPTIONS_ON = re.compile(r"How many (\w+?)s with a numbered caption are there on pages (\d+) to (\d+)")
 
 
@@ -25,7 +26,7 @@ def answer_again(document: Document, candidate: Candidate) -> str | tuple[str, .
         return None
     operands = [mark.text for mark in candidate.marks if mark.role == "operand"]
     if candidate.derived == "count":
-        return _count(document, candidate, operands)
+        return _count(document, candidate)
     if candidate.derived:
         rows = [mark.text for mark in candidate.marks if mark.role == "row"]
         return _computed(candidate.derived, [_fraction(text) for text in operands], rows, operands)
@@ -117,11 +118,11 @@ def _written(value: Fraction, printed: Sequence[str]) -> str:
     return written(Decimal(scaled.numerator // scaled.denominator).scaleb(-decimals))
 
 
-def _count(document: Document, candidate: Candidate, operands: Sequence[str]) -> str | None:
-    """Return how many captions the lines of the pages have; for subsections, how many different ones were found."""
+def _count(document: Document, candidate: Candidate) -> str | None:
+    """Return how many captions, or subsections of a section, the lines of the pages have."""
     found = _CAPTIONS_ON.search(candidate.question)
     if not found:
-        return str(len(set(operands)))
+        return _count_subsections(document, candidate)
     kind, first, last = found[1], int(found[2]), int(found[3])
     seen = set()
     for page in document.pages[first - 1 : last]:
@@ -130,3 +131,16 @@ def _count(document: Document, candidate: Candidate, operands: Sequence[str]) ->
             if match and match["kind"].replace("Fig.", "Figure").lower() == kind:
                 seen.add(match["number"])
     return str(len(seen))
+
+
+def _count_subsections(document: Document, candidate: Candidate) -> str | None:
+    """Return how many different numbers of subsections begin lines, on any page: 3.1, 3.2 … for section 3. They must be
+    1, 2, … n; a number in a table of contents counts, too.
+    """
+    found = _SUBSECTIONS_OF.search(candidate.question)
+    if not found:
+        return None
+    begins = re.compile(rf"\W*(?:section\s+)?{re.escape(found[1])}\.(\d{{1,2}})\.?(?:\s+[A-Z“\"]|\s*$)", re.IGNORECASE)
+    lines = (line.text for page in document.pages for line in page.lines)
+    numbers = {int(match[1]) for line in lines if (match := begins.match(line))}
+    return str(len(numbers)) if numbers == set(range(1, len(numbers) + 1)) else None

@@ -56,3 +56,5 @@ class Candidate:
     """The facts that it rests on."""
     notes: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Further facts by name."""
+    elsewhere: tuple[tuple[str, ...], ...] = ()
+    """Groups of phrases for pages of other documents; empty if `phrases` decide there, too."""

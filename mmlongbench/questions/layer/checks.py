@@ -6,20 +6,19 @@
 `rendered`: OCR reads the same words in the picture of the page (`rendered.py`).
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from mmlongbench.questions.layer.again import answer_again
 from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.document import Document
 from mmlongbench.questions.layer.index import normal
+from mmlongbench.questions.layer.kinds.wording import names_page
 
 MAX_QUESTION_WORDS = 75
 """A longer question is left out; MMLongBench-Doc's longest one has 60."""
 MAX_ANSWER_WORDS = 5
 """MMLongBench leaves out longer answers; titles of sections may have more."""
-_NAMES_PAGE = re.compile(r"\bthe table (?:under the heading “[^”]*” )?on page \d+")
 
 
 class Failed(NamedTuple):
@@ -79,6 +78,9 @@ def _is_seen(document: Document, page: int, box: Sequence[float]) -> bool:
 def _again(document: Document, candidate: Candidate) -> Failed | None:
     if candidate.absent:
         return None
+    numbers = candidate.notes.get("subsections", "").split()
+    if [int(number.rpartition(".")[2]) for number in numbers] != list(range(1, len(numbers) + 1)):
+        return Failed("again", "numbers-with-a-gap", ", ".join(numbers), "numbers that run on from 1")
     answer = answer_again(document, candidate)
     if answer != candidate.answer:
         return Failed("again", "second-path-differs", repr(answer), repr(candidate.answer))
@@ -86,6 +88,8 @@ def _again(document: Document, candidate: Candidate) -> Failed | None:
 
 
 def _unique(document: Document, candidate: Candidate) -> Failed | None:
+    if document.unread and not candidate.absent and any(not place for _, place in places(document, candidate)):
+        return _unread("unique", document.unread, "pages that can be read, or OCR that reads them")
     if found := sorted(_others(document, candidate) - set(alternatives(document, candidate))):
         listed = ", ".join(map(str, found[:5]))
         return Failed("unique", "also-on-another-page", f"page {listed}", f"only page {candidate.pages[0]}")
@@ -103,26 +107,54 @@ def alternatives(document: Document, candidate: Candidate) -> tuple[int, ...]:
 
 def _others(document: Document, candidate: Candidate) -> set[int]:
     """Return the pages, besides those of the candidate, that have all the words that the question rests on."""
-    if candidate.absent or names_page(candidate):
+    if candidate.absent:
         return set()
-    return {page for group in candidate.phrases for page in document.index.pages_with(*group)} - set(candidate.pages)
+    groups = [group for group, place in places(document, candidate) if not place]
+    return {page for group in groups for page in document.index.pages_with(*group)} - set(candidate.pages)
+
+
+def places(document: Document, candidate: Candidate) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield each group of phrases of a candidate with the page by which the question names its table, 0 if it does not:
+    where a page is named, no other page of the document can be meant.
+    """
+    named = [fact.page if names_page(document, fact) else 0 for fact in candidate.facts]
+    for number, group in enumerate(candidate.phrases):
+        yield group, named[number] if number < len(named) else 0
+
+
+def places_elsewhere(document: Document, candidate: Candidate) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return groups of phrases with which a page of another document might answer, and the number that the page must
+    have; 0 if any page might.
+
+    The label of a page has its number, so a table that has no other name can only be meant on a page with this number.
+    """
+    if not candidate.facts:
+        return tuple((group, 0) for group in candidate.elsewhere or candidate.phrases)
+    fact = candidate.facts[-1] if candidate.absent else None
+    found = []
+    for number, group in enumerate(candidate.elsewhere or candidate.phrases):
+        own = fact or candidate.facts[min(number, len(candidate.facts) - 1)]
+        found.append((group, 0 if own.table.title.words else own.page))
+    return tuple(found)
 
 
 def _absent(document: Document, candidate: Candidate) -> Failed | None:
     if not candidate.absent:
         return None
+    if document.unread:
+        return _unread("absent", document.unread, "pages that can be read, or OCR that reads them")
     for phrases in candidate.phrases:
         if found := document.index.pages_with(*phrases):
             return Failed("absent", "answerable-after-all", f"page {found[0]}: {', '.join(phrases)}", "on no page")
-    near = set(candidate.pages)
+    near = set(candidate.pages).union(*(document.parts_of(fact.table) for fact in candidate.facts))
     if beside := [page for page in document.index.pages_with(candidate.absent) if page in near]:
         return Failed("absent", "changed-words-beside", f"page {beside[0]}: {candidate.absent}", "on none of its pages")
     return None
 
 
-def names_page(candidate: Candidate) -> bool:
-    """Return whether the question names its table by its page, so that no other page can be meant."""
-    return bool(_NAMES_PAGE.search(candidate.question))
+def _unread(stage: str, pages: Collection[int], expected: str) -> Failed:
+    listed = ", ".join(map(str, sorted(pages)[:5]))
+    return Failed(stage, "page-not-readable", f"{len(pages)} pages without words, such as page {listed}", expected)
 
 
 CHECKS: Sequence[Callable[[Document, Candidate], Failed | None]] = (_words, _ink, _again, _unique, _absent)

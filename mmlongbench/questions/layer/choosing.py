@@ -4,13 +4,15 @@ Which ones is drawn by hashes of the document and the question, so another docum
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mmlongbench.draws import Draws
 from mmlongbench.questions.layer.candidate import Candidate
+from mmlongbench.questions.layer.checks import Failed
+from mmlongbench.questions.layer.index import normal
 
 MOST_OF_A_PAGE = 5
-"""How many questions may need a page."""
+"""How many questions may need a page, and of how many it may be the page of the question before its edit."""
 MOST_OF_A_KIND: dict[str, int] = {
     "table-value": 20,
     "table-row": 8,
@@ -44,23 +46,38 @@ class _Chosen:
     def __init__(self) -> None:
         self.taken: list[Candidate] = []
         self.left: list[Candidate] = []
-        self._pages: Counter[int] = Counter()
+        self._pages: Counter[tuple[bool, int]] = Counter()
         self._kinds: Counter[str] = Counter()
         self._slots: set[str] = set()
 
     def offer(self, candidate: Candidate, most: int) -> bool:
         """Take a candidate if its kind, pages and slots are free; return whether it was taken."""
+        places = [(bool(candidate.absent), page) for page in candidate.pages]
         is_free = (
             self._kinds[candidate.kind] < most
-            and all(self._pages[page] < MOST_OF_A_PAGE for page in candidate.pages)
+            and all(self._pages[place] < MOST_OF_A_PAGE for place in places)
             and self._slots.isdisjoint(candidate.slots)
         )
         (self.taken if is_free else self.left).append(candidate)
         if is_free:
             self._kinds[candidate.kind] += 1
-            self._pages.update(candidate.pages if not candidate.absent else ())
+            self._pages.update(places)
             self._slots.update(candidate.slots)
         return is_free
+
+
+def asked_twice(candidates: Mapping[int, Candidate]) -> Iterator[tuple[int, Failed]]:
+    """Yield the number of each candidate that asks what another one asks, with the reason: all of them if their answers
+    differ, because the question then has no one answer, otherwise all but the first.
+    """
+    same: dict[str, list[int]] = {}
+    for number, candidate in candidates.items():
+        same.setdefault(normal(candidate.question), []).append(number)
+    for numbers in same.values():
+        answers = {candidates[number].answer for number in numbers}
+        for number in numbers if len(answers) > 1 else numbers[1:]:
+            found = " / ".join(sorted(map(str, answers)))
+            yield number, Failed("choosing", "same-question", found, "another question, or one with one answer")
 
 
 def chosen(sha256: str, candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:

@@ -58,6 +58,8 @@ class WordTable:
     """The rows from top to bottom."""
     corner: str
     """The words above the labels of the rows, such as `(In millions)`."""
+    over: tuple[tuple[Piece, ...], ...]
+    """All pieces of lines of the table that are over or in each column, whether their lines are rows or not."""
 
 
 @dataclass
@@ -96,7 +98,10 @@ def read_table(page: Page, box: Box) -> WordTable | str:
     rules = joined([rule for rule in page.raw.rules if box.y0 - 5 <= rule[2] <= box.y1 + 5])
     blocks = [() if number in reading.bad else block for number, block in enumerate(reading.blocks)]
     headers = tuple(read_headers(block, columns, first, rules) for block in blocks)
-    return WordTable(page.number, box, columns, headers, tuple(reading.rows), " ".join(reading.corner))
+    over = tuple(
+        tuple(p for line in lines for p in line.pieces if p.box.x0 < x1 and p.box.x1 > x0) for x0, x1 in columns
+    )
+    return WordTable(page.number, box, columns, headers, tuple(reading.rows), " ".join(reading.corner), over)
 
 
 def _is_data(line: TextLine) -> bool:

@@ -5,16 +5,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
-from mmlongbench.questions.layer.facts import Fact, PageFacts, facts_of, is_contents
-from mmlongbench.questions.layer.index import PageIndex, normal
-from mmlongbench.questions.layer.page import Box, Page
-from mmlongbench.questions.layer.titles import CAPTION, Caption, captions_of
+from mmlongbench.questions.layer.facts import Fact, PageFacts, TableName, facts_of, is_contents
+from mmlongbench.questions.layer.index import PageIndex, normal, searched_texts
+from mmlongbench.questions.layer.page import Box, Page, Region
+from mmlongbench.questions.layer.titles import CAPTION, Caption, captions_of, parts_on
+from mmlongbench.questions.layer.unread import OtherTexts
 
 _NUMBERED = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2}){0,3})\.?\s+(?P<text>[A-Z].{2,90})")
 _PLAIN_CAPTIONS = ("Table", "Figure")
 """Words before the numbers of captions; others, such as `Exhibit`, are captions only if there is a number 1."""
 _KINDS = ("section-header", "title")
+_NO_OTHERS = OtherTexts({}, frozenset())
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class Document:
     """Why captions and headings were left out, with how many there were."""
     contents: frozenset[int]
     """The numbers of the pages that are tables of contents."""
+    texts: tuple[str, ...]
+    """The text of each page; that of a page whose layer is not read is from elsewhere (`unread.py`)."""
+    searched: tuple[str, ...]
+    """The text of each page in which phrases are searched."""
+    unread: frozenset[int]
+    """The numbers of the pages that show something that nobody can read; nothing can be claimed about them."""
     index: PageIndex
     """The texts of the pages."""
 
@@ -63,24 +72,73 @@ class Document:
 
     @cached_property
     def tables_by_title(self) -> Mapping[str, frozenset[tuple[int, int]]]:
-        """By the normal form of a title, the keys of the tables with facts that have it."""
+        """By the normal form of a title, the keys of all tables that have it, also of those without facts."""
         found: dict[str, set[tuple[int, int]]] = {}
-        for fact in self.facts:
-            found.setdefault(normal(fact.table.title.words), set()).add(fact.table.key)
+        for each in self._names:
+            found.setdefault(normal(each.title.words), set()).add(each.key)
         return {title: frozenset(keys) for title, keys in found.items()}
 
+    @cached_property
+    def _names(self) -> tuple[TableName, ...]:
+        return tuple(each for number in sorted(self.found) for each in self.found[number].names)
 
-def document_of(name: str, sha256: str, pages: Sequence[Page]) -> Document:
-    """Return the document with these pages."""
+    @cached_property
+    def _pages_by_name(self) -> Mapping[str, frozenset[int]]:
+        """By a name such as `table 3`, the pages on which a line begins a part of it; without tables of contents."""
+        found: dict[str, set[int]] = {}
+        for page in self.pages:
+            if page.number not in self.contents:
+                for name, _ in parts_on(page):
+                    found.setdefault(normal(name), set()).add(page.number)
+        return {name: frozenset(pages) for name, pages in found.items()}
+
+    @cached_property
+    def _runs_on(self) -> frozenset[int]:
+        """The pages that end with a table where the next page begins with one: it may be a part of the same table."""
+        return frozenset(
+            one.number
+            for one, two in pairwise(self.pages)
+            if (last := _body(one)[-1:]) and (first := _body(two)[:1]) and last[0].kind == first[0].kind == "table"
+        )
+
+    def parts_of(self, table: TableName) -> frozenset[int]:
+        """Return the pages that a table may be on: its own, those with the same name, and those it may run on to."""
+        title = normal(table.title.words)
+        found = {table.page}
+        if title:
+            found |= {page for page, _ in self.tables_by_title.get(title, ())}
+        if table.title.by == "number":
+            found |= self._pages_by_name.get(title, frozenset())
+        for page in sorted(found):
+            while page in self._runs_on:
+                page += 1
+                found.add(page)
+        for page in sorted(found):
+            while page - 1 in self._runs_on:
+                page -= 1
+                found.add(page)
+        return frozenset(found)
+
+
+def _body(page: Page) -> list[Region]:
+    """Return the boxes of the layout from top to bottom, without headers, footers and footnotes of the page."""
+    return [region for region in page.regions if region.kind not in ("page-header", "page-footer", "footnote")]
+
+
+def document_of(name: str, sha256: str, pages: Sequence[Page], others: OtherTexts = _NO_OTHERS) -> Document:
+    """Return the document with these pages; `others` has the texts of those whose layer is not read."""
     losses: Counter[str] = Counter()
     contents = frozenset(page.number for page in pages if is_contents(page))
     plain = [page for page in pages if page.number not in contents]
     captions = tuple(_captions(plain, losses))
     headings = tuple(_headings(plain, losses))
     found = {page.number: facts_of(page) for page in pages}
-    index = PageIndex.of(pages)
-    others = tuple(_plain_headings(plain, index, contents))
-    return Document(name, sha256, tuple(pages), found, captions, headings, others, losses, contents, index)
+    texts = tuple(page.text or others.texts.get(page.number, "") for page in pages)
+    searched = searched_texts(pages, others.texts)
+    index = PageIndex(list(enumerate(searched, 1)))
+    more = tuple(_plain_headings(plain, index, contents))
+    of_layout = captions, headings, more, losses, contents
+    return Document(name, sha256, tuple(pages), found, *of_layout, texts, searched, others.unread, index)
 
 
 def _plain_headings(pages: Sequence[Page], index: PageIndex, contents: frozenset[int]) -> Iterator[Heading]:
@@ -116,6 +174,10 @@ def _captions(pages: Sequence[Page], losses: Counter[str]) -> Iterator[Caption]:
             if found := CAPTION.match(line.text):
                 kind = "Figure" if found["kind"] == "Fig." else found["kind"]
                 by_lines.setdefault((kind, found["number"]), set()).add(page.number)
+        for name, is_continued in parts_on(page):
+            if is_continued:
+                kind, _, number = name.partition(" ")
+                by_lines.setdefault((kind, number), set()).add(page.number)
     counts = Counter((caption.kind, caption.number) for caption in of_layout)
     rare = {caption.kind for caption in of_layout} - set(_PLAIN_CAPTIONS)
     of_layout = [caption for caption in of_layout if caption.kind not in rare or (caption.kind, "1") in counts]

@@ -84,7 +84,8 @@ class Fact:
     readers: tuple[str, ...]
     """How the grids that confirm the cell were found."""
     times: int
-    """How many rows of the table have this value in this column, also rows that are no facts."""
+    """How many lines of the table have this value in this column, also rows that are no facts and lines that are no
+    rows."""
     is_text: bool = False
     """Whether the value is text, in a ruled table."""
 
@@ -100,6 +101,8 @@ class PageFacts:
 
     facts: list[Fact] = field(default_factory=list)
     """The facts that the readers agree on."""
+    names: list[TableName] = field(default_factory=list)
+    """What all tables of the layout are called, from top to bottom."""
     tables: int = 0
     """The tables of the layout."""
     read: int = 0
@@ -123,11 +126,12 @@ def facts_of(page: Page) -> PageFacts:
         table = read_table(page, region.box)
         if isinstance(table, str):
             found.losses[table] += 1
-            title = title_of(page, region, "")
-            _add_text(found, page, TableName(page.number, number, title, len(tables) == 1), region)
+            found.names.append(TableName(page.number, number, title_of(page, region, ""), len(tables) == 1))
+            _add_text(found, page, found.names[-1], region)
             continue
         found.read += 1
         name = TableName(page.number, number, title_of(page, region, table.corner), len(tables) == 1)
+        found.names.append(name)
         found.facts += _unique(found, list(_numbers(found, page, table, name)), table, labels)
     return found
 
@@ -178,12 +182,12 @@ def _numbers(found: PageFacts, page: Page, table: WordTable, name: TableName) ->
                 tuple(word.text for word in piece.words),
                 all(word.has_ink for word in words),
                 readers,
-                _times(piece, [other.values[column] for other in table.rows if column in other.values]),
+                _times(piece, table.over[column]),
             )
 
 
 def _times(piece: Piece, column: Sequence[Piece]) -> int:
-    """Return how many values of a column are the same number."""
+    """Return how many pieces over a column are the same number, also those of rows that are not read."""
     value = number_of(piece.number)
     return sum(other.text == piece.text or (value is not None and number_of(other.number) == value) for other in column)
 
@@ -251,23 +255,25 @@ def _unique(found: PageFacts, facts: Sequence[Fact], table: WordTable, lines: Ma
 
 def _add_text(found: PageFacts, page: Page, name: TableName, region: Region) -> None:
     """Add the facts of a ruled table of short texts: two grids, of the network and of the drawn lines, must agree."""
-    by_lines = {
-        (cell.label, cell.header, cell.value)
-        for _, cell in ruled_cells(page, "lines")
-        if region.box.holds(cell.value_box.x, cell.value_box.y)
+    inside = {
+        how: [cell for _, cell in ruled_cells(page, how) if region.box.holds(cell.value_box.x, cell.value_box.y)]
+        for how in ("lines", "network")
     }
+    by_lines = Counter((cell.label, cell.header, cell.value) for cell in inside["lines"])
+    by_network = Counter((_key(clean_title(cell.label)), cell.header) for cell in inside["network"])
+    same = Counter((cell.header, _key(cell.value)) for cell in inside["network"])
     rows: dict[str, int] = {}
     columns: dict[str, int] = {}
-    for _, cell in ruled_cells(page, "network"):
-        if not region.box.holds(cell.value_box.x, cell.value_box.y):
-            continue
+    for cell in inside["network"]:
         found.cells += 1
         short = len(cell.value.split()) <= 5 and len(cell.header.split()) <= 6
         label = clean_title(cell.label)
         if not short or _bad_label(label):
             found.losses["text-too-long"] += 1
-        elif (cell.label, cell.header, cell.value) not in by_lines:
+        elif by_lines[cell.label, cell.header, cell.value] != 1:
             found.losses["readers-disagree"] += 1
+        elif by_network[_key(label), cell.header] > 1:
+            found.losses["label-twice-in-the-table"] += 1
         else:
             row = rows.setdefault(label, len(rows))
             column = columns.setdefault(cell.header, len(columns))
@@ -289,7 +295,7 @@ def _add_text(found: PageFacts, page: Page, name: TableName, region: Region) -> 
                     tuple(cell.value.split()),
                     all(word.has_ink for word in words),
                     ("lines", "network"),
-                    1,
+                    same[cell.header, _key(cell.value)],
                     is_text=True,
                 )
             )

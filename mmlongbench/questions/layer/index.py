@@ -1,7 +1,7 @@
 """Finds phrases on pages: words in a normal form, without punctuation, capitals and places."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from mmlongbench.questions.layer.page import Page
@@ -16,6 +16,18 @@ def normal(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
 
 
+def searched_texts(pages: Sequence[Page], others: Mapping[int, str]) -> tuple[str, ...]:
+    """Return the text of each page in which phrases are searched: its words in the order of the file, and again line by
+    line. For a page whose layer is not read, `others` has the text.
+
+    A phrase that is broken over two lines is found in the first text, one in a column of its own in the second.
+    """
+    return tuple(
+        " | ".join((page.text, " ".join(line.text for line in page.lines), others.get(page.number, "")))
+        for page in pages
+    )
+
+
 class PageIndex:
     """The texts of pages, to find phrases in them."""
 
@@ -23,14 +35,6 @@ class PageIndex:
         """Index some pages; `texts` has the number and the text of each."""
         self._texts = [(number, f" {normal(text)} ") for number, text in texts]
         self._known: dict[str, frozenset[int]] = {}
-
-    @classmethod
-    def of(cls, pages: Sequence[Page]) -> "PageIndex":
-        """Return the index of pages: their words in the order of the file, and again line by line.
-
-        A phrase that is broken over two lines is found in the first text, one in a column of its own in the second.
-        """
-        return cls([(page.number, f"{page.text} | {' '.join(line.text for line in page.lines)}") for page in pages])
 
     def pages_with(self, *phrases: str) -> tuple[int, ...]:
         """Return the numbers of the pages on which all phrases are; no page if there is no phrase with a word."""

@@ -11,13 +11,13 @@ from mmlongbench.documents.pdf import oversized
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.io.folders import pdfs_by_name
+from mmlongbench.io.folders import is_unicode, pdfs_by_name, shown_name
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.questions.layer.baselines import baseline_of
 from mmlongbench.questions.layer.candidate import Candidate
-from mmlongbench.questions.layer.checks import Failed, alternatives, first_failed, names_page
-from mmlongbench.questions.layer.choosing import chosen
+from mmlongbench.questions.layer.checks import Failed, alternatives, first_failed, places_elsewhere
+from mmlongbench.questions.layer.choosing import asked_twice, chosen
 from mmlongbench.questions.layer.document import Document, document_of
 from mmlongbench.questions.layer.index import PageIndex
 from mmlongbench.questions.layer.kinds.table import candidates_of
@@ -25,6 +25,7 @@ from mmlongbench.questions.layer.layers import layer_version, pages_of
 from mmlongbench.questions.layer.padding import answered_elsewhere
 from mmlongbench.questions.layer.rendered import differing, engine
 from mmlongbench.questions.layer.report import DocumentReport, report_of
+from mmlongbench.questions.layer.unread import other_texts
 from mmlongbench.questions.question import AnswerFormat, Grounding, Question, Reject, format_of, question_id
 from mmlongbench.questions.summary import Summary
 from mmlongbench.questions.table import write_folder, write_lines
@@ -55,14 +56,18 @@ class Work:
 
     questions: tuple[Question, ...]
     """The questions that passed the checks of the document."""
-    phrases: Mapping[str, tuple[tuple[str, ...], ...]]
-    """By the id of a question, groups of phrases: a page with all phrases of a group might answer it."""
+    places: Mapping[str, tuple[tuple[tuple[str, ...], int], ...]]
+    """By the id of a question, groups of phrases with the page that must have them (see `checks.places_elsewhere`)."""
     rejects: tuple[Reject, ...]
     """The candidates that were left out."""
     report: DocumentReport
     """What the document gives, and why not more."""
     texts: tuple[str, ...]
     """The text of each page."""
+    searched: tuple[str, ...]
+    """The text of each page in which phrases are searched."""
+    unread: frozenset[int]
+    """The pages that show something that nobody can read."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +111,20 @@ def make_questions(
 def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     """Return what a document gives, or the reject of a document that cannot be read."""
     try:
-        document = document_of(path.stem, sha256, pages_of(path, sha256, settings.cache, settings.limits))
+        pages = pages_of(path, sha256, settings.cache, settings.limits)
+        program = engine() if settings.with_ocr else ""
+        kept = settings.cache / f"{sha256}-{layer_version()}-{digest(engine()).hex()[:8]}"
+        read = kept.with_name(f"{kept.name}.pages.jsonl") if program else None
+        others = other_texts(path, pages, settings.limits, read)
+        document = document_of(path.stem, sha256, pages, others)
         candidates = candidates_of(document)
         failed = {number: first_failed(document, each) for number, each in enumerate(candidates)}
-        passed = [each for number, each in enumerate(candidates) if failed[number] is None]
-        taken, left = chosen(sha256, passed)
-        read = settings.cache / f"{sha256}-{layer_version()}-{digest(engine()).hex()[:8]}.ocr.json"
-        differ = differing(path, taken, settings.limits, read) if settings.with_ocr and engine() else {}
+        passed = [number for number, why in failed.items() if why is None]
+        failed |= dict(asked_twice({number: candidates[number] for number in passed}))
+        passed = [number for number in passed if failed[number] is None]
+        taken, left = chosen(sha256, [candidates[number] for number in passed])
+        crops = kept.with_name(f"{kept.name}.ocr.json")
+        differ = differing(path, taken, settings.limits, crops) if program else {}
     except SourceError as error:
         fault = error.fault
         found = f"{fault.place}: {fault.found}" if fault.place else fault.found
@@ -121,14 +133,11 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     rejects += [_reject(document, taken[number], why) for number, why in differ.items()]
     surplus = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")
     rejects += [_reject(document, each, surplus) for each in left]
-    kept = [each for number, each in enumerate(taken) if number not in differ]
-    questions = tuple(_question(document, each) for each in kept)
-    phrases = {
-        question.id: each.phrases for question, each in zip(questions, kept, strict=True) if not names_page(each)
-    }
-    texts = tuple(page.text for page in document.pages)
-    report = report_of(document, candidates, questions, rejects)
-    return Work(questions, phrases, tuple(rejects), _with_baselines(report, questions, texts), texts)
+    accepted = [each for number, each in enumerate(taken) if number not in differ]
+    questions = tuple(_question(document, each) for each in accepted)
+    places = {q.id: places_elsewhere(document, each) for q, each in zip(questions, accepted, strict=True)}
+    report = _with_baselines(report_of(document, candidates, questions, rejects), questions, document.texts)
+    return Work(questions, places, tuple(rejects), report, document.texts, document.searched, document.unread)
 
 
 def _with_baselines(report: DocumentReport, questions: Sequence[Question], texts: Sequence[str]) -> DocumentReport:
@@ -190,12 +199,19 @@ def _id(document: Document, question: str) -> str:
 
 def _readable(documents: Path, unread: list[Reject]) -> Iterator[tuple[Path, str]]:
     """Yield (path, SHA-256) of each PDF that can be tried; the others are added to `unread`."""
+    if not is_unicode(str(documents.absolute())):
+        todo, place = "rename the folder", shown_name(str(documents))
+        raise SourceError(Fault("name-not-unicode", "a folder whose path is UTF-8", "other bytes", place, todo=todo))
     found = pdfs_by_name(documents)
     if not found:
         todo = "give the folder that has them"
         raise SourceError(Fault("nothing-to-read", "a folder with PDFs", "none", documents.name, todo=todo))
     seen: dict[str, str] = {}
     for name, path in sorted(found.items()):
+        if not is_unicode(name):
+            expected = "a file name in UTF-8: rename the file"
+            unread.append(_unread(shown_name(name), "name-not-unicode", "other bytes", expected))
+            continue
         if isinstance(path, Fault):
             unread.append(_unread(name, path.reason, path.found, path.expected))
             continue
@@ -213,19 +229,20 @@ def _readable(documents: Path, unread: list[Reject]) -> Iterator[tuple[Path, str
 def _unread(name: str, reason: str, found: str, expected: str) -> Reject:
     """Return the reject of a document."""
     id = question_id("", "document", name)
-    return Reject(id=id, document=name, stage="document", reason=reason, found=found, expected=expected)
+    return Reject(id=id, document=name, stage="document", reason=reason, found=shown_name(found), expected=expected)
 
 
 def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Work], unread: Sequence[Reject]) -> Made:
     """Check the questions against the pages of other documents, and write the folder."""
-    indexes = {work.report.document: PageIndex(list(enumerate(work.texts, 1))) for work in works if any(work.texts)}
+    indexes = {work.report.document: PageIndex(list(enumerate(work.searched, 1))) for work in works}
     questions: list[Question] = []
     rejects = [*unread, *(reject for work in works for reject in work.rejects)]
     reports = []
     for work in works:
         kept = []
         for question in work.questions:
-            found = answered_elsewhere(work.phrases.get(question.id, ()), question.document, indexes)
+            places = work.places[question.id]
+            found = _not_readable(question, places, works) or answered_elsewhere(places, question.document, indexes)
             if found is None:
                 kept.append(question)
             else:
@@ -250,6 +267,19 @@ def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Wor
     notes = {"layer": layer_version(), "ocr": engine() if settings.with_ocr else ""}
     summary = write_folder(out, documents, "layer", questions, rejects, counts, notes)
     return Made(summary, tuple(reports), tuple(unread))
+
+
+def _not_readable(
+    question: Question, places: Sequence[tuple[Sequence[str], int]], works: Sequence[Work]
+) -> Failed | None:
+    """Return a page of another document that might answer a question and has no words; None if there is none."""
+    for work in works:
+        meant = [page for page in sorted(work.unread) if any(place in (0, page) for _, place in places)]
+        if meant and work.report.document != question.document:
+            found = f"{work.report.document}, page {meant[0]}: a picture without words"
+            expected = "pages that can be read: install tesseract, or take the document out of the folder"
+            return Failed("padding", "page-not-readable", found, expected)
+    return None
 
 
 def _counted_again(report: DocumentReport, kept: Sequence[Question], texts: Sequence[str]) -> DocumentReport:

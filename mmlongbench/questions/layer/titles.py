@@ -15,6 +15,12 @@ CAPTION = re.compile(
     r"(?P<kind>Table|Figure|Fig\.|Exhibit|Chart|Map|Box)\s+(?P<number>[A-Z]?\d{1,3}(\.\d{1,2})?|[IVX]{1,5})"
     r"\s*(?P<mark>[.:|–—-]|(?=\s[A-Z“\"]))\s*(?P<text>\S.*)"
 )
+_PART = re.compile(
+    r"\W*(?i:continued from |continuation of )?(?P<kind>(?i:table|figure|fig\.|exhibit|chart|map|box))\s+"
+    r"(?P<number>[A-Z]?\d{1,3}(?:\.\d{1,2})?|[IVX]{1,5})"
+    r"(?:(?P<continued>[\s(\[,:;.–—-]*(?i:cont(?:inued|['’]?d)?\b|concluded))|\s*(?:[.:|–—-]|$)|(?=\s+[A-Z“\"]))"
+)
+"""Matches a line that begins as the caption of a table or figure does, or as that of a part of it on another page."""
 _UNIT = re.compile(
     r"\(?\b((?:dollars |amounts |shares |u\.s\. dollars |\$ )*in (?:us\$ |u\.s\. dollars |\$ |€ )?"
     r"(?:thousands|millions|billions|percent|percentages)(?: of [a-z.$€ ]{2,20}|,? except [a-z ,/-]{4,60})?)\)?",
@@ -59,6 +65,18 @@ class Caption:
     """The words after the number."""
     box: Box
     """Where it is."""
+
+
+def parts_on(page: Page) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each table or figure of which a line of the page begins a part, such as `Table 3`, and whether
+    the line says that the part continues another one.
+    """
+    for line in page.lines:
+        text = " ".join(line.text.split())
+        if found := _PART.match(text):
+            kind = found["kind"].capitalize().replace("Fig.", "Figure")
+            is_continued = bool(found["continued"]) or text.casefold().startswith("contin")
+            yield f"{kind} {found['number']}", is_continued
 
 
 def captions_of(page: Page) -> Iterator[Caption]:

@@ -14,6 +14,8 @@ from mmlongbench.questions.question import NOT_ANSWERABLE, AnswerFormat
 
 MAX_WORDS = 5
 """The maximum number of words of a text, or of an element of a list; more need a model to score."""
+MAX_CHARACTERS = 80
+"""The maximum number of characters of a text, or of an element of a list: five long words."""
 FORMATS: dict[str, AnswerFormat] = {
     "int": "Integer",
     "integer": "Integer",
@@ -106,6 +108,9 @@ def _of_length(answer: Normal) -> Normal | Faulty:
     longest = max(answer.values, key=lambda value: len(value.split()))
     if len(longest.split()) > MAX_WORDS:
         return Faulty("long-form-answer", f"{len(longest.split())} words: {longest[:80]}")
+    longest = max(answer.values, key=len)
+    if len(longest) > MAX_CHARACTERS:
+        return Faulty("long-form-answer", f"{len(longest)} characters: {longest[:80]}")
     return answer
 
 

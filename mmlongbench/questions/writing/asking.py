@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.draws import digest
 from mmlongbench.messages import data_uri, messages
-from mmlongbench.models.calls import ModelCall, Unusable
+from mmlongbench.models.calls import Unusable, VerbatimCall
 from mmlongbench.models.client import Failed, ModelClient
 from mmlongbench.models.pictures import Picture
 from mmlongbench.models.reading import read_object, shape
@@ -93,10 +93,10 @@ class CallFailedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _RawCall(ModelCall[Said]):
+class _RawCall(VerbatimCall[Said]):
     """A request, of which any reply is kept."""
 
-    reminder: ClassVar[str] = ""
+    form: ClassVar[type[BaseModel]] = Said
 
     model: str
     request: "Request[BaseModel]"
@@ -110,16 +110,6 @@ class _RawCall(ModelCall[Said]):
         said = (asked.model, self._instruction, asked.material, self.note, asked.sample, asked.temperature)
         shown = [part for page in asked.pages for part in (page.label, page.picture.sha256)]
         return digest("questions", asked.purpose, *said, *shown).hex()
-
-    @property
-    def reads_cut_off(self) -> bool:
-        """Return True: a reply that was cut off is kept, with the reason."""
-        return True
-
-    @property
-    def reads_refusals(self) -> bool:
-        """Return True: a refusal is kept."""
-        return True
 
     @property
     def _instruction(self) -> str:
@@ -147,10 +137,6 @@ class _RawCall(ModelCall[Said]):
             **({"seed": asked.sample} if asked.temperature else {}),
         }
 
-    def read(self, words: str) -> Said:
-        """Return a reply without anything that the endpoint says about it."""
-        return Said(text=words)
-
     def read_reply(self, reply: Reply) -> Said:
         """Return a reply as it came."""
         return Said(
@@ -160,13 +146,6 @@ class _RawCall(ModelCall[Said]):
             input_tokens=reply.input_tokens,
             output_tokens=reply.output_tokens,
         )
-
-    def restored(self, kept: str) -> Said | Unusable:
-        """Return a reply that was kept."""
-        try:
-            return Said.model_validate_json(kept)
-        except ValidationError as error:
-            return Unusable(error.errors()[0]["msg"])
 
 
 @dataclass(slots=True)

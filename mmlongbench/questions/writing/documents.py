@@ -17,6 +17,7 @@ from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.documents.pdf_reader import page_facts, page_sizes, render_pages
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.folders import is_unicode, shown_name
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import Columns, table_rows
 from mmlongbench.models.pictures import Picture
@@ -108,11 +109,12 @@ def read_library(
     """
     files = _files(folder)
     told = _told(about) if about else {}
-    documents, left_out = dict[str, ReadDocument](), list[DocumentLine]()
+    documents, left_out, seen = dict[str, ReadDocument](), list[DocumentLine](), dict[str, str]()
     with progress.bar("documents", len(files)) as advance:
         for name, path in files.items():
-            line = DocumentLine(doc=name, sha256=sha256_of(path), pages=0, **told.get(name, {}))
-            found = _of_date(line, published_after) or _read(line, path, kept)
+            line = DocumentLine(doc=shown_name(name), sha256=sha256_of(path), pages=0, **told.get(name, {}))
+            left = _of_name(line, name) or _of_copy(line, seen) or _of_date(line, published_after)
+            found = left or _read(line, path, kept)
             if isinstance(found, ReadDocument):
                 documents[name] = found
             else:
@@ -169,6 +171,21 @@ def is_date(text: str) -> bool:
         return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def _of_name(line: DocumentLine, name: str) -> DocumentLine | None:
+    """Return the line of a document whose name cannot be written; None if it can."""
+    if is_unicode(name):
+        return None
+    return line.model_copy(update={"reason": "name-not-unicode", "detail": "rename the file: its name is not UTF-8"})
+
+
+def _of_copy(line: DocumentLine, seen: dict[str, str]) -> DocumentLine | None:
+    """Return the line of a document whose bytes are those of one before it; None if there is none."""
+    first = seen.setdefault(line.sha256, line.doc)
+    if first == line.doc:
+        return None
+    return line.model_copy(update={"reason": "same-bytes", "detail": f"the bytes of {first}, which is used"})
 
 
 def _of_date(line: DocumentLine, published_after: str) -> DocumentLine | None:

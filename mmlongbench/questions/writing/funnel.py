@@ -21,7 +21,7 @@ from mmlongbench.questions.writing import drafting
 from mmlongbench.questions.writing.asking import CallFailedError, Desk
 from mmlongbench.questions.writing.balance import balanced
 from mmlongbench.questions.writing.confirming import confirm, layer_pages, nominated, unconfirmed
-from mmlongbench.questions.writing.context import Context, Rankings, passed, pending
+from mmlongbench.questions.writing.context import Context, Rankings, passed, pending, rejected
 from mmlongbench.questions.writing.decontamination import Benchmark, of_document
 from mmlongbench.questions.writing.documents import Library
 from mmlongbench.questions.writing.lines import (
@@ -36,7 +36,8 @@ from mmlongbench.questions.writing.lines import (
 )
 from mmlongbench.questions.writing.settings import WritingError, WritingSettings
 from mmlongbench.questions.writing.slots import quotas, slots
-from mmlongbench.questions.writing.stages import CHECKS, Check, compared
+from mmlongbench.questions.writing.stages import AGAIN, CHECKS, Check, compared
+from mmlongbench.questions.writing.words_alone import TOLD, told
 
 T = TypeVar("T")
 STAGES = "stages"
@@ -157,7 +158,26 @@ class Runner:
         """Return the questions that pass all checks."""
         for check in CHECKS:
             if check.is_for in ("all", "about all") or of != "edits":
+                before = candidates
                 candidates = self.done(f"{of}-{check.name}", self._checked(check, candidates))
+                if check.name == AGAIN[-1]:
+                    candidates = self._checked_again(candidates, before, of)
+        return candidates
+
+    def _checked_again(self, candidates: list[Candidate], before: Sequence[Candidate], of: str) -> list[Candidate]:
+        """Return the questions that pass, after those whose evidence was revised went through the checks again. Each
+        round takes at least one page of a question away, so there are few rounds.
+        """
+        known, number = {each.slot: each.pages for each in before}, 1
+        while changed := [each for each in candidates if each.pages != known[each.slot]]:
+            known |= {each.slot: each.pages for each in changed}
+            passing = changed
+            for check in (check for check in CHECKS if check.name in AGAIN):
+                passing = self.done(f"{of}-again-{number}-{check.name}", self._checked(check, passing))
+            after = {each.slot: each for each in passing}
+            ended = {each.slot for each in changed} - after.keys()
+            candidates = [after.get(each.slot, each) for each in candidates if each.slot not in ended]
+            number += 1
         return candidates
 
     def _checked(self, check: Check, candidates: list[Candidate]) -> list[Judged]:
@@ -243,9 +263,21 @@ def run(runner: Runner) -> Funnel:
     )
     unanswerable = runner.checks(runner.done("edits", edits), "edits")
     every = [*verified, *unanswerable]
-    accepted, surplus = balanced([each for each in every if not each.flags], drawn.quotas, settings.seed)
+    chosen, surplus = balanced([each for each in every if not each.flags], drawn.quotas, settings.seed)
+    accepted = runner.done("words-alone", _without_told(chosen))
     held = sorted((each for each in every if each.flags), key=lambda each: each.slot)
     return Funnel(tuple(documents), drawn, tuple(runner.stages), tuple(accepted), tuple(surplus), tuple(held))
+
+
+def _without_told(chosen: Sequence[Candidate]) -> list[Judged]:
+    """Return a line for each question; those whose words tell that they have no answer are rejected."""
+    dropped = told(chosen)
+    return [
+        rejected(each.slot, TOLD, f"its words tell it from {dropped[each.slot]:.0%} of the answerable ones")
+        if each.slot in dropped
+        else passed(each)
+        for each in chosen
+    ]
 
 
 def _looked_at(library: Library, pages: Sequence[PageLine], settings: WritingSettings) -> set[tuple[str, int]]:

@@ -10,7 +10,7 @@ from mmlongbench.questions.writing.funnel import Funnel, Stage, counts
 from mmlongbench.questions.writing.lines import GOES_ON, Candidate, Judged
 from mmlongbench.questions.writing.quotas import FIFTH
 from mmlongbench.questions.writing.settings import WritingSettings
-from mmlongbench.questions.writing.words_alone import MOST, WordsAlone, words_alone
+from mmlongbench.questions.writing.words_alone import MOST, TOLD, WordsAlone, words_alone
 
 M_LONGDOC = {"automatic": 0.801, "people": 0.809}
 """The shares of generated questions that M-LongDoc's automatic check kept, and of these that people kept."""
@@ -74,6 +74,7 @@ def report_of(funnel: Funnel, settings: WritingSettings) -> Report:
     stages = [_count(stage) for stage in funnel.stages]
     quotas = reached(funnel.drawn.quotas, funnel.accepted, funnel.drawn.slots, ended, funnel.held)
     fifths, words = _fifths(funnel), words_alone(funnel.accepted)
+    words = words.model_copy(update={"dropped": sum(line.reason == TOLD for line in ended.values())})
     grades = _grades(funnel)
     calls = list(funnel.calls())
     totals = {
@@ -179,8 +180,11 @@ def _notes(
     if any(fifths) and not all(low <= share <= high for share in fifths):
         shares = ", ".join(f"{share:.0%}" for share in fifths)
         yield f"evidence pages by fifth of the documents: {shares}; wanted {low:.0%} to {high:.0%}"
-    if words.is_told:
-        yield f"the words of a question tell that it has no answer: area {words.area:.2f}, wanted at most {MOST:.2f}"
+    if words.dropped:
+        yield f"{words.dropped} unanswerable questions were dropped, because their words tell that they have no answer"
+    if words.is_undecided:
+        said = words.why if words.area is None else f"area {words.area:.2f}, by chance up to {words.by_chance:.2f}"
+        yield f"whether words alone tell unanswerable questions (at most {MOST:.2f} is wanted) is undecided: {said}"
     for model, mean in grades.items():
         others = [grade for other, grade in grades.items() if other != model]
         if others and mean - sum(others) / len(others) > LENIENT:

@@ -154,6 +154,8 @@ def _rejects(funnel: Funnel, library: Library) -> list[Reject]:
 
 
 def _expected(stage: str) -> str:
+    if stage == "words-alone":
+        return "words that do not tell whether the document answers the question"
     return next((check.what for check in CHECKS if stage.endswith(check.name)), "a reply of the form")
 
 

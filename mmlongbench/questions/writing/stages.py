@@ -1,11 +1,12 @@
 """The funnel in one table: the stages that a draft passes, in their order, and why each may end a question.
 
-    pages → kinds → slots → drafts → the checks below → edits → the same checks → balance → table → people
+    pages → kinds → slots → drafts → the checks below → edits → the same checks → balance → words-alone → table → people
 
 `pages` and `kinds` say what is on each page, `slots` draws a place for each question, `drafts` writes it. Answerable
 questions go through the checks first; `edits` then makes unanswerable ones of those that passed, and these go through
-the checks, too. Cheap checks stand before costly ones. A question ends at the first check that it fails. `balance`
-takes what the quotas want; the rest is kept as surplus.
+the checks, too. Cheap checks stand before costly ones. A question ends at the first check that it fails. A question
+whose evidence is revised goes through the checks before it again (`AGAIN`). `balance` takes what the quotas want; the
+rest is kept as surplus. `words-alone` drops unanswerable questions that are told by their words.
 
 Slots = accepted + surplus + held + rejected + pending, always; as long as a call is pending, no table is written.
 """
@@ -17,6 +18,7 @@ from typing import Literal, TypeAlias
 from mmlongbench.questions.writing import agreement, checklist, decontamination, near, probes, statics, whole
 from mmlongbench.questions.writing.context import Context
 from mmlongbench.questions.writing.lines import Candidate, Judged
+from mmlongbench.questions.writing.words_alone import TOLD
 
 CheckOne: TypeAlias = Callable[[Candidate, Context], Judged]
 """Says something about one question."""
@@ -165,11 +167,13 @@ CHECKS: Sequence[Check] = (
     ),
 )
 """The checks, in their order."""
+AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
+"""The checks that a question goes through again if the last of them revised its evidence."""
 DRAFT_PASSES = 0.97
 """The share of drafts that have the form; our choice."""
 OF_DRAFTS = ("invalid-reply", "refusal", "no-verified-question")
 """Why a slot gets no draft."""
-REASONS = frozenset((*OF_DRAFTS, *(reason for check in CHECKS for reason in check.reasons)))
+REASONS = frozenset((*OF_DRAFTS, TOLD, *(reason for check in CHECKS for reason in check.reasons)))
 """Every reason of a stage; people have their own (see `mmlongbench.questions.reviewing`)."""
 
 

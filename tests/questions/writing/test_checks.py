@@ -85,6 +85,8 @@ def context(ask: Any = None, *documents: ReadDocument, **settings: Any) -> Conte
         ("page-not-shown", {"pages": ()}),
         ("long-form-answer", {"answer": ("she who came there after that storm",)}),
         ("long-form-answer", {"answer": ("rope", "one two three four five six"), "declared": "List"}),
+        ("long-form-answer", {"answer": ("-".join(["keeper"] * 13),)}),
+        ("long-form-answer", {"answer": ("rope", "x" * 81), "declared": "List"}),
         ("empty-answer", {"answer": (), "declared": "List"}),
         ("empty-answer", {"answer": ("[]",), "declared": "List"}),
         ("unknown-answer-format", {"declared": "Sentence"}),

@@ -43,7 +43,10 @@ def _other_year(document: Document, draws: Draws, candidate: Candidate) -> Candi
     nearest = sorted(free, key=lambda each: (abs(int(each) - int(year)), each))[:3]
     other = draws.choice(f"year {candidate.question}", nearest)
     changed = candidate.question.replace(f"“{column}”", f"“{column.replace(year, other)}”")
-    return _edit(candidate, changed, other, f"{year} → {other}", (other,))
+    fact = candidate.facts[0]
+    found = _edit(candidate, changed, other, f"{year} → {other}", (other,))
+    elsewhere = tuple(phrase for phrase in (fact.table.title.words, fact.label, other) if phrase)
+    return replace(found, elsewhere=(elsewhere,)) if found else None
 
 
 def _other_row(document: Document, draws: Draws, candidate: Candidate) -> Candidate | None:
@@ -52,7 +55,8 @@ def _other_row(document: Document, draws: Draws, candidate: Candidate) -> Candid
     if candidate.question.count(f"“{fact.label}”") != 1 or _is_general(fact.label):
         return None
     title = fact.table.title.words
-    near = {fact.page + step for step in (-1, 0, 1)} | set(document.index.pages_with(title) if title else ())
+    near = {page + step for page in document.parts_of(fact.table) for step in (-1, 0, 1)}
+    near |= set(document.index.pages_with(title) if title else ())
     others = {
         other.label
         for other in document.facts

@@ -8,8 +8,16 @@ from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.document import Document
 from mmlongbench.questions.layer.facts import Fact
 from mmlongbench.questions.layer.index import normal
-from mmlongbench.questions.layer.kinds.wording import column_of, marks_of, phrases_of, row_slot, table_name, unit_of
-from mmlongbench.questions.numbers import answer_of, is_percent, number_of, written
+from mmlongbench.questions.layer.kinds.wording import (
+    column_of,
+    is_share,
+    marks_of,
+    phrases_of,
+    row_slot,
+    table_name,
+    unit_of,
+)
+from mmlongbench.questions.numbers import answer_of, number_of, written
 
 MOST = 200
 """At most so many candidates of a kind are made of a document."""
@@ -38,8 +46,8 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
 
     def fits(one: Fact, two: Fact) -> bool:
         unit = one.table.title.unit
-        has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit
-        is_plain = all(not is_percent(each.value) and _has_no_unit(each) and _number(each) > 0 for each in (one, two))
+        has_unit = bool(unit) and unit == two.table.title.unit and "except" not in unit and "shares" not in unit
+        is_plain = all(not is_share(each) and _has_no_unit(each) and _number(each) > 0 for each in (one, two))
         is_same_row = normal(one.label) == normal(two.label)
         return _number(one) != _number(two) and has_unit and is_plain and is_same_row
 

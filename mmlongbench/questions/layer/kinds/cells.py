@@ -1,13 +1,11 @@
 """Questions about single cells: the value of a row in a column, the row of a value, and several values of a row."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from mmlongbench.draws import Draws
 from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.document import Document
 from mmlongbench.questions.layer.facts import Fact
-from mmlongbench.questions.layer.index import normal
 from mmlongbench.questions.layer.kinds.wording import column_of, marks_of, phrases_of, row_slot, table_name, unit_of
 from mmlongbench.questions.numbers import answer_of, number_of
 
@@ -42,12 +40,10 @@ def rows(document: Document, draws: Draws) -> Iterator[Candidate]:
     for fact in document.facts:
         by_column.setdefault((fact.table.key, fact.column), []).append(fact)
     for facts in by_column.values():
-        seen = Counter(number_of(fact.value) if not fact.is_text else normal(fact.value) for fact in facts)
         for fact in facts:
-            key = normal(fact.value) if fact.is_text else number_of(fact.value)
             name = table_name(document, fact)
             is_telling = sum(map(str.isalnum, fact.value)) >= 3 and len(fact.label.split()) <= MAX_ANSWER_WORDS
-            if max(seen[key], fact.times) > 1 or not name or not is_telling or len(facts) < 3 or fact.label.isdigit():
+            if fact.times > 1 or not name or not is_telling or len(facts) < 3 or fact.label.isdigit():
                 continue
             yield Candidate(
                 "table-row",

@@ -11,6 +11,7 @@ from mmlongbench.questions.layer.facts import Fact
 from mmlongbench.questions.layer.kinds.wording import (
     column_of,
     column_slot,
+    is_share,
     marks_of,
     phrases_of,
     row_slot,
@@ -37,7 +38,7 @@ def changes(document: Document, draws: Draws) -> Iterator[Candidate]:
         dated = [fact for fact in facts if len(_YEAR.findall(fact.leaf)) == 1 and _is_plain(fact)]
         if len(dated) < 2 or len({_without_year(fact) for fact in dated}) > 1:
             continue
-        if len({is_percent(fact.value) for fact in dated}) > 1 or is_percent(dated[0].value):
+        if any(map(is_share, dated)):
             continue
         ordered = sorted(dated, key=lambda fact: _year(fact))
         low, high = draws.order(f"change {ordered[0].table.key} {ordered[0].row}", ordered, lambda f: f.header)[:2]
@@ -63,7 +64,7 @@ def sums(document: Document, draws: Draws) -> Iterator[Candidate]:
     for facts in _by(document, lambda fact: (fact.table.key, fact.column)):
         plain = _comparable(facts)
         is_amount = bool(facts[0].table.title.unit) or not _decimals(facts[0].value)
-        if len(plain) < 2 or not is_amount or is_percent(plain[0].value) or _RATE.search(facts[0].header):
+        if len(plain) < 2 or not is_amount or any(map(is_share, plain)) or _RATE.search(facts[0].header):
             continue
         one, two = sorted(_drawn(draws, "sum", plain, 2), key=lambda fact: fact.row)
         if name := table_name(document, one):

@@ -67,7 +67,7 @@ def caption_counts(document: Document, draws: Draws) -> Iterator[Candidate]:
                 tuple(sorted({caption.page for caption in inside})),
                 _SOURCES.get(kind, ("Figure",)),
                 tuple(Mark(c.page, f"{c.kind} {c.number}", c.box, "operand") for c in inside),
-                (),
+                tuple((f"{c.kind} {c.number}", first_words(c)) for c in inside if first_words(c)),
                 derived="count",
                 slots=(f"captions {kind}",),
             )
@@ -167,24 +167,20 @@ def plain_heading_pages(document: Document, draws: Draws) -> Iterator[Candidate]
 
 
 def subsections(document: Document, draws: Draws) -> Iterator[Candidate]:
-    """Yield: how many numbered subsections has a section? Their numbers run on from 1, and the section ends."""
-    found = list(runs(document))
-    parents = defaultdict(list)
-    for heading in found:
-        parent, _, last = heading.number.rpartition(".")
-        if parent and last.isdigit():
-            parents[parent].append(heading)
+    """Yield: how many numbered subsections has a section? The section and the one after it have headings, too.
+
+    A heading that is not found makes the count wrong, so the checks want 1, 2, … n without a gap, and want the lines of
+    the pages to have the same numbers.
+    """
     numbers = {heading.number for heading in document.headings}
+    parents = defaultdict(list)
+    for heading in document.headings:
+        if parent := heading.number.rpartition(".")[0]:
+            parents[parent].append(heading)
     for parent, children in parents.items():
         after = [*parent.split(".")[:-1], str(int(parent.split(".")[-1]) + 1)]
         pages = tuple(sorted({child.page for child in children}))
-        is_closed = ".".join(after) in numbers and parent in numbers
-        if (
-            is_closed
-            and len(children) >= 2
-            and len(pages) <= 4
-            and all("." not in c.number[len(parent) + 1 :] for c in children)
-        ):
+        if parent in numbers and ".".join(after) in numbers and len(children) >= 2 and len(pages) <= 4:
             yield Candidate(
                 "subsection-count",
                 f"How many numbered subsections ({parent}.1, {parent}.2, …) does section {parent} of the document "
@@ -193,10 +189,15 @@ def subsections(document: Document, draws: Draws) -> Iterator[Candidate]:
                 pages,
                 ("Layout",),
                 tuple(Mark(c.page, f"{c.number} {c.text}", c.box, "operand") for c in children),
-                (),
+                tuple((f"{c.number} {c.text}",) for c in children),
                 derived="count",
                 slots=(f"subsections {parent}",),
+                notes={"subsections": " ".join(sorted((c.number for c in children), key=_place))},
             )
+
+
+def _place(number: str) -> list[int]:
+    return [int(part) for part in number.split(".")]
 
 
 def first_words(caption: Caption) -> str:
