@@ -121,12 +121,13 @@ def test_the_words_of_a_page_that_ocr_reads_count() -> None:
     assert asked(of, "caption-number", "“The northern")
 
 
-def sections(*numbers: str, lost: Sequence[str] = ()) -> Document:
-    """Pages with a heading each; the layout does not find those that are lost."""
+def sections(*numbers: str, lost: Sequence[str] = (), more: str = "") -> Document:
+    """Pages with a heading each; the layout does not find those that are lost. `more` is a line of the first page."""
     pages = []
     for at, number in enumerate(numbers, 1):
         regions = [] if number in lost else [(50.0, 70.0, 250.0, 82.0, "section-header")]
-        pages.append(page(at, [(50.0, 71.0, f"{number} HARBOUR PART {chr(64 + at)}")], regions=regions))
+        texts = [(50.0, 71.0, f"{number} HARBOUR PART {chr(64 + at)}")]
+        pages.append(page(at, [*texts, *([(50.0, 300.0, more)] if more and at == 1 else [])], regions=regions))
     return document(*pages)
 
 
@@ -203,3 +204,36 @@ def test_one_question_is_asked_once_and_not_at_all_if_it_has_two_answers() -> No
     again, other = replace(found), replace(found, answer="7")
     assert [number for number, _ in asked_twice({0: found, 1: again})] == [1]
     assert [number for number, _ in asked_twice({0: found, 1: again, 2: other})] == [0, 1, 2]
+
+
+EARLIER: Sequence[Cells] = (
+    ((50, "(in millions)"), right(330, "2019"), right(430, "2018")),
+    *(
+        (label, right(330, f"{number},111"), right(430, f"{number},222"))
+        for number, (label, *_) in enumerate(BALANCE[1:], 3)
+    ),
+)
+
+
+@pytest.mark.parametrize(("caption", "is_asked"), [("", False), ("Table 3: Financial position", True)])
+def test_rows_that_two_tables_below_one_heading_have_are_not_asked_for(caption: str, is_asked: bool) -> None:
+    second = (BOX[0], BOX[1] + 120, BOX[2], BOX[3] + 120)
+    title = caption or "Consolidated Balance Sheets"
+    texts = [(50.0, 71.0, title), *table(BALANCE), *table(EARLIER, 220.0)]
+    heading = CAPTION if caption else TITLE
+    two = document(page(1, texts, [BOX, second], [heading], EDGES))
+    assert bool(asked(two, "table-value", "“Goodwill” in the column “2021”")) is is_asked
+    assert asked(document(balance()), "table-value", "“Goodwill”")
+
+
+def test_a_subsection_whose_title_begins_with_a_number_counts() -> None:
+    assert failures(sections("3", "3.1", "3.2", "4", more="3.3 100 ways to rest"), "subsection-count") == {
+        ("again", "second-path-differs")
+    }
+
+
+def test_a_value_is_asked_for_without_its_deviation() -> None:
+    lines = [*BALANCE[:3], ((50, "Goodwill"), right(330, "66.4 (0.8)"), right(430, "65.1 (0.7)")), *BALANCE[4:]]
+    found = asked(document(balance(lines=lines)), "table-pair", "“Goodwill”")
+    assert all(each.question.endswith("Leave out deviations, such as those in brackets.") for each in found)
+    assert [each.answer for each in found] == [("66.4", "65.1")]

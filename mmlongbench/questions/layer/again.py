@@ -140,7 +140,7 @@ def _count_subsections(document: Document, candidate: Candidate) -> str | None:
     found = _SUBSECTIONS_OF.search(candidate.question)
     if not found:
         return None
-    begins = re.compile(rf"\W*(?:section\s+)?{re.escape(found[1])}\.(\d{{1,2}})\.?(?:\s+[A-Z“\"]|\s*$)", re.IGNORECASE)
+    begins = re.compile(rf"\W*(?:section\s+)?{re.escape(found[1])}\.(\d{{1,2}})\.?(?:\s|$)", re.IGNORECASE)
     lines = (line.text for page in document.pages for line in page.lines)
     numbers = {int(match[1]) for line in lines if (match := begins.match(line))}
     return str(len(numbers)) if numbers == set(range(1, len(numbers) + 1)) else None

@@ -5,13 +5,13 @@ The first reader knows only the places of words (`columns.py`), the second only 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mmlongbench.questions.layer.columns import WordTable, box_of, clean_label, read_table
+from mmlongbench.questions.layer.columns import Row, WordTable, box_of, clean_label, read_table
 from mmlongbench.questions.layer.grids import CellWords, confirmed_by, ruled_cells
 from mmlongbench.questions.layer.headers import Header
-from mmlongbench.questions.layer.page import Box, Page, Region
+from mmlongbench.questions.layer.page import Box, Line, Page, Region
 from mmlongbench.questions.layer.pieces import Piece
 from mmlongbench.questions.layer.titles import Title, clean_title, title_of
 from mmlongbench.questions.numbers import number_of
@@ -121,7 +121,6 @@ def facts_of(page: Page) -> PageFacts:
     if tables and is_contents(page):
         found.losses["table-of-contents"] += len(tables)
         return found
-    labels = Counter(_key(line.text) for line in page.lines)
     for number, region in enumerate(tables):
         table = read_table(page, region.box)
         if isinstance(table, str):
@@ -132,7 +131,7 @@ def facts_of(page: Page) -> PageFacts:
         found.read += 1
         name = TableName(page.number, number, title_of(page, region, table.corner), len(tables) == 1)
         found.names.append(name)
-        found.facts += _unique(found, list(_numbers(found, page, table, name)), table, labels)
+        found.facts += _unique(found, list(_numbers(found, page, table, name)), table, page.lines)
     return found
 
 
@@ -238,19 +237,41 @@ def _key(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
 
 
-def _unique(found: PageFacts, facts: Sequence[Fact], table: WordTable, lines: Mapping[str, int]) -> list[Fact]:
-    """Return the facts whose label is on one row of the table, and on one line of the page if the table has no name."""
+def _unique(found: PageFacts, facts: Sequence[Fact], table: WordTable, lines: Sequence[Line]) -> list[Fact]:
+    """Return the facts whose label is on one row of the table and, unless the table has a number, begins one line of
+    the page alone: below one heading there may be several tables with the same rows, such as one for each year.
+    """
     rows = Counter(_key(row.label) for row in table.rows)
     kept = []
     for fact in facts:
         key = _key(fact.label)
         if rows[key] > 1:
             found.losses["label-twice-in-the-table"] += 1
-        elif fact.table.title.by == "page" and lines.get(key, 0) > 1:
+        elif fact.table.title.by != "number" and _rows_like(table.rows[fact.row], fact.table.title, lines) > 1:
             found.losses["label-twice-on-the-page"] += 1
         else:
             kept.append(fact)
     return kept
+
+
+def _rows_like(row: Row, title: Title, lines: Sequence[Line]) -> int:
+    """Return how many lines of a page, below the title if there is one, begin as a row does: with the first line of its
+    label, and with no other words after it.
+    """
+    first = min((word.box.y for word in row.words), default=0.0)
+    label = _key(" ".join(word.text for word in row.words if word.box.y - first < 0.5 * (word.box.y1 - word.box.y0)))
+    below = [line for line in lines if title.box is None or line.box.y0 >= title.box.y0]
+    return sum(_begins(_key(line.text), label) for line in below)
+
+
+def _begins(line: str, label: str) -> bool:
+    """Return whether a line is a label, perhaps with values after it.
+
+    >>> _begins("net sales 29 128", "net sales"), _begins("net sales growth", "net sales")
+    (True, False)
+    """
+    rest = line.removeprefix(label)
+    return bool(label) and line.startswith(label) and not any(map(str.isalpha, rest))
 
 
 def _add_text(found: PageFacts, page: Page, name: TableName, region: Region) -> None:

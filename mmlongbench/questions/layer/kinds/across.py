@@ -10,6 +10,7 @@ from mmlongbench.questions.layer.facts import Fact
 from mmlongbench.questions.layer.index import normal
 from mmlongbench.questions.layer.kinds.wording import (
     column_of,
+    deviation_of,
     is_share,
     marks_of,
     phrases_of,
@@ -30,7 +31,7 @@ def pairs(document: Document, draws: Draws) -> Iterator[Candidate]:
         yield Candidate(
             "cross-page-pair",
             f"What is the value of “{one.label}” {column_of(one)} of {first}, and what is the value of “{two.label}” "
-            f"{column_of(two)} of {second}? Give the two values in this order.",
+            f"{column_of(two)} of {second}? Give the two values in this order.{deviation_of(one, two)}",
             (answer_of(one.value)[0], answer_of(two.value)[0]),
             (one.page, two.page),
             ("Table",),
@@ -57,7 +58,8 @@ def differences(document: Document, draws: Draws) -> Iterator[Candidate]:
         yield Candidate(
             "cross-page-difference",
             f"By how much do the value of “{one.label}” {column_of(one)} of {first} and the value of "
-            f"“{two.label}” {column_of(two)} of {second} differ? Give the absolute difference.{_unit_of_both(one)}",
+            f"“{two.label}” {column_of(two)} of {second} differ? Give the absolute difference."
+            f"{_unit_of_both(one, two)}",
             written(high - low),
             (one.page, two.page),
             ("Table",),
@@ -129,8 +131,8 @@ def _partners(
         yield one, two
 
 
-def _unit_of_both(fact: Fact) -> str:
-    return unit_of(fact).replace("The table gives", "The tables give")
+def _unit_of_both(one: Fact, two: Fact) -> str:
+    return unit_of(one, two).replace("The table gives", "The tables give")
 
 
 def _id(fact: Fact) -> str:

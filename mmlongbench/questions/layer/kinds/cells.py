@@ -75,7 +75,7 @@ def pairs(document: Document, draws: Draws) -> Iterator[Candidate]:
         yield Candidate(
             "table-pair",
             f"According to {name}, what are the values of “{first.label}” in the columns “{first.header}” and "
-            f"“{second.header}”, in this order?{unit_of(first)}",
+            f"“{second.header}”, in this order?{unit_of(first, second)}",
             (answer_of(first.value)[0], answer_of(second.value)[0]),
             (first.page,),
             ("Table",),

@@ -51,7 +51,7 @@ def changes(document: Document, draws: Draws) -> Iterator[Candidate]:
         yield _computed(
             "table-change",
             f"According to {name}, by how much did “{low.label}” {verb} from the column “{low.header}” to the column "
-            f"“{high.header}”?{unit_of(low)}",
+            f"“{high.header}”?{unit_of(low, high)}",
             written(abs(two - one)),
             (low, high),
             "absolute difference",
@@ -71,7 +71,7 @@ def sums(document: Document, draws: Draws) -> Iterator[Candidate]:
             yield _computed(
                 "table-sum",
                 f"According to {name}, what is the sum of “{one.label}” and “{two.label}” {column_of(one)}?"
-                f"{unit_of(one)}",
+                f"{unit_of(one, two)}",
                 written(_number(one) + _number(two)),
                 (one, two),
                 "sum",

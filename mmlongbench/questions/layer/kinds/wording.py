@@ -7,7 +7,7 @@ from mmlongbench.questions.layer.document import Document
 from mmlongbench.questions.layer.facts import Fact
 from mmlongbench.questions.layer.index import normal
 
-_SHARE = re.compile(r"%|\b(percent|percentages?|pct|bps|basis points)\b", re.IGNORECASE)
+_SHARE = re.compile(r"%|\b(percent|percentages?|pct|bps|basis points|ratios?)\b", re.IGNORECASE)
 
 
 def table_name(document: Document, fact: Fact) -> str:
@@ -35,9 +35,22 @@ def names_page(document: Document, fact: Fact) -> bool:
     return title.by == "heading" and len(document.index.pages_with(title.words, fact.label, fact.leaf)) != 1
 
 
-def unit_of(fact: Fact) -> str:
-    """Return a sentence about the unit of a table, with a blank before it; empty if there is none, or if the value has
-    another one: it is a share in per cent, or the unit counts shares of stock and the value does not.
+def unit_of(fact: Fact, *others: Fact) -> str:
+    """Return sentences about how values are given, with a blank before each: the unit of the table of the first one,
+    and that a deviation is not asked for. Empty if there is nothing to say.
+    """
+    return _unit_of(fact) + deviation_of(fact, *others)
+
+
+def deviation_of(*facts: Fact) -> str:
+    """Return a sentence that leaves deviations out, with a blank before it; empty if no cell has one."""
+    has_one = any(each.whole != each.value and not each.is_text for each in facts)
+    return " Leave out deviations, such as those in brackets." if has_one else ""
+
+
+def _unit_of(fact: Fact) -> str:
+    """Return a sentence about the unit of a table; empty if there is none, or if the value has another one: it is a
+    share in per cent, or the unit counts shares of stock and the value does not.
     """
     unit = fact.table.title.unit
     if not unit or is_share(fact) or ("shares" in unit and not _counts(fact)):
