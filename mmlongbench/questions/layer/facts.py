@@ -258,8 +258,8 @@ def _rows_like(row: Row, title: Title, lines: Sequence[Line]) -> int:
     """Return how many lines of a page, below the title if there is one, begin as a row does: with the first line of its
     label, and with no other words after it.
     """
-    first = min((word.box.y for word in row.words), default=0.0)
-    label = _key(" ".join(word.text for word in row.words if word.box.y - first < 0.5 * (word.box.y1 - word.box.y0)))
+    words = row.words[: len(row.label.split())]  # a mark of a footnote may follow
+    label = _key(" ".join(word.text for word in words if word.box.y0 < words[0].box.y1))
     below = [line for line in lines if title.box is None or line.box.y0 >= title.box.y0]
     return sum(_begins(_key(line.text), label) for line in below)
 
