@@ -24,5 +24,5 @@ def show_mix(receipt: "mm.MixReceipt") -> None:
             said = f"{shows.documents:,} documents, {shows.questions:,} questions, {shows.pictures:,} pictures"
             say(f"nothing is shared with {other.release}: its {said} and {shows.passages:,} passages were compared")
         if found.examples_left_out:
-            kinds = ", ".join(f"{count:,} a {kind}" for kind, count in found.left_out_by_kind.items())
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.left_out_by_kind.items())
             say(f"  {found.examples_left_out:,} examples were left out because they share something ({kinds})")

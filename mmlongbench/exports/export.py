@@ -61,13 +61,7 @@ def export_cells(
     `finish` may write more files into the folder before it appears.
     """
     chosen = choices or Choices()
-    writer = target_named(target)
-    if chosen.max_tokens is not None and (type(chosen.max_tokens) is not int or chosen.max_tokens < 1):
-        raise ReleaseError(f"max_tokens {chosen.max_tokens!r}: expected a whole number, at least 1")
-    if chosen.images:
-        release.image_urls(chosen.images)  # refuses a form that does not exist
-    folder = _checked(out, release)
-    form = _form(writer, target, chosen.form)
+    writer, folder, form = _ready(release, target, out, chosen)
     _check_examples(release, cells)
     with _appearing(folder) as temporary:
         made = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
@@ -79,6 +73,27 @@ def export_cells(
         _sync(own)
         size = sum(file.stat().st_size for file in own if file.stat().st_nlink == 1)
     return replace(written, files=len(files), bytes=size)
+
+
+def check_choices(release: Release, target: str, out: Path, choices: Choices | None = None) -> None:
+    """Check the target, the folder and the choices of an export, before long work is done for it.
+
+    Raises:
+        PluginError: the target is not installed, or is broken.
+        ReleaseError: the folder cannot be used, or a choice does not fit the target.
+
+    """
+    _ready(release, target, out, choices or Choices())
+
+
+def _ready(release: Release, target: str, out: Path, choices: Choices) -> tuple[Target, Path, str]:
+    """Return the target, the folder to write, and the form of the lines."""
+    writer = target_named(target)
+    if choices.max_tokens is not None and (type(choices.max_tokens) is not int or choices.max_tokens < 1):
+        raise ReleaseError(f"max_tokens {choices.max_tokens!r}: expected a whole number, at least 1")
+    if choices.images:
+        release.image_urls(choices.images)  # refuses a form that does not exist
+    return writer, _checked(out, release), _form(writer, target, choices.form)
 
 
 def _form(target: Target, name: str, form: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
-from mmlongbench.exports.export import Choices, export_cells
+from mmlongbench.exports.export import Choices, check_choices, export_cells
 from mmlongbench.exports.target import Exported
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
@@ -90,6 +90,7 @@ def export_mix(
 
     """
     shown = progress or Progress(False)
+    check_choices(release, target, out, choices)
     offer = offer_of(release, spec)
     comparison = _comparison(release, spec, shown)
     left_out: list[Overlap] = []
@@ -190,7 +191,7 @@ def _refuse(found: Sequence[Overlap], examples: int) -> None:
     first = {each.kind: each for each in reversed(found)}
     named = "; ".join(f"{first[kind]} ({first[kind].evaluation})" for kind in KINDS if kind in first)
     by_kind = Counter(each.kind for each in found)
-    counts = ", ".join(f"{by_kind[kind]:,} a {kind}" for kind in KINDS if by_kind[kind])
+    counts = ", ".join(f"{kind} {by_kind[kind]:,}" for kind in KINDS if by_kind[kind])
     raise ReleaseError(
         f"mix: {count:,} of {examples:,} examples share something with an evaluation release ({counts}): {named}; "
         "--drop-overlap leaves such examples out and lists them, or build the release from other sources"
