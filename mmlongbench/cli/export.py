@@ -11,7 +11,6 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
-from mmlongbench.cli.mix_tables import show_mix
 from mmlongbench.cli.task_option import with_tasks
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ def export(
         click.echo(json.dumps({"out": str(out), **asdict(done), **more}))
         return
     if receipt:
+        from mmlongbench.cli.mix_tables import show_mix
+
         show_mix(receipt)
     _say_written(done, out)
 

@@ -2,7 +2,7 @@
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
-from mmlongbench.cli.drawing import Table, plain, print_table
+from mmlongbench.cli.drawing import Table, print_table
 
 
 def show_mix(receipt: "mm.MixReceipt") -> None:
@@ -10,7 +10,7 @@ def show_mix(receipt: "mm.MixReceipt") -> None:
     table = Table("share", "asked", "reached", "of", "examples", "tokens")
     for each in receipt.shares:
         row = (f"{each.asked:.2%}", f"{each.reached:.2%}", each.measure, f"{each.examples:,}", f"{each.tokens:,}")
-        table.add_row(plain(f"{each.kind} {each.name}"), *row)
+        table.add_row(f"{each.kind} {each.name}", *row)
     if receipt.shares:
         print_table(table)
     asked = receipt.mix.tokens

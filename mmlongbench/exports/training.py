@@ -7,6 +7,7 @@ images: a literal marker of a text is written with blanks in it.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum, auto
 from pathlib import Path
 from textwrap import fill
 from typing import BinaryIO, ClassVar
@@ -23,19 +24,28 @@ from mmlongbench.prompt import MARKER
 from mmlongbench.release.opened import Example
 from mmlongbench.task.metric import Metric, Settings, first_answer
 
-FILES = {"openai": "train.jsonl", "sharegpt": "train.jsonl", "llava": "train.json"}
+
+class Form(StrEnum):
+    """A form of conversations; its value is what `--format` takes."""
+
+    OPENAI = auto()
+    SHAREGPT = auto()
+    LLAVA = auto()
+
+
+FILES: Mapping[str, str] = {Form.OPENAI: "train.jsonl", Form.SHAREGPT: "train.jsonl", Form.LLAVA: "train.json"}
 """The forms, and the file of each. The first trainer of LLaVA reads one JSON array; the array has a line an example."""
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
 """How ShareGPT and LLaVA name the speakers."""
 _MARKERS = re.compile(r"<(image|video|audio)>")
 """Matches what trainers count as images, videos and sounds, wherever it stands in a text."""
-FORMS = {
-    "openai": 'Each line is `{"messages": [...]}`: chat messages whose content is a list of parts of the types `text` '
-    "and `image_url`.",
-    "sharegpt": 'Each line is `{"conversations": [...], "images": [...]}`: the text of a turn has `<image>` for each '
-    "image, and `images` has their paths in the same order. `dataset_info.json` registers the file for LLaMA-Factory: "
+FORMS: Mapping[str, str] = {
+    Form.OPENAI: 'Each line is `{"messages": [...]}`: chat messages whose content is a list of parts of the types '
+    "`text` and `image_url`.",
+    Form.SHAREGPT: 'Each line is `{"conversations": [...], "images": [...]}`: the text of a turn has `<image>` for '
+    "each image, and `images` has their paths in the same order. `dataset_info.json` registers the file for LLaMA-Factory: "
     "`dataset_dir` and `media_dir` are this folder, `dataset` is `mix`.",
-    "llava": 'Each line is an element of one JSON array: `{"id": ..., "image": [...], "conversations": [...]}`. '
+    Form.LLAVA: 'Each line is an element of one JSON array: `{"id": ..., "image": [...], "conversations": [...]}`. '
     "The text of a turn has `<image>` for each image, and `image` has their paths in the same order, from "
     "`--image_folder`, which is this folder. The first LLaVA takes one image an example; LLaVA-NeXT takes a list.",
 }
@@ -46,14 +56,14 @@ class Training(Target):
     """Conversations with their answers, for trainers."""
 
     summary: ClassVar[str] = "conversations with their answers, for trainers: --format openai, sharegpt or llava"
-    forms: ClassVar[tuple[str, ...]] = tuple(FILES)
+    forms: ClassVar[tuple[str, ...]] = tuple(form.value for form in Form)
 
     def write(self, export: Export) -> Exported:
         """Write the conversations in a drawn order, which example each line is, and a link to the release."""
         refuse_model(export, "conversations name no model and have no limit")
         line, written = _Lines(export, Answers(export)), 0
         with (
-            _shuffled(export.out / FILES[export.form], is_array=export.form == "llava") as lines,
+            _shuffled(export.out / FILES[export.form], is_array=export.form == Form.LLAVA) as lines,
             _shuffled(export.out / INDEX) as index,
         ):
             for example in export.examples():
@@ -62,7 +72,7 @@ class Training(Target):
                     lines.add(order, said)
                     index.add(order, json_line(_about(example, line.changed_last)))
                     written += 1
-        if export.form == "sharegpt":
+        if export.form == Form.SHAREGPT:
             (export.out / "dataset_info.json").write_bytes(json_line(_LLAMA_FACTORY))
         if not export.images:
             link_release(export)
@@ -73,7 +83,7 @@ class Training(Target):
 
 _LLAMA_FACTORY: Mapping[str, object] = {
     "mix": {
-        "file_name": FILES["sharegpt"],
+        "file_name": FILES[Form.SHAREGPT],
         "formatting": "sharegpt",
         "columns": {"messages": "conversations", "images": "images"},
     }
@@ -178,9 +188,9 @@ def _llava(conversation: list[Message], example: Example) -> Mapping[str, object
 
 
 _WRITERS: Mapping[str, Callable[[list[Message], Example], Mapping[str, object]]] = {
-    "openai": _openai,
-    "sharegpt": _sharegpt,
-    "llava": _llava,
+    Form.OPENAI: _openai,
+    Form.SHAREGPT: _sharegpt,
+    Form.LLAVA: _llava,
 }
 
 

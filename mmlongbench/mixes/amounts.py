@@ -21,6 +21,7 @@ class Column:
     pool: int
     """The place of the pool among all pools."""
     way: Way
+    """How its items are taken."""
     task: str
     """The name of the share that the dataset belongs to."""
     mean: float
@@ -38,6 +39,7 @@ class Row:
     measure: Measure
     """What the share is a share of."""
     share: float
+    """The share, from 0 to 1."""
     columns: tuple[int, ...]
     """The places of the columns that count for it."""
 

@@ -29,7 +29,9 @@ class Chosen:
     candidates: tuple[Candidate, ...]
     """The examples, column by column."""
     columns: tuple[Column, ...]
+    """What may be taken."""
     rows: tuple[Row, ...]
+    """What is asked."""
     counts: tuple[int, ...]
     """The number of examples of each column."""
     tokens: tuple[int, ...]
@@ -229,7 +231,7 @@ def _check(spec: MixSpec, chosen: Chosen) -> None:
     if off:
         largest = max(each.mean for each in chosen.columns)
         raise ReleaseError(
-            f"mix: whole examples come no closer than this: {'; '.join(off)}; an example has up to {largest:,.0f} "
-            f"tokens, which is {largest / spec.tokens:.1%} of the mix: ask for more tokens, such as "
-            f"{50 * largest:,.0f}, or for other shares"
+            f"mix: no choice of whole examples was found that comes closer than this: {'; '.join(off)}; an example has "
+            f"up to {largest:,.0f} tokens, which is {largest / spec.tokens:.1%} of the mix: ask for more tokens, such "
+            f"as {50 * largest:,.0f}, or for other shares"
         )

@@ -85,9 +85,13 @@ class Compared:
     """How many different things of one side are compared."""
 
     documents: int = 0
+    """Names of documents."""
     questions: int = 0
+    """Questions that have words."""
     pictures: int = 0
+    """Pictures by their bytes."""
     passages: int = 0
+    """Texts by their words."""
     blank_pictures: int = 0
     """Pictures of one colour, such as empty pages: they show nothing, so they are not compared."""
 

@@ -34,7 +34,9 @@ class Plan:
     """How many examples of each column a mix takes."""
 
     columns: tuple[Column, ...]
+    """What may be taken."""
     rows: tuple[Row, ...]
+    """What is asked."""
     counts: tuple[float, ...]
     """The examples of each column, as fractions."""
 

@@ -20,7 +20,9 @@ class Candidate:
     """An example that a mix may take."""
 
     dataset: str
+    """The name of its dataset."""
     length: int
+    """The length of its file, in tokens."""
     id: str
     """The id of its question."""
     placement: float | None
@@ -36,7 +38,9 @@ class Way:
     """A way in which an item may be taken."""
 
     dataset: str
+    """As a question of this dataset."""
     length: int
+    """At this length, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Pool:
     """Items that may be taken in the same ways."""
 
     ways: tuple[Way, ...]
+    """The ways, in order; each item has a candidate for each."""
     items: tuple[Mapping[Way, Candidate], ...]
     """The items in a drawn order: the candidate for each way."""
 
@@ -57,6 +62,7 @@ class Offer:
     """What a release offers for a mix."""
 
     pools: tuple[Pool, ...]
+    """What may be taken; no item is in two pools."""
     tasks: Mapping[str, str]
     """The name of the share that each dataset belongs to."""
     unanswered: int

@@ -37,9 +37,11 @@ class CellTaken(_Part):
     """The examples of a dataset at a length."""
 
     dataset: str
+    """The name of the dataset."""
     length: str
     """The length, such as `8K`."""
     examples: int
+    """The number of examples."""
     tokens: int
     """The tokens of their prompts."""
 
@@ -50,8 +52,9 @@ class Sides(_Part):
     documents: int
     """Names of documents."""
     questions: int
+    """Questions that have words."""
     pictures: int
-    """Pictures by their bytes and by their looks."""
+    """Pictures, each compared by its bytes and by its looks."""
     passages: int
     """Texts of at least nine words."""
     blank_pictures: int
@@ -88,6 +91,7 @@ class FileMade(_Part):
     """A file of the export."""
 
     bytes: int
+    """The size in bytes."""
     sha256: str
     """The SHA-256 in hexadecimal."""
 

@@ -11,11 +11,11 @@ import pytest
 from exported import every_example, shown, tree
 
 import mmlongbench as mm
-from mmlongbench.exports.training import FILES
+from mmlongbench.exports.training import FILES, Form
 
 pytestmark = pytest.mark.slow
 
-FORMS = tuple(FILES)
+FORMS = tuple(form.value for form in Form)
 Row = dict[str, Any]
 
 

@@ -153,7 +153,7 @@ def test_a_manifest_may_have_the_mix(built: Path, tmp_path: Path) -> None:
 
 
 def test_the_schema_of_manifests_accepts_a_mix() -> None:
-    import jsonschema
+    import jsonschema  # type: ignore[import-untyped]
 
     schema = manifest_schema()
     whole = {"include": ["vh_single.yaml"], "mix": {**MIX, "disjoint_from": ["evaluation"]}}
