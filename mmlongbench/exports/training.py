@@ -43,8 +43,8 @@ FORMS: Mapping[str, str] = {
     Form.OPENAI: 'Each line is `{"messages": [...]}`: chat messages whose content is a list of parts of the types '
     "`text` and `image_url`.",
     Form.SHAREGPT: 'Each line is `{"conversations": [...], "images": [...]}`: the text of a turn has `<image>` for '
-    "each image, and `images` has their paths in the same order. `dataset_info.json` registers the file for LLaMA-Factory: "
-    "`dataset_dir` and `media_dir` are this folder, `dataset` is `mix`.",
+    "each image, and `images` has their paths in the same order. `dataset_info.json` registers the file for "
+    "LLaMA-Factory: `dataset_dir` and `media_dir` are this folder, `dataset` is `mix`.",
     Form.LLAVA: 'Each line is an element of one JSON array: `{"id": ..., "image": [...], "conversations": [...]}`. '
     "The text of a turn has `<image>` for each image, and `image` has their paths in the same order, from "
     "`--image_folder`, which is this folder. The first LLaVA takes one image an example; LLaVA-NeXT takes a list.",

@@ -17,7 +17,7 @@ from mmlongbench.manifest.model import load_manifest
 pytestmark = pytest.mark.slow
 
 NAMES = ("mmlongdoc", "text_mmlongdoc", "vh_single")
-MIX = {
+MIX: dict[str, Any] = {
     "tokens": 400_000,
     "tokens_by_task": {"documentQA": 0.7, "vh_single": 0.3},
     "tokens_by_length": {"8K": 0.5, "16K": 0.5},
