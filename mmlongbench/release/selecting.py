@@ -45,8 +45,8 @@ class Cell:
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples in the order of the file."""
-        ids = None if self.keys is None else {id for id, _ in self.keys}
-        every = self.release.examples(self.dataset, self.length, ids)
+        ids = {} if self.keys is None else {"ids": {id for id, _ in self.keys}}
+        every = self.release.examples(self.dataset, self.length, **ids)
         return islice((example for example in every if self._has(example)), self.limit)
 
     def _has(self, example: Example) -> bool:
