@@ -2,9 +2,10 @@
 
 `build` makes a release from a manifest, `plan` forecasts it, `check` holds its tasks to the rules that every task
 keeps, `open_release` reads its examples, `audit` counts them again, `verify` checks its files, `diff` compares two
-releases, `run` asks a model, `export` writes examples in the form of other tools, `collect` reads what these return,
-`score` scores predictions, `scorer` gives one score at a time to a program that runs the model itself, and
-`find_shortcuts` and `compare_contexts` say whether a release can be solved without looking. Nothing is printed: results
+releases, `run` asks a model, `export` writes examples in the form of other tools, `export_mix` writes a part of them to
+train on, `collect` reads what these return, `score` scores predictions, `scorer` gives one score at a time to a program
+that runs the model itself, and `find_shortcuts` and `compare_contexts` say whether a release can be solved without
+looking. Nothing is printed: results
 are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line
 calls the same functions.
 
@@ -41,9 +42,12 @@ if TYPE_CHECKING:
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
     from mmlongbench.manifest.fetching.results import Fetched, FetchedPlace, LeftToDo
+    from mmlongbench.manifest.mix import MixSpec
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.messages import Messages
+    from mmlongbench.mixes.mixing import Mixed
+    from mmlongbench.mixes.receipt import MixReceipt
     from mmlongbench.models.asking import RunOptions
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import RunResult
@@ -102,6 +106,9 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "Messages",
+    "MixReceipt",
+    "MixSpec",
+    "Mixed",
     "ModelFigures",
     "NotHereError",
     "PluginError",
@@ -141,6 +148,7 @@ __all__ = [
     "compare_contexts",
     "diff",
     "export",
+    "export_mix",
     "fetch",
     "find_shortcuts",
     "open_release",
@@ -561,6 +569,7 @@ def export(
     images: str = "",
     model: str = "",
     max_tokens: int | None = None,
+    form: str = "",
     tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
 ) -> "Exported":
     """Write examples of a release in the form of another tool. The folder appears complete or not at all.
@@ -577,6 +586,8 @@ def export(
             Empty: the target's own choice.
         model: the name of the model, which requests contain.
         max_tokens: the maximum number of tokens of an answer; None: what the release keeps free.
+        form: the form of the lines, for a target with several: `openai`, `sharegpt` or `llava` for `training`. Empty:
+            the target's first.
         tasks: see `open_release`.
 
     Returns:
@@ -596,7 +607,66 @@ def export(
     from mmlongbench.io.urls import local_path
 
     selection, folder = _selection(datasets, lengths, limit, subset), local_path(out, "out", ReleaseError)
-    return run(open_release(release, tasks=tasks), selection, target, folder, Choices(images, model, max_tokens))
+    choices = Choices(images, model, max_tokens, form)
+    return run(open_release(release, tasks=tasks), selection, target, folder, choices)
+
+
+def export_mix(
+    release: str | Path,
+    mix: "str | Path | MixSpec",
+    target: str,
+    out: str | Path,
+    *,
+    images: str = "",
+    form: str = "",
+    drop_overlap: bool = False,
+    tasks: "str | Path | Sequence[str | Path] | TaskFiles" = (),
+    progress: bool | None = False,
+) -> "Mixed":
+    """Export a training mix of a release: examples with given shares of tasks and lengths, and so many tokens.
+
+    Shares and tokens are met within 1 %, and nothing is shared with the evaluation releases that the mix names;
+    otherwise nothing is written. Needs the extra `shortcuts`.
+
+    Args:
+        release: its folder.
+        mix: a file with the key `mix`, which may be a manifest, or a `MixSpec`, whose folders are from the current one.
+        target: the name of an installed target, such as `training`.
+        out: the folder to write, which is new or empty.
+        images: see `export`.
+        form: see `export`.
+        drop_overlap: whether to leave out the examples that share something with an evaluation release.
+        tasks: see `open_release`.
+        progress: see `build`.
+
+    Returns:
+        A `Mixed`: what was written, and the receipt: what was asked and reached, and with what it was compared.
+
+    Raises:
+        ReleaseError: the mix cannot be met, it shares something with an evaluation release, or a release or `out`
+            cannot be used.
+        ManifestError: the mix cannot be read.
+        PluginError: the target, or a builder that the lock names, is not installed, or is broken.
+        DraftError: a builder cannot read a record.
+
+    """
+    from mmlongbench.errors import ManifestError, ReleaseError
+    from mmlongbench.exports.export import Choices
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.io.urls import local_path
+    from mmlongbench.manifest.mix import MixSpec, read_mix
+    from mmlongbench.mixes.mixing import export_mix as run
+
+    spec = mix if isinstance(mix, MixSpec) else read_mix(local_path(mix, "mix", ManifestError))
+    return run(
+        open_release(release, tasks=tasks),
+        spec,
+        target,
+        local_path(out, "out", ReleaseError),
+        Choices(images=images, form=form),
+        drops_overlap=drop_overlap,
+        progress=Progress(progress),
+    )
 
 
 def collect(
@@ -884,6 +954,9 @@ _MODULES = {
     "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
     "mmlongbench.release.opened": ("Example", "Release"),
     "mmlongbench.release.verify": ("Problem", "Verified"),
+    "mmlongbench.manifest.mix": ("MixSpec",),
+    "mmlongbench.mixes.mixing": ("Mixed",),
+    "mmlongbench.mixes.receipt": ("MixReceipt",),
     "mmlongbench.scoring.one": ("Scorer",),
     "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
     "mmlongbench.shortcuts.audit": ("ShortcutAudit",),

@@ -21,7 +21,8 @@ from mmlongbench.field_texts import field_texts
 ROOT = Path(__file__).parents[1]
 DOORS = (mm, mt)
 FUNCTIONS = (
-    *(mm.audit, mm.build, mm.check, mm.collect, mm.compare_contexts, mm.diff, mm.export, mm.fetch),
+    *(mm.audit, mm.build, mm.check, mm.collect, mm.compare_contexts, mm.diff, mm.export, mm.export_mix),
+    mm.fetch,
     *(mm.find_shortcuts, mm.open_release, mm.plan, mm.run, mm.score, mm.scorer, mm.verify),
 )
 

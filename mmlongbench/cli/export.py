@@ -2,9 +2,10 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -49,6 +50,14 @@ _NAMED = 20
     type=click.IntRange(min=1),
     help="The maximum number of tokens of an answer.  [default: what the release keeps free]",
 )
+@click.option("--format", "form", default="", metavar="NAME", help="The form of the lines, for --to training.")
+@click.option(
+    "--mix",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Write a training mix: a file with the key `mix`, which may be a manifest.",
+)
+@click.option("--drop-overlap", is_flag=True, help="With --mix: leave out examples that an evaluation release has.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_tasks
 def export(
@@ -62,6 +71,9 @@ def export(
     images: str,
     model: str,
     max_tokens: int | None,
+    form: str,
+    mix: Path | None,
+    drop_overlap: bool,
     as_json: bool,
     tasks: "TaskFiles",
 ) -> None:
@@ -69,22 +81,37 @@ def export(
 
     The folder appears complete or not at all. Examples that the form cannot hold are named.
     """
-    done = mm.export(
-        release,
-        target,
-        out,
-        datasets=datasets,
-        lengths=lengths,
-        limit=limit,
-        subset=subset,
-        images=images,
-        model=model,
-        max_tokens=max_tokens,
-        tasks=tasks,
-    )
+    chosen: Mapping[str, Any] = {"datasets": datasets, "lengths": lengths, "limit": limit, "subset": subset}
+    asking: Mapping[str, Any] = {"model": model, "max_tokens": max_tokens}
+    how: Mapping[str, Any] = {"images": images, "form": form, "tasks": tasks}
+    receipt = None
+    if mix:
+        _refuse_beside_mix({**chosen, **asking})
+        bars = False if as_json else None
+        mixed = mm.export_mix(release, mix, target, out, **how, drop_overlap=drop_overlap, progress=bars)
+        done, receipt = mixed.exported, mixed.receipt
+    elif drop_overlap:
+        raise click.UsageError("--drop-overlap needs --mix, whose key disjoint_from names evaluation releases")
+    else:
+        done = mm.export(release, target, out, **chosen, **asking, **how)
     if as_json:
-        click.echo(json.dumps({"out": str(out), **asdict(done)}))
+        more = {"mix": receipt.model_dump(mode="json")} if receipt else {}
+        click.echo(json.dumps({"out": str(out), **asdict(done), **more}))
         return
+    if receipt:
+        from mmlongbench.cli.mix_tables import show_mix
+
+        show_mix(receipt)
+    _say_written(done, out)
+
+
+def _refuse_beside_mix(options: Mapping[str, object]) -> None:
+    names = {"datasets": "--dataset", "lengths": "--length", "max_tokens": "--max-tokens"}
+    if given := [names.get(name, f"--{name}") for name, value in options.items() if value]:
+        raise click.UsageError(f"{', '.join(given)} cannot be given with --mix, which chooses the examples")
+
+
+def _say_written(done: mm.Exported, out: Path) -> None:
     for note in done.notes:
         say(f"note: {note}", err=True)
     for reason in done.left_out[:_NAMED]:

@@ -5,12 +5,12 @@ all.
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError
+from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError, nearest
 from mmlongbench.exports.registry import target_named
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.atomic import TEMPORARY
@@ -26,6 +26,7 @@ class Choices:
     images: str = ""
     model: str = ""
     max_tokens: int | None = None
+    form: str = ""
 
 
 def export(release: Release, selection: Selection, target: str, out: Path, choices: Choices | None = None) -> Exported:
@@ -44,23 +45,63 @@ def export(release: Release, selection: Selection, target: str, out: Path, choic
             target.
 
     """
+    return export_cells(release, select(release, selection), target, out, choices)
+
+
+def export_cells(
+    release: Release,
+    cells: Sequence[Cell],
+    target: str,
+    out: Path,
+    choices: Choices | None = None,
+    finish: Callable[[Path], None] | None = None,
+) -> Exported:
+    """Write the examples of cells into a folder, in the form of a target (see `export`).
+
+    `finish` may write more files into the folder before it appears.
+    """
     chosen = choices or Choices()
-    writer = target_named(target)
-    if chosen.max_tokens is not None and (type(chosen.max_tokens) is not int or chosen.max_tokens < 1):
-        raise ReleaseError(f"max_tokens {chosen.max_tokens!r}: expected a whole number, at least 1")
-    if chosen.images:
-        release.image_urls(chosen.images)  # refuses a form that does not exist
-    folder = _checked(out, release)
-    cells = tuple(select(release, selection))
+    writer, folder, form = _ready(release, target, out, chosen)
     _check_examples(release, cells)
     with _appearing(folder) as temporary:
-        made = Export(release, cells, temporary, chosen.model, chosen.images, chosen.max_tokens)
+        made = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
         written = _written(writer, made, target)
+        if finish:
+            finish(temporary)
         files = [Path(root, name) for root, _, names in os.walk(temporary) for name in names]
         own = [file for file in files if not file.is_symlink()]
         _sync(own)
         size = sum(file.stat().st_size for file in own if file.stat().st_nlink == 1)
     return replace(written, files=len(files), bytes=size)
+
+
+def check_choices(release: Release, target: str, out: Path, choices: Choices | None = None) -> None:
+    """Check the target, the folder and the choices of an export, before long work is done for it.
+
+    Raises:
+        PluginError: the target is not installed, or is broken.
+        ReleaseError: the folder cannot be used, or a choice does not fit the target.
+
+    """
+    _ready(release, target, out, choices or Choices())
+
+
+def _ready(release: Release, target: str, out: Path, choices: Choices) -> tuple[Target, Path, str]:
+    """Return the target, the folder to write, and the form of the lines."""
+    writer = target_named(target)
+    if choices.max_tokens is not None and (type(choices.max_tokens) is not int or choices.max_tokens < 1):
+        raise ReleaseError(f"max_tokens {choices.max_tokens!r}: expected a whole number, at least 1")
+    if choices.images:
+        release.image_urls(choices.images)  # refuses a form that does not exist
+    return writer, _checked(out, release), _form(writer, target, choices.form)
+
+
+def _form(target: Target, name: str, form: str) -> str:
+    """Return the form of the lines: the chosen one, or the target's first."""
+    if form and form not in target.forms:
+        offered = f"expected {', '.join(target.forms)}" if target.forms else "it has only one form; leave it out"
+        raise ReleaseError(f"--format {form}: the target {name}: {offered}{nearest(form, target.forms)}")
+    return form or next(iter(target.forms), "")
 
 
 def _written(target: Target, export: Export, name: str) -> Exported:
@@ -92,7 +133,7 @@ def _checked(out: Path, release: Release) -> Path:
     return folder
 
 
-def _check_examples(release: Release, cells: tuple[Cell, ...]) -> None:
+def _check_examples(release: Release, cells: Sequence[Cell]) -> None:
     """Check that there are examples, and that each of their images is there with the size that the lock says."""
     seen: set[str] = set()
     path, is_empty = release.image_urls("path"), True

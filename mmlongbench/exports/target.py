@@ -25,6 +25,8 @@ class Export:
     """The form of image addresses (see `Example.messages`); empty: the target's own choice."""
     max_tokens: int | None = None
     """The maximum number of tokens of an answer; None: the reserve of the example."""
+    form: str = ""
+    """The form of the lines, one of the target's `forms`; empty if it has only one."""
 
     def examples(self) -> Iterator[Example]:
         """Yield all chosen examples, cell by cell; one is in memory at a time."""
@@ -57,6 +59,8 @@ class Target(ABC):
 
     summary: ClassVar[str]
     """What the target is, in one line."""
+    forms: ClassVar[tuple[str, ...]] = ()
+    """The forms of its lines, of which `--format` chooses one, the first by default; empty: there is only one."""
 
     @abstractmethod
     def write(self, export: Export) -> Exported:

@@ -15,6 +15,7 @@ from mmlongbench.field_texts import field_texts_anywhere
 from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.describing import sources_of, usable
 from mmlongbench.manifest.downloads import DownloadSpec
+from mmlongbench.manifest.mix import MixSpec
 from mmlongbench.manifest.model import (
     LOCATIONS_SCHEMA,
     SAMPLE,
@@ -95,7 +96,7 @@ def manifest_schema() -> JsonSchema:
         "type": "object",
         "additionalProperties": False,
         "anyOf": [{"required": ["datasets"]}, {"required": ["include"]}],
-        "properties": {"include": _INCLUDE, "defaults": defaults, "datasets": datasets},
+        "properties": {"include": _INCLUDE, "defaults": defaults, "datasets": datasets, "mix": _mix()},
         "if": {"not": {"required": ["defaults"]}},
         "then": {"properties": {"datasets": {"items": {"required": required}}}},
         "$defs": {**parts, **{_definition(name): schema for name, schema in options.items()}},
@@ -109,6 +110,17 @@ def _with_texts(part: JsonSchema, texts: dict[str, str]) -> JsonSchema:
         for name, field in part["properties"].items()
     }
     return {**part, "properties": described}
+
+
+def _mix() -> JsonSchema:
+    """Return the schema of a training mix."""
+    made = _with_texts(MixSpec.model_json_schema(), field_texts_anywhere(MixSpec))
+    keys = made["properties"]
+    keys["tokens"] = {
+        "description": keys["tokens"]["description"],
+        "anyOf": [{"type": "integer", "exclusiveMinimum": 0}, _LENGTH],
+    }
+    return {**made, "description": "A training mix, which `mmlongbench export --mix` chooses."}
 
 
 def _widen(keys: dict[str, JsonSchema]) -> None:

@@ -29,6 +29,7 @@ from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.json_values import json_values
+from mmlongbench.manifest.mix import parse_mix
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
 from mmlongbench.manifest.task_files import portable_name, root_task_files
 from mmlongbench.manifest.validation import explain, shown
@@ -426,6 +427,8 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
     for name in included:
         yield from _read(_included(name, path), data, (*above, path.resolve()))
+    if "mix" in found:
+        parse_mix(found["mix"], str(path))  # a build does not use it: a mix is chosen from a release
     for dataset in _datasets(found, path):
         root_paths(dataset, path, data)
         yield dataset, path
@@ -481,7 +484,7 @@ def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None
 def _hint(key: object, *, has_list: bool) -> str:
     """Return what to do about an unknown key of a manifest; `has_list` says whether the manifest has `datasets`."""
     if key not in DatasetSpec.model_fields:
-        return nearest(str(key), ("datasets", "defaults", "include"))
+        return nearest(str(key), ("datasets", "defaults", "include", "mix"))
     if not has_list:
         return f": it is a key of a dataset; write 'datasets:' and, indented below it, '- {key}: …' with the other keys"
     common = "" if key == "name" else ", or for all of them into 'defaults'"
@@ -490,7 +493,7 @@ def _hint(key: object, *, has_list: bool) -> str:
 
 def _datasets(found: dict[Any, Any], path: Path) -> list[dict[str, Any]]:
     """Return the datasets of a manifest, with its defaults; a manifest that only includes others has none."""
-    unknown = [key for key in found if key not in ("datasets", "defaults", "include")]
+    unknown = [key for key in found if key not in ("datasets", "defaults", "include", "mix")]
     if unknown:
         raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{_hint(unknown[0], has_list='datasets' in found)}")
     datasets = found.get("datasets") or [] if found.get("include") else found.get("datasets")

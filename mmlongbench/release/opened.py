@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.documents.image_urls import ImageUrls
+from mmlongbench.draws import digest
 from mmlongbench.errors import DraftError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
@@ -107,6 +108,23 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class ExampleSize:
+    """An example without its prompt: what names it, and its tokens."""
+
+    id: str
+    """The id of its question."""
+    placement: float | None
+    """The depth or the number of the permutation; None if its task has no placements."""
+    tokens: int
+    """Tokens of text and of images in the prompt, as the build counted them."""
+    has_answer: bool
+    """Whether the release knows an answer."""
+    question: bytes
+    """A digest that is the same for the same question: the same words about the same thing with the same answer, in any
+    dataset. If its builder does not say what it is about, it is the question of its dataset with this id."""
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """A release of this engine, open for reading. Its files are read only when examples are requested."""
 
@@ -192,6 +210,17 @@ class Release:
         """Yield (id, placement) of each example of a dataset at a length; prompts are not made."""
         return ((str(each.get("id")), placement_of(each)) for _, each in self._of(dataset)[length].records(self))
 
+    def sizes(self, dataset: str, length: int) -> "Iterator[ExampleSize]":
+        """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made.
+
+        Raises:
+            ReleaseError: there is no such dataset, or a record is damaged.
+
+        """
+        file = self._of(dataset)[length]
+        for where, record in file.records(self):
+            yield file.size(record, f"{file.name}, {where}")
+
     def file(self, dataset: str, length: int) -> str:
         """Return the public file of a dataset at a length, below `mmlb_data/`."""
         return self._of(dataset)[length].name
@@ -270,6 +299,15 @@ class _File:
             raise ReleaseError(
                 f"{path}: cannot be read: {error.strerror or error}; see `mmlongbench verify`"
             ) from error
+
+    def size(self, record: Record, where: str) -> ExampleSize:
+        id, tokens = str(record.get("id")), _tokens(record, where).total
+        with calling("builder", self.builder_name, "a method that reads records", about=where):
+            gold = self.builder.gold(record)
+            question, cluster = self.builder.question(record), self.builder.cluster(record)
+        is_known = bool(question) and bool(cluster)
+        said = (str(question), str(cluster), str(gold)) if is_known else (self.dataset, id)
+        return ExampleSize(id, placement_of(record), tokens, gold not in (None, "", []), digest(*said))
 
     def example(self, release: Release, record: Record, where: str) -> Example:
         tokens, id = _tokens(record, where), record.get("id")

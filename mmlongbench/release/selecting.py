@@ -8,6 +8,7 @@ from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import length_of
+from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import Example, Release
 
 SUBSETS = {"paper": 100}
@@ -39,11 +40,18 @@ class Cell:
     is_chosen: Callable[[str], bool]
     """Whether the question with an id is chosen."""
     limit: int | None
+    keys: frozenset[tuple[str, float | None]] | None = None
+    """The chosen examples, each by the id of its question and its placement; None: all of a chosen question."""
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples in the order of the file."""
-        every = self.release.examples(self.dataset, self.length)
-        return islice((example for example in every if self.is_chosen(example.id)), self.limit)
+        ids = {} if self.keys is None else {"ids": {id for id, _ in self.keys}}
+        every = self.release.examples(self.dataset, self.length, **ids)
+        return islice((example for example in every if self._has(example)), self.limit)
+
+    def _has(self, example: Example) -> bool:
+        is_named = self.keys is None or (example.id, placement_of(example.record)) in self.keys
+        return is_named and self.is_chosen(example.id)
 
 
 def select(release: Release, selection: Selection) -> list[Cell]:

@@ -78,7 +78,7 @@ class Answering:
             look = self.pictures[path]
             self._index.add(look)
             self._by_look.setdefault(look.digest, []).append(key)
-        passages = [unit.passage for unit in _answering(asked) if _is_passage(unit)]
+        passages = [unit.passage for unit in _answering(asked) if is_passage(unit)]
         for passage in passages:
             self._by_passage.setdefault(digest_of(passage), []).append(key)
         for count, found in zip(counts[1:], (paths, passages), strict=True):
@@ -133,7 +133,7 @@ def _of_release(release: Release) -> Iterator[Other]:
                     seen.add(path)
                     yield Other(f"{release.path.name}, {path}", look=pictures[path])
             for unit in asked.units:
-                if _is_passage(unit) and (digest := digest_of(unit.passage)) not in seen:
+                if is_passage(unit) and (digest := digest_of(unit.passage)) not in seen:
                     seen.add(digest)
                     yield Other(where, passage=unit.passage)
 
@@ -193,7 +193,7 @@ def _answering(asked: AskedQuestion) -> list[ShownUnit]:
     return [each for each in asked.units if each.is_gold] or [each for each in asked.units if each.role == "own"]
 
 
-def _is_passage(unit: ShownUnit) -> bool:
+def is_passage(unit: ShownUnit) -> bool:
     """Return whether a unit is a text that is long enough; beside an image, a text is a title or a label."""
     return not unit.images and _is_long(unit.passage)
 

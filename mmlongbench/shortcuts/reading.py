@@ -143,7 +143,7 @@ def asked_questions(
         if example.id not in seen and chosen.get(id, placement) == placement:
             seen.add(example.id)
             with calling("builder", type(builder).__name__, "a method that reads records", about=example.name):
-                yield _asked(builder, example, own, placements.get(id, ()))
+                yield asked_question(builder, example, own, placements.get(id, ()))
 
 
 def _items_of(key: tuple[str, float | None], items: Iterator[_Items], ahead: deque[_Items]) -> list[Item]:
@@ -187,9 +187,10 @@ def _printable(id: str) -> str:
     return id.encode("utf-8", "backslashreplace").decode()
 
 
-def _asked(
-    builder: Builder[Row], example: Example, items: Sequence[Item], placements: Sequence[float | None]
+def asked_question(
+    builder: Builder[Row], example: Example, items: Sequence[Item] = (), placements: Sequence[float | None] = ()
 ) -> AskedQuestion:
+    """Return the question of an example with its context; without `items`, units have no roles."""
     record, outline = example.record, example.prompt.outline
     choices, needles = builder.choices(record), tuple(builder.needles(record) or ())
     after = outline.after if outline else ()

@@ -20,6 +20,7 @@ ORDER = (
         DOOR,
         "web",
         "questions",
+        "mixes",
         "shortcuts",
         "scoring",
         "metrics",
