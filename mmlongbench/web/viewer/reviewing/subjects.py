@@ -78,23 +78,28 @@ def read_suspects(path: Path) -> tuple[list[Subject], dict[str, SuspectLine]]:
         ReleaseError: the file cannot be read, or has no suspect.
 
     """
-    lines: dict[str, SuspectLine] = {}
-    number = 0
     try:
-        for number, text in enumerate(read_regular(path, MAX_BYTES).splitlines(), 1):
-            if text.strip():
-                found = SuspectLine.model_validate_json(text)
-                lines.setdefault(found.id, found)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        said = f"line {number}: {where}: {first['msg']}"[:200]
-        raise ReleaseError(f"{path}: expected the output of `mmlongbench doctor --json`; {said}") from error
+        texts = read_regular(path, MAX_BYTES).splitlines()
     except (OSError, ValueError) as error:
         raise ReleaseError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from error
+    lines: dict[str, SuspectLine] = {}
+    for number, text in enumerate(texts, 1):
+        if text.strip():
+            found = _line(text, f"{path}, line {number}")
+            lines.setdefault(found.id, found)
     if not lines:
         raise ReleaseError(f"{path}: has no suspect; write it with `mmlongbench doctor MANIFEST --json`")
     return [_suspect(number, line) for number, line in enumerate(lines.values())], lines
+
+
+def _line(text: bytes, where: str) -> SuspectLine:
+    try:
+        return SuspectLine.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        said = f"{field}: {first['msg']}"[:200]
+        raise ReleaseError(f"{where}: expected the output of `mmlongbench doctor --json`; {said}") from error
 
 
 def _suspect(number: int, line: SuspectLine) -> Subject:
