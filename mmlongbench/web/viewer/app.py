@@ -16,7 +16,7 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer.guard import Door, Guard
 from mmlongbench.web.viewer.index import plain
-from mmlongbench.web.viewer.pages import dataset, example, release, review
+from mmlongbench.web.viewer.pages import dataset, example, release, report, review
 from mmlongbench.web.viewer.pictures import small_copy, whole_file
 from mmlongbench.web.viewer.posting import read_choice
 from mmlongbench.web.viewer.site import Links, Site
@@ -59,6 +59,10 @@ class ServerLinks(Links):
         """Return the address of what was left out."""
         return "/rejects"
 
+    def report(self) -> str:
+        """Return the address of the report."""
+        return "/report"
+
     def review(self) -> str:
         """Return the address of the list of what is reviewed."""
         return "/review"
@@ -100,6 +104,7 @@ def application(site: Site, door: Door | None = None) -> Starlette:
         Route("/rejects", pages.rejects),
         Route("/dataset/{number:int}", pages.dataset),
         Route("/example/{name:path}/{row:int}", pages.example),
+        Route("/report", pages.report),
         Route("/review", pages.review),
         Route("/review/{number:int}", pages.subject),
         Route("/data/review/{number:int}", pages.decide, methods=["POST"]),
@@ -152,6 +157,9 @@ class _Pages:
         if file is None:
             return PlainTextResponse("there is no such file in the release\n", 404)
         return _page(example.example_page(self._site, self._links, file, request.path_params["row"]))
+
+    def report(self, _: Request) -> Response:
+        return _page(report.report_page(self._site, self._links))
 
     def review(self, _: Request) -> Response:
         return _page(review.review_page(self._site, self._links))

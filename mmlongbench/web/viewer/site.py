@@ -45,6 +45,10 @@ class Links(ABC):
         """Return the address of the page of rejects."""
 
     @abstractmethod
+    def report(self) -> str:
+        """Return the address of the report."""
+
+    @abstractmethod
     def review(self) -> str:
         """Return the address of the list of what is reviewed."""
 

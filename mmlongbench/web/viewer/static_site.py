@@ -13,7 +13,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer.app import ASSETS
 from mmlongbench.web.viewer.index import plain
-from mmlongbench.web.viewer.pages import dataset, example, release, review
+from mmlongbench.web.viewer.pages import dataset, example, release, report, review
 from mmlongbench.web.viewer.pictures import LARGE_SIDE, small_copy
 from mmlongbench.web.viewer.prompt_list import chunks_of
 from mmlongbench.web.viewer.reviewing.beside import beside
@@ -59,6 +59,10 @@ class StaticLinks(Links):
     def rejects(self) -> str:
         """Return the name of the page of what was left out."""
         return "rejects.html"
+
+    def report(self) -> str:
+        """Return the name of the page of the report."""
+        return "report.html"
 
     def review(self) -> str:
         """Return the name of the list of what is reviewed."""
@@ -147,6 +151,8 @@ def write_site(
         rows = dataset.dataset_data(site, links, number, Query(), total + 1)
         writer.data(f"dataset/{number}/rows", rows)
     _write_review(site, links, writer)
+    if site.answers.score_paths:
+        writer.write(links.report(), report.report_page(site, links))
     writer.write(links.rejects(), release.rejects_page(site, links))
     writer.write(links.release(), release.release_page(site, links))
     return Written(len(shown), writer.files, writer.size, total - len(shown))
