@@ -3,14 +3,19 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
+from reviewed import suspect_lines
 from viewing import browser, served, site_of
 
+from mmlongbench.web.viewer.curves import read_curves
+from mmlongbench.web.viewer.curving import curves_of
+from mmlongbench.web.viewer.reviewing.review import open_review
 from mmlongbench.web.viewer.site import Site
 from mmlongbench.web.viewer.static_site import write_site
 
@@ -53,8 +58,11 @@ def predictions(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def site(finished: Path, predictions: Path) -> Site:
-    return site_of(finished, "qwen2.5-vl,gemma3", ["gemma3=1K"], [predictions])
+def site(finished: Path, predictions: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    found = site_of(finished, "qwen2.5-vl,gemma3", ["gemma3=1K"], [predictions])
+    read_curves(found.answers.score_paths, compute=curves_of)
+    folder = tmp_path_factory.mktemp("review")
+    return replace(found, review=open_review(suspect_lines(folder), None, folder / "errata.yaml", "anna"))
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +217,69 @@ def test_keys_of_the_release(seen: Seen) -> None:
     page.wait_for_selector("#examples tbody tr")
 
 
+def test_keys_of_a_review(seen: Seen, site: Site) -> None:
+    assert site.review
+    assert site.review.file
+    page = seen.open("/review", "table.cells")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/review/0")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert "Page 3: proposed" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("k")
+    assert "Page 2: claimed" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("n")
+    page.wait_for_url("**/review/1")
+    page.keyboard.press("p")
+    page.wait_for_url("**/review/0")
+    page.keyboard.press("a")
+    page.wait_for_url("**/review/1")
+    page.keyboard.press("/")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("oak")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.wait_for_url("**/review/2")
+    page.keyboard.press("s")
+    page.wait_for_selector("#decided:has-text('keep')")
+    assert "all are decided" in page.inner_text("#said")
+    assert [each.act for each in site.review.decided().values()] == ["keep", "accept", "revise"]
+    for key, act in (("x", "remove"), ("u", "")):
+        page.keyboard.press(key)
+        page.wait_for_selector(f"#decided[data-act='{act}']")
+        page.wait_for_selector("#decision button:enabled")
+    page.goto(page.url.replace("/2", "/1"))
+    page.keyboard.press("u")
+    page.wait_for_selector("#decided[data-act='']")
+    assert list(site.review.decided()) == ["mmlongdoc_1"]
+
+
+def test_a_decision_that_cannot_be_written_is_said(seen: Seen) -> None:
+    page = seen.open("/review/2", "#decision button")
+    page.keyboard.press("a")
+    page.wait_for_selector("#said:has-text('not written')")
+    assert any("409" in each for each in seen.errors), "a browser reports every refusal"
+    seen.errors.clear()
+
+
+def test_points_of_the_report_lead_to_their_examples(seen: Seen) -> None:
+    page = seen.open("/report", ".curves a.go")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("model, 1K: ")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#examples tbody tr")
+    assert page.url.endswith("#length=1K&sort=score")
+    scores = page.locator("#examples tbody td:last-child").all_inner_texts()
+    assert scores == sorted(scores, key=float)
+    page.goto(page.url.split("#")[0] + "#facet=document type: Bark")
+    page.wait_for_selector("#facet:has-text('Bark')")
+    some = page.locator("#examples tbody tr").count()
+    page.click("#facet")
+    page.wait_for_selector("#facet", state="hidden")
+    assert 0 < some < page.locator("#examples tbody tr").count()
+
+
 def test_a_long_list_has_few_elements_however_far_one_goes(
     chromium: Browser, tiles: Path, tmp_path: Path, seen: Seen
 ) -> None:
@@ -275,6 +346,16 @@ def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site,
     write_site(site, tmp_path / "site", limit=2)
     context = chromium.new_context(viewport={"width": 1000, "height": 700}, offline=True)
     found = Seen(context.new_page(), (tmp_path / "site").as_uri())
+    page = found.open("/review-0.html", ".sheet img")
+    assert page.evaluate("document.querySelector('.sheet img').naturalWidth") > 0
+    assert page.locator("#decision button").count() == 0
+    page = found.open("/report.html", ".curves a.go")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#examples tbody tr")
+    page.goto(page.url.split("#")[0] + "#facet=document type: Bark")
+    page.wait_for_selector("#facet:has-text('Bark')")
+    page.wait_for_selector("#count:has-text('examples')")
     page = found.open("/index.html", "table.cells")
     page.click("a.go")
     page.wait_for_selector("#examples tbody tr")
@@ -299,7 +380,16 @@ def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site,
     context.close()
 
 
-PAGES = {"/": "table.cells", "/rejects": "main", "/dataset/0": "#examples tbody tr", K2: SHOWN}
+PAGES = {
+    "/": "table.cells",
+    "/rejects": "main",
+    "/dataset/0": "#examples tbody tr",
+    "/dataset/0#facet=document type: Tree&length=1K": "#examples tbody tr",
+    "/review": "table.cells",
+    "/review/0": ".sheet",
+    "/report": ".curves a.go",
+    K2: SHOWN,
+}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -96,5 +96,5 @@ def test_without_scores_there_is_no_report(tiles: Path) -> None:
 def test_scores_that_cannot_be_compared_are_named(tiles: Path, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text("{}\n", "utf-8")
-    with pytest.raises(ReleaseError, match="bad.jsonl"):
+    with pytest.raises(ReleaseError, match=r"bad\.jsonl"):
         read_curves([path], compute=curves_of)

@@ -118,7 +118,7 @@ def _suspect(number: int, line: SuspectLine) -> Subject:
         proposed=tuple(dict.fromkeys(page for name in pages for page in _numbers(line.correction.get(name)))),
         fields=tuple(
             Field(name, _text(value), isinstance(value, str), _text(line.correction.get(name, "")))
-            for name, value in fields.items()
+            for name, value in sorted(fields.items(), key=lambda item: item[0] not in line.correction)
         ),
     )
 
