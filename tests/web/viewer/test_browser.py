@@ -181,8 +181,12 @@ def test_the_ruler_leads_to_units_and_follows_a_model(seen: Seen) -> None:
     assert here(page) == 1
     page.keyboard.press("End")
     assert page.get_attribute("#ruler", "aria-valuetext") == page.inner_text("#here")
+    heads = "#list article:not(.waits) h3"
+    before = page.locator(heads).all_inner_texts()
     page.select_option("#model", "1")
     page.wait_for_selector("svg .window", state="attached")
+    assert page.locator(heads).all_inner_texts() != before, "the numbers of units follow the model"
+    assert "texts as in the release" in page.inner_text("#model-notes")
     assert "more than fit the window" in page.inner_text("#model-notes")
     assert page.locator("#list .outside").count() > 0
     assert page.locator("#list .added-mark").count() > 0
