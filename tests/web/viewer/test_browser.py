@@ -2,104 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
-from reviewed import suspect_lines
-from viewing import browser, served, site_of
+from playwright.sync_api import Browser, Page
+from seen import Seen, violations
+from viewing import served, site_of
 
-from mmlongbench.web.viewer.curves import read_curves
-from mmlongbench.web.viewer.curving import curves_of
-from mmlongbench.web.viewer.reviewing.review import open_review
 from mmlongbench.web.viewer.site import Site
 from mmlongbench.web.viewer.static_site import write_site
 
 pytestmark = pytest.mark.slow
-AXE = files("axe_playwright_python") / "axe.min.js"
 EVIL = "\"'><img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = browser()
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture(scope="module")
-def predictions(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scores of a model that has every second example wrong."""
-    path = tmp_path_factory.mktemp("scores") / "model.jsonl"
-    site = site_of(finished)
-    lines = [
-        {
-            "model": "model",
-            "metric": "doc_qa",
-            "is_own": True,
-            "file": file.name,
-            "dataset": "mmlongdoc",
-            "length": file.length,
-            "id": row.id,
-            "status": "scored",
-            "score": float(row.row % 2),
-        }
-        for file in site.viewed.files
-        for row in site.index.file(file.number).rows
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def site(finished: Path, predictions: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    found = site_of(finished, "qwen2.5-vl,gemma3", ["gemma3=1K"], [predictions])
-    read_curves(found.answers.score_paths, compute=curves_of)
-    folder = tmp_path_factory.mktemp("review")
-    return replace(found, review=open_review(suspect_lines(folder), None, folder / "errata.yaml", "anna"))
-
-
-@pytest.fixture(scope="module")
-def address(site: Site) -> Iterator[str]:
-    with served(site) as found:
-        yield found
-
-
-class Seen:
-    """A page, and what went wrong in it."""
-
-    def __init__(self, page: Page, own: str) -> None:
-        self.page, self.own = page, own
-        self.errors: list[str] = []
-        self.elsewhere: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("request", self._requested)
-
-    def _requested(self, request: Request) -> None:
-        if not request.url.startswith(self.own):
-            self.elsewhere.append(request.url)
-
-    def open(self, path: str, ready: str) -> Page:
-        self.page.goto(self.own + path)
-        self.page.wait_for_selector(ready, state="attached")
-        return self.page
-
-
-@pytest.fixture
-def seen(chromium: Browser, address: str) -> Iterator[Seen]:
-    context = chromium.new_context(viewport={"width": 1200, "height": 800}, service_workers="block")
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    found = Seen(context.new_page(), address)
-    yield found
-    context.close()
-    assert (found.errors, found.elsewhere) == ([], [])
 
 
 K2 = "/example/documentQA/mmlongdoc_K2.jsonl/0"
@@ -219,69 +134,6 @@ def test_keys_of_the_release(seen: Seen) -> None:
     assert page.evaluate("document.activeElement.textContent") == "mmlongdoc"
     page.keyboard.press("Enter")
     page.wait_for_selector("#examples tbody tr")
-
-
-def test_keys_of_a_review(seen: Seen, site: Site) -> None:
-    assert site.review
-    assert site.review.file
-    page = seen.open("/review", "table.cells")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/review/0")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    assert "Page 3: proposed" in page.evaluate("document.activeElement.textContent")
-    page.keyboard.press("k")
-    assert "Page 2: claimed" in page.evaluate("document.activeElement.textContent")
-    page.keyboard.press("n")
-    page.wait_for_url("**/review/1")
-    page.keyboard.press("p")
-    page.wait_for_url("**/review/0")
-    page.keyboard.press("a")
-    page.wait_for_url("**/review/1")
-    page.keyboard.press("/")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("oak")
-    page.keyboard.press("Escape")
-    page.keyboard.press("r")
-    page.wait_for_url("**/review/2")
-    page.keyboard.press("s")
-    page.wait_for_selector("#decided:has-text('keep')")
-    assert "all are decided" in page.inner_text("#said")
-    assert [each.act for each in site.review.decided().values()] == ["keep", "accept", "revise"]
-    for key, act in (("x", "remove"), ("u", "")):
-        page.keyboard.press(key)
-        page.wait_for_selector(f"#decided[data-act='{act}']")
-        page.wait_for_selector("#decision button:enabled")
-    page.goto(page.url.replace("/2", "/1"))
-    page.keyboard.press("u")
-    page.wait_for_selector("#decided[data-act='']")
-    assert list(site.review.decided()) == ["mmlongdoc_1"]
-
-
-def test_a_decision_that_cannot_be_written_is_said(seen: Seen) -> None:
-    page = seen.open("/review/2", "#decision button")
-    page.keyboard.press("a")
-    page.wait_for_selector("#said:has-text('not written')")
-    assert any("409" in each for each in seen.errors), "a browser reports every refusal"
-    seen.errors.clear()
-
-
-def test_points_of_the_report_lead_to_their_examples(seen: Seen) -> None:
-    page = seen.open("/report", ".curves a.go")
-    page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("model, 1K: ")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#examples tbody tr")
-    assert page.url.endswith("#length=1K&sort=score")
-    scores = page.locator("#examples tbody td:last-child").all_inner_texts()
-    assert scores == sorted(scores, key=float)
-    page.goto(page.url.split("#")[0] + "#facet=document type: Bark")
-    page.wait_for_selector("#facet:has-text('Bark')")
-    some = page.locator("#examples tbody tr").count()
-    page.click("#facet")
-    page.wait_for_selector("#facet", state="hidden")
-    assert 0 < some < page.locator("#examples tbody tr").count()
 
 
 def test_a_long_list_has_few_elements_however_far_one_goes(
@@ -414,10 +266,3 @@ def test_pages_fit_a_narrow_screen_and_axe_finds_nothing(chromium: Browser, addr
         page.keyboard.press("?")
         assert violations(page) == [], "the keys"
         context.close()
-
-
-def violations(page: Page) -> list[tuple[str, list[str]]]:
-    """What axe finds: rules, each with the beginnings of elements."""
-    page.add_script_tag(path=str(AXE))
-    found = page.evaluate("async () => (await axe.run()).violations")
-    return [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found]

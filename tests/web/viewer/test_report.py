@@ -1,6 +1,8 @@
 """The report in the viewer: its curves, and that each point leads to its examples."""
 
 import json
+import subprocess
+import sys
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -98,3 +100,19 @@ def test_scores_that_cannot_be_compared_are_named(tiles: Path, tmp_path: Path) -
     path.write_text("{}\n", "utf-8")
     with pytest.raises(ReleaseError, match=r"bad\.jsonl"):
         read_curves([path], compute=curves_of)
+
+
+def test_a_server_does_not_load_what_computes_curves(site: Site) -> None:
+    """Pandas would take two thirds of the memory that a server may have."""
+    script = (
+        "import sys, pathlib, mmlongbench.web.viewer.app\n"
+        "from mmlongbench.web.viewer.curves import read_curves\n"
+        "if __name__ == '__main__':\n"
+        "    assert read_curves([pathlib.Path(sys.argv[1])]).figures\n"
+        "    assert 'pandas' not in sys.modules\n"
+    )
+    folder = site.answers.score_paths[0]
+    ran = subprocess.run(
+        [sys.executable, "-c", script, folder / "one.jsonl"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
