@@ -1,11 +1,15 @@
 """Reviews: what stands beside each other, what is written, that it can be read afterwards, and who may write."""
 
+import asyncio
 import json
 import threading
 from pathlib import Path
 
 import pytest
 from reviewed import Deciding, question_folder, reviewing, suspect_lines
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message
 from tiny import command
 from viewing import HOST, client, site_of
 
@@ -240,8 +244,16 @@ def test_a_body_without_a_length_is_bounded_and_a_slow_one_ends(
     pieces = (b" " * 1000 for _ in range(1000))
     answer = asked.client.post("/data/review/0", content=pieces, headers=asked.headers)
     assert (answer.status_code, errata.exists()) == (413, False)
-    monkeypatch.setattr(posting, "SECONDS", 0)
-    assert asked.post(0, BODY, **asked.headers).status_code in (200, 408)
+    monkeypatch.setattr(posting, "SECONDS", 0.01)
+
+    async def never() -> Message:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    request = Request({"type": "http", "method": "POST", "headers": []}, never)
+    slow = asyncio.run(posting.read_choice(request))
+    assert isinstance(slow, Response)
+    assert slow.status_code == 408
 
 
 @pytest.mark.parametrize(
