@@ -29,6 +29,7 @@ from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
+from mmlongbench.release.assets import text_digest
 from mmlongbench.release.items import Item
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
@@ -109,10 +110,11 @@ def _with_taken(dataset: Dataset, rows: Sequence[Row], length: int, taken: Relea
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the lines, and a last line that lists all images that they show, so that the images are known without
+    """Yield the lines, and a last line that lists all images and texts that they show, so that these are known without
     reading the other lines.
     """
     pages: set[str] = set()
+    texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
     for line in lines:
         if isinstance(line, PackedRecord | BundledRecord):
@@ -120,9 +122,12 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
                 pictures.setdefault(path, set()).add(origin)
         if isinstance(line, PackedRecord):
             pages.update(item["image"] for item in line.items if item["image"])
-        yield replace(line, pictures={}) if isinstance(line, PackedRecord | BundledRecord) else line
+            texts.update(line.texts)
+            yield replace(line, pictures={}, texts=[])
+        else:
+            yield replace(line, pictures={}) if isinstance(line, BundledRecord) else line
     named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
-    yield ShownImages(sorted(pages - pictures.keys()), named)
+    yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
@@ -297,7 +302,14 @@ def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
 
 def _line(dataset: Dataset, example: PackedExample, row: Row) -> PackedRecord:
     record, pictures = released_record(dataset, example, row), _shown(dataset, example)
-    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures)
+    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures, _texts(example))
+
+
+def _texts(example: PackedExample) -> list[tuple[str, int, str]]:
+    """Return (unit, characters, SHA-256) of each unit of an example that is shown as a text."""
+    shown = ((unit.id, unit.body) for unit in example.units if isinstance(unit.body, str))
+    digests = ((id, *text_digest(body)) for id, body in shown)
+    return [(id, chars, digest.hex()) for id, chars, digest in digests]
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
