@@ -8,6 +8,7 @@ from typing import Any
 from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import Shard, questions_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
+from mmlongbench.building.canary import canary_of
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
@@ -69,7 +70,9 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     assets = write_asset_table(plans, session, files)
     files[assets] = described(build_dir.out / assets)
     manifest = [plan.public() for plan in plans]
-    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, files=dict(sorted(files.items())))
+    parts: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
+    parts["files"] = dict(sorted(files.items()))
+    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **parts)
     check_made(plans, session, files, executor)
     check_sources(plans, session, executor.progress)
     sweep(build_dir.out)

@@ -26,6 +26,7 @@ from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.questions import questions
 from mmlongbench.cli.report import report
+from mmlongbench.cli.rights import rights
 from mmlongbench.cli.run import run
 from mmlongbench.cli.schema import schema
 from mmlongbench.cli.score import score
@@ -267,6 +268,7 @@ cli.add_command(new)
 cli.add_command(plan)
 cli.add_command(questions)
 cli.add_command(report)
+cli.add_command(rights)
 cli.add_command(run)
 cli.add_command(schema)
 cli.add_command(score)

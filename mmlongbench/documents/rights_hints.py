@@ -6,6 +6,7 @@ These are hints to show beside a stated licence. Nobody has checked them, and pr
 import html
 import io
 import re
+import struct
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ def picture_hint(file: PictureFile) -> str:
 
 
 def _of_picture(picture: "Image.Image") -> list[tuple[str, str]]:
-    from PIL import IptcImagePlugin
+    from PIL import ImageFile, IptcImagePlugin
 
     found: list[tuple[str, str]] = []
     with warnings.catch_warnings():
@@ -49,10 +50,10 @@ def _of_picture(picture: "Image.Image") -> list[tuple[str, str]]:
                 (name, str(exif.get(tag) or ""))
                 for tag, name in ((_ARTIST, "EXIF artist"), (_COPYRIGHT, "EXIF copyright"))
             ]
-            iptc = IptcImagePlugin.getiptcinfo(picture) or {}
-            found += [(name, _text(iptc.get(tag))) for tag, name in _IPTC.items()]
-        except (*unreadable(), TypeError, AttributeError, KeyError):
-            pass
+            iptc = IptcImagePlugin.getiptcinfo(picture) if isinstance(picture, ImageFile.ImageFile) else None
+            found += [(name, _text((iptc or {}).get(tag))) for tag, name in _IPTC.items()]
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, SyntaxError, struct.error):
+            found.append(("metadata", "damaged"))
     xmp = picture.info.get("xmp") or picture.info.get("XML:com.adobe.xmp") or b""
     return found + _of_xmp(xmp.encode() if isinstance(xmp, str) else bytes(xmp))
 
@@ -93,7 +94,7 @@ def pdf_hint(path: Path) -> str:
 
 def _joined(found: list[tuple[str, str]]) -> str:
     """Return hints in one line, each once, without characters that cannot be seen."""
-    said = {}
+    said: dict[str, None] = {}
     for name, text in found:
         clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         if clean:

@@ -89,8 +89,8 @@ def text_digest(text: str) -> tuple[int, bytes]:
 def _schema() -> "pa.Schema":
     import pyarrow as pa
 
-    types = {each.name: pa.string() for each in fields(Asset)}
-    return pa.schema({**types, "sha256": pa.binary(32), "chars": pa.int32()})
+    others: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
+    return pa.schema([(each.name, others.get(each.name, pa.string())) for each in fields(Asset)])
 
 
 def write_assets(path: Path, assets: Iterable[Asset]) -> int:
@@ -145,7 +145,7 @@ def read_assets(release: Path, dataset: str | None = None) -> Iterator[Asset]:
         with _table(release / ASSETS) as table:
             if missing := [name for name in names if name not in table.schema_arrow.names]:
                 raise ReleaseError(f"{ASSETS}: the column {missing[0]!r} is missing; see `mmlongbench verify`")
-            for batch in table.iter_batches(_ROWS, columns=names):
+            for batch in table.iter_batches(_ROWS, _groups(table, dataset), columns=names):
                 for row in batch.to_pylist():
                     if dataset is None or row["dataset"] == dataset:
                         yield Asset(**{**row, "sha256": row["sha256"].hex()})
@@ -156,6 +156,19 @@ def read_assets(release: Path, dataset: str | None = None) -> Iterator[Asset]:
         ) from error
     except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
         raise ReleaseError(f"{ASSETS}: is no table of assets: {type(error).__name__}; see verify") from error
+
+
+def _groups(table: "pq.ParquetFile", dataset: str | None) -> list[int]:
+    """Return the groups of rows that may have assets of a dataset, by their statistics; all of them for None."""
+    found = []
+    for number in range(table.metadata.num_row_groups):
+        group = table.metadata.row_group(number)
+        columns = (group.column(each) for each in range(group.num_columns))
+        known = next((each.statistics for each in columns if each.path_in_schema == "dataset"), None)
+        is_other = dataset and known and known.has_min_max and not str(known.min) <= dataset <= str(known.max)
+        if not is_other:
+            found.append(number)
+    return found
 
 
 @contextmanager

@@ -336,6 +336,8 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
         "length": count.total,
         "tokens": {"text": count.text, "image": count.image, "reserve": example.reserve},
     }
+    if dataset.canary:
+        added["canary"] = dataset.canary
     if placement is not None:
         added[placement.field] = placement.value
         is_single = isinstance(placement, Depth)
