@@ -27,7 +27,7 @@ from mmlongbench.errors import BuildError
 from mmlongbench.manifest.licences import Licence
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, read_assets, write_assets
-from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.layout import IMAGES, TOMBSTONES
 from mmlongbench.release.lock import LockedFile
 
 _Entry: TypeAlias = tuple[AssetKind, str, str, str | int | None]
@@ -88,13 +88,19 @@ def _taken(plan: DatasetPlan, session: Session) -> Iterable[Asset]:
     return (asset for asset in read_assets(released.out, plan.spec.name) if asset.kind != "source")
 
 
-def refuse_without_assets(out: Path) -> None:
-    """Refuse to extend a release that has no table of assets.
+def refuse_unextendable(out: Path) -> None:
+    """Refuse to extend a release that has no table of assets, or of which something was taken out, because an extension
+    would put it back.
 
     Raises:
-        BuildError: there is none.
+        BuildError: the release cannot be extended.
 
     """
+    if (out / TOMBSTONES).is_file():
+        raise BuildError(
+            f"--out {out}: {TOMBSTONES} says that examples were taken out of the finished release; an extension would "
+            "put them back: build into another folder, with `exclude` in the manifest"
+        )
     if not has_assets(out):
         raise BuildError(
             f"--out {out}: the finished release has no table of assets ({ASSETS}), because an older version built it; "

@@ -33,6 +33,7 @@ from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.shortcuts import shortcuts
 from mmlongbench.cli.show import show
+from mmlongbench.cli.takedown import takedown
 from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import StrictStop, TooFewKept
@@ -274,6 +275,7 @@ cli.add_command(schema)
 cli.add_command(score)
 cli.add_command(shortcuts)
 cli.add_command(show)
+cli.add_command(takedown)
 cli.add_command(verify)
 corpus.add_command(search)
 

@@ -8,14 +8,13 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.prompt import Image
+from mmlongbench.prompt import Image, Prompt
 from mmlongbench.release.assets import ASSETS, Asset, read_assets, text_digest
 from mmlongbench.release.findings import Facts, FileAudit
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease
 from mmlongbench.release.lock import Lock
-from mmlongbench.release.measuring import Measured
 
 Problem = tuple[str, str]
 """A problem: (kind, where)."""
@@ -53,12 +52,12 @@ def text_key(name: str, sha256: bytes) -> bytes:
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
 
 
-def resolve(items: Sequence[Item], made: Measured, known: KnownAssets, facts: Facts) -> Iterator[Problem]:
+def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Problem]:
     """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`."""
-    for path in dict.fromkeys(made.prompt.images):
+    for path in dict.fromkeys(prompt.images):
         if path.encode("utf-8", "backslashreplace").decode() not in known.images:
             yield "an image is not among the assets", path
-    for item, digest in unit_texts(items, made, known.texts):
+    for item, digest in unit_texts(items, prompt, known.texts):
         if digest is None:
             found = "has another text there" if item["unit"] in known.texts else "is not there"
             yield "a text is not among the assets", f"unit {item['unit']!r:.80} {found}"
@@ -66,14 +65,14 @@ def resolve(items: Sequence[Item], made: Measured, known: KnownAssets, facts: Fa
             facts.texts.add(text_key(item["unit"], digest))
 
 
-def unit_texts(items: Sequence[Item], made: Measured, known: _Texts) -> Iterator[tuple[Item, bytes | None]]:
+def unit_texts(items: Sequence[Item], prompt: Prompt, known: _Texts) -> Iterator[tuple[Item, bytes | None]]:
     """Yield each unit of an example that is a text, with the SHA-256 under which `known` has its text; None if `known`
     has not.
 
     The text is that of the outline of the prompt. If a builder gives none, or its outline has other parts, the text is
     searched in the prompt, behind the text of the unit before.
     """
-    outline = made.prompt.outline
+    outline = prompt.outline
     units = outline.units if outline and len(outline.units) == len(items) else ()
     search: _Search | None = None
     for number, item in enumerate(items):
@@ -83,7 +82,7 @@ def unit_texts(items: Sequence[Item], made: Measured, known: _Texts) -> Iterator
         parts = [part for part in units[number] if isinstance(part, str)] if units else []
         digest = next((sha for part in parts for sha in _matching(part, wanted)), None)
         if digest is None and wanted:
-            search = search or _Search("".join(p for p in made.prompt.parts if not isinstance(p, Image)))
+            search = search or _Search("".join(p for p in prompt.parts if not isinstance(p, Image)))
             digest = search.find(wanted)
         yield item, digest
 

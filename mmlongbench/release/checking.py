@@ -85,7 +85,7 @@ class RecordChecks:
         if self._items and not items:
             yield "the items of an example are missing", where
         if self._assets and not self._assets.fault:
-            found = resolve(items, made, self._assets, facts)
+            found = resolve(items, made.prompt, self._assets, facts)
             yield from ((kind, f"{where}: {said}") for kind, said in found)
         try:
             yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
