@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from mmlongbench.prompt import Part
+from mmlongbench.prompt import Image, Part
 
 Role: TypeAlias = Literal["gold", "needle", "negative", "padding", "own", "exemplar"]
 Place: TypeAlias = tuple[int, ...]
@@ -32,6 +32,9 @@ class Unit:
     """The text that the template prints before the body."""
     tail: str = ""
     """The text that the template prints after the body."""
+    further: tuple[Part, ...] = ()
+    """The texts and images between the body and the tail, in reading order, if the unit has several: the rest of a page
+    that is text with crops of its tables and figures."""
     group: str | None = None
     """The document, class or case that the unit belongs to, if any."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -50,12 +53,17 @@ class Unit:
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the parts of the unit as the prompt shows them."""
-        return (self.head, self.body, self.tail)
+        return (self.head, self.body, *self.further, self.tail)
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Return the paths of the images of the unit, in reading order."""
+        return tuple(part.path for part in (self.body, *self.further) if isinstance(part, Image))
 
     @property
     def text(self) -> str:
-        """Return the text of the unit, without the image; the text tokens of the unit are those of this text."""
-        return self.head + (self.body if isinstance(self.body, str) else "") + self.tail
+        """Return the text of the unit, without the images; the text tokens of the unit are those of this text."""
+        return "".join(part for part in self.parts if isinstance(part, str))
 
 
 class Wording(ABC):

@@ -62,6 +62,15 @@ def text_unit(page: mt.Unit, text: str) -> mt.Unit:
     return replace(page, body=f"\n{text}", head=head, data={**page.data, "text": text})
 
 
+def parted_unit(page: mt.Unit, text: str, images: Sequence[str], **data: object) -> mt.Unit:
+    """Return a page as a text with images in it, in place of the markers of the text; `data` is added to the unit's."""
+    unit, pieces = text_unit(page, text), text.split(mt.MARKER)
+    parts: list[mt.Part] = []
+    for path, piece in zip(images, pieces[1:], strict=True):
+        parts += [mt.Image(path), *([piece] if piece else [])]
+    return replace(unit, body=f"\n{pieces[0]}", further=tuple(parts), data={**unit.data, **data})
+
+
 def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
     """Return a page as the text that its PDF has; `page.data["document"]` must be the id of its document."""
     return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))

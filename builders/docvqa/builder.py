@@ -18,6 +18,8 @@ from builders.common.pages import text_unit, with_text
 from builders.docvqa.contexts import Anchor, Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import LONG_METRICS, METRICS, facets_of
+from builders.docvqa.interleaved import crop_fields, interleaved, rebuilt
+from builders.docvqa.joined import about_images, join_pages, joined_fields, pages_in
 from builders.docvqa.options import AnswerForm, DocVQAOptions
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, folder_of, page_index, runs_between
 from builders.docvqa.record_fields import RECORD_FIELDS
@@ -66,7 +68,8 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         """
         files, is_text = mt.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
-        paper = PAPER_IMAGES.get(self.dataset, ())
+        is_other = self.options.pages_as != "image"
+        paper = () if self.options.pages_as in ("interleaved", "joined") else PAPER_IMAGES.get(self.dataset, ())
         is_ranked = self.options.is_retrieved
         reads = (
             is_text
@@ -79,9 +82,11 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             files,
             metric="judge-committee" if is_long else "doc_qa",
             further_metrics=LONG_METRICS if is_long else METRICS,
-            category="" if is_text or is_long or self.options.synthetic else "DocVQA",
+            category="" if is_other or is_long or self.options.synthetic else "DocVQA",
             page_keys=True,
             page_texts=reads,
+            page_crops=self.options.pages_as == "interleaved",
+            join_pages=join_pages(self.options),
             page_rankings=is_ranked,
             balance=balance,
             paper_images=paper,
@@ -93,11 +98,17 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         drawn order.
         """
         documents, options = sources.documents, self.options
-        own = documents[row.doc]
+        own, source = documents[row.doc], row
         check_answer(row, options)
         check_facets(row, options)
-        called = labelled_by(row, documents, options)
-        about = {"row": row, "document": own.name, "label": called(own.name), "span": span_of(row, own, options)}
+        row, called = about_images(row, own), labelled_by(row, documents, options)
+        about = {
+            "row": row,
+            "source": source,
+            "document": own.name,
+            "label": called(own.name),
+            "span": span_of(row, own, options),
+        }
         if options.is_retrieved:
             page_query(row, documents, options)
             ranking, unit = sources.page_ranking(row.id), partial(self._page, documents, called)
@@ -139,7 +150,10 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
 
     def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.PageQuery | None:
         """Return the search for the pages of a question, if contexts are retrieved."""
-        return page_query(row, sources.documents, self.options) if self.options.is_retrieved else None
+        if not self.options.is_retrieved:
+            return None
+        row = about_images(row, sources.documents[row.doc])
+        return page_query(row, sources.documents, self.options)
 
     def gold_ranks(self, record: mt.Record) -> Sequence[int] | None:
         """Return the ranks of the answer pages, if the context was retrieved."""
@@ -162,7 +176,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             "answer_format": row.answer_format,
             "ans_page_list": list(row.pages),
             "page_list": [unit.id for unit in example.units],
-            **(text_fields(row, example.units) if self.options.pages_as == "text" else {}),
+            **self._form_fields(example),
             "answer_sources": list(row.sources),
             "doc_type": row.doc_type,
             **({"question_type": row.question_type} if row.question_type else {}),
@@ -180,15 +194,20 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line: with texts if the line has `page_text_list`, otherwise with images."""
+        """Return the prompt of a released line: with texts if the line has `page_text_list`, with crops between them if
+        it also has `crop_list`, otherwise with images.
+        """
         label, texts = record.get("page_label", "none"), record.get("page_text_list")
         paths = record["page_list"]
         called = record.get("document_labels") or [mt.label(folder_of(path)) for path in paths]
         named = dict(zip(map(folder_of, paths), called, strict=True))
         units = [page_unit(path, page_index(path), label, "own", named[folder_of(path)]) for path in paths]
-        if texts is not None:
+        crops = record.get("crop_list")
+        if texts is not None and crops is not None:
+            units = list(rebuilt(units, texts, crops))
+        elif texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
-        asked = instruction(record.get("answer_form", "short"), is_text=texts is not None)
+        asked = instruction(record.get("answer_form", "short"), is_text=texts is not None and crops is None)
         document = named.get(record["doc_name"]) or record.get("document_label") or mt.label(record["doc_name"])
         return mt.assemble((asked,), units, "\n\n", question_parts(document, record["question"]))
 
@@ -211,11 +230,22 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
 
     def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.Suspect]:
         """Return the questions whose answer pages may be wrong."""
+        if self.options.pages_as == "joined":
+            return ()  # the pages of rows are not those of the documents
         return find_suspects(rows, sources)
 
     def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
         """Return the ids of the documents that questions are about."""
         return (row.doc for row in rows)
+
+    def _form_fields(self, example: mt.PackedExample) -> dict[str, object]:
+        """Return the fields about the form of the pages; empty if they are images."""
+        about, form = example.question.data, self.options.pages_as
+        if form == "joined":
+            return joined_fields(about["source"], example.units)
+        if form == "interleaved":
+            return crop_fields(example.units)
+        return text_fields(about["row"], example.units) if form == "text" else {}
 
     def _retrieval_fields(self, example: mt.PackedExample) -> dict[str, object]:
         """Return the fields about the retriever; empty if there is none."""
@@ -233,7 +263,10 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         role: mt.Role,
     ) -> mt.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role, called(document.name))
-        unit = replace(unit, data={**unit.data, "document": document.id})
+        more = {"joined": pages_in(document, page.index)} if document.joined else {}
+        unit = replace(unit, data={**unit.data, "document": document.id, **more})
+        if self.options.pages_as == "interleaved":
+            return interleaved(documents, unit)
         is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"
         return with_text(documents, unit) if is_text else unit
 

@@ -27,14 +27,18 @@ def evidence_of(record: mt.Record) -> mt.Evidence:
     """
     name, texts = record.get("doc_name"), _listed(record.get("page_text_list"))
     document, answers = name if isinstance(name, str) else None, _answer_pages(record)
-    own = list(_own_pages(record, document))
+    own, is_parted = list(_own_pages(record, document)), "crop_list" in record
     shown = {number: path for _, number, path in own}
     return mt.Evidence(
         document,
         answers,
         tuple(shown),
         {**_around(answers, next(iter(shown.values()), "")), **shown},
-        {number: text for at, number, _ in own if at < len(texts) and isinstance(text := texts[at], str)},
+        {
+            number: text.replace(mt.MARKER, "") if is_parted else text
+            for at, number, _ in own
+            if at < len(texts) and isinstance(text := texts[at], str)
+        },
     )
 
 

@@ -78,16 +78,33 @@ class DocVQAOptions(mt.Options):
     synthetic: Literal["", "layer", "model"] = ""
     """What made the questions, if no person did: the text `layer` of PDFs or a `model` (`mmlongbench questions`). Such
     a dataset is in no category, and so in no average with questions of people."""
-    pages_as: Literal["image", "text"] = "image"
-    """Whether pages are shown as images or as the text that the PDF has."""
+    pages_as: Literal["image", "text", "interleaved", "joined"] = "image"
+    """How pages are shown. `image`: as images. `text`: as the text that the PDF has. `interleaved`: as this text, in
+    reading order, with crops of tables and figures in between, as M-LongDoc shows them; the words of a figure are in
+    its crop alone, those of a table also in the text, and a page without text is one crop. `joined`: as images of
+    several pages, as MMLongBench-Doc shows a document to models that take few images."""
+    joined: Literal[1, 5, 20] = 5
+    """Into how many images the pages of each document are joined at most, if `pages_as` is `joined`. All images of a
+    document but the last show the same number of consecutive pages. An image is taken or left out as a whole; one that
+    shows an answer page is an answer page."""
+    joined_pixels: int = Field(default=mt.MAX_JOINED_PIXELS, ge=100_000, le=64_000_000)
+    """How many pixels a joined image has at most; its pages are shrunk until they fit. The default is the most that the
+    paper's count of image tokens distinguishes (16,384 tokens)."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
     """Which pages are shown if `pages_as` is `text`. `same_pages`: the pages that would fit as images. `budget`: as
     many pages as fit as text."""
 
     @model_validator(mode="after")
     def _labels(self) -> "DocVQAOptions":
-        if self.pages_as == "text" and self.page_label != "none":
+        if self.pages_as in ("text", "interleaved") and self.page_label != "none":
             raise ValueError("page_label: pages of text are always labelled; leave it out")
+        if self.pages_as == "joined" and (self.page_label != "none" or self.span == "window"):
+            raise ValueError("page_label, span: pages that are joined have no labels and no windows; leave them out")
+        for name in ("joined", "joined_pixels"):
+            if name in self.model_fields_set and self.pages_as != "joined":
+                raise ValueError(f"{name}: only pages_as: joined uses it; leave it out")
+        if "text_fill" in self.model_fields_set and self.pages_as in ("interleaved", "joined"):
+            raise ValueError(f"text_fill: pages_as: {self.pages_as} does not use it; leave it out")
         return self
 
     @model_validator(mode="after")

@@ -18,7 +18,20 @@ RECORD_FIELDS: Mapping[str, str] = {
     "answer_format": "The format of the answer: Integer, Float, String, List, or None for an unanswerable question.",
     "ans_page_list": "The numbers of the answer pages in their document, from 0; empty for an unanswerable question.",
     "page_list": "The paths of the shown pages below `mmlb_image/`, in the order of the prompt.",
-    "page_text_list": "The texts of the shown pages, in the order of page_list; only if pages are shown as text.",
+    "page_text_list": (
+        "The texts of the shown pages, in the order of page_list; only if pages are shown as text or interleaved. In "
+        "an interleaved page, `<image>` stands for each crop."
+    ),
+    "crop_list": (
+        "The crops of the shown pages, in the order of the prompt: the path of the image below `mmlb_image/`, the "
+        "number of the page in its document from 0, the kind (table, figure, or page for a page without text), and the "
+        "corners of the box in points: x0, y0, x1, y1. Only if pages are interleaved."
+    ),
+    "joined_page_list": (
+        "The first and the last page of the document, from 0, that each image of page_list shows, such as `4-7`. Only "
+        "if pages are joined; then every other number of a page counts images."
+    ),
+    "document_page_list": "The numbers of the answer pages in their document, from 0; only if pages are joined.",
     "pages_without_text": (
         "The positions in page_text_list, from 0, of the pages without text, such as `0, 3`; only if pages "
         "are shown as text."

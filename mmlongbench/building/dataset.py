@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.joining import joined
 from mmlongbench.building.lines import (
     DOCUMENTS,
     NEGATIVES,
@@ -22,6 +23,9 @@ from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
 from mmlongbench.building.stored_rows import StoredRows
 from mmlongbench.corpus.retrieval.page_queries import PageRanking
+from mmlongbench.documents.joined_pages import JoinPages
+from mmlongbench.documents.names import crop_path
+from mmlongbench.documents.page_parts import WHOLE_PAGE
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
@@ -34,9 +38,10 @@ from mmlongbench.manifest.resolve import bind_builder, placements_of
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
+from mmlongbench.task.documents import Crop, Document, Documents, Page
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
-from mmlongbench.task.sources import Document, Documents, ImageClasses, Images, Page, Sources
+from mmlongbench.task.sources import ImageClasses, Images, Sources
 from mmlongbench.task.web_pages import WebPages
 
 if TYPE_CHECKING:
@@ -124,7 +129,7 @@ def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negativ
 
 def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
     """Return the documents that the documents stage has read."""
-    documents, faults = {}, dict(plan.refused)
+    documents, faults, join = {}, dict(plan.refused), bind_builder(plan.spec).spec.join_pages
     for file in plan.documents.values():
         read = _read_document(build_dir, plan, file.name)
         if isinstance(read, RefusedDocument):
@@ -134,22 +139,40 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
             Page(number, f"{reader.image_folder}/{file.name}/{name}", width, height)
             for (number, name), (width, height) in zip(file.named_pages(len(read.pages)), read.pages, strict=True)
         )
-        documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.keys), file.missing)
-    return Documents(documents, faults, _Texts(build_dir, plan))
+        document = Document(file.id, file.name, file.sha256, pages, tuple(read.keys), file.missing, _crops(read, pages))
+        documents[file.id] = joined(document, join) if join else document
+    kept = _Texts(build_dir, plan, join)
+    return Documents(documents, faults, kept, kept.parts)
+
+
+def _crops(read: ReadDocument, pages: Sequence[Page]) -> tuple[Crop, ...]:
+    """Return the crops of a document's pages. A crop of a whole page is the image of the page."""
+    found = []
+    for page, parts in zip(pages, read.parted, strict=False):
+        for crop in parts["crops"]:
+            path = page.path if crop["kind"] == WHOLE_PAGE else crop_path(page.path, crop["box"])
+            found.append(Crop(page.index, crop["kind"], crop["box"], path, *crop["size"]))
+    return tuple(found)
 
 
 class _Texts:
     """The texts of the pages of documents, read on demand; the 16 documents that were used last stay in memory."""
 
-    def __init__(self, build_dir: BuildDir, plan: DatasetPlan) -> None:
-        self._read = lru_cache(maxsize=16)(lambda name: _texts(_read_document(build_dir, plan, name)))
+    def __init__(self, build_dir: BuildDir, plan: DatasetPlan, join: JoinPages | None) -> None:
+        self._read = lru_cache(maxsize=16)(lambda name: _read_document(build_dir, plan, name))
+        self._join = join
 
     def __call__(self, name: str) -> tuple[str, ...]:
-        return self._read(name)
+        read = self._read(name)
+        texts = read.texts if isinstance(read, ReadDocument) else ()
+        if not self._join:
+            return tuple(texts)
+        return tuple("\n".join(texts[place] for place in group) for group in self._join.groups(len(texts)))
 
-
-def _texts(read: DocumentLine) -> tuple[str, ...]:
-    return tuple(read.texts) if isinstance(read, ReadDocument) else ()
+    def parts(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """Return for each page the texts before, between and after its crops."""
+        read = self._read(name)
+        return tuple(tuple(page["texts"]) for page in read.parted) if isinstance(read, ReadDocument) else ()
 
 
 def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> DocumentLine:

@@ -18,8 +18,9 @@ from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.builder import ExaminingBuilder
+from mmlongbench.task.documents import Document, Documents, Page
 from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
-from mmlongbench.task.sources import Document, Documents, Page, Sources
+from mmlongbench.task.sources import Sources
 
 _HEAD = """\
 # A draft, made by `mmlongbench doctor`. Check each entry: remove it if the source is right; if not, say in `source` how

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
@@ -21,13 +21,13 @@ from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.first_look import FirstLook
 from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
+from mmlongbench.building.page_making import make_pages
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.questions import required_examples
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
-from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -295,8 +295,6 @@ def _image_cost(plan: DatasetPlan, dataset: Dataset, shown: Sequence[str]) -> tu
 
 def _page_bytes(plan: DatasetPlan, dataset: Dataset, path: str) -> int:
     file = plan.documents[path.split("/")[-2]]
-    page = next(page for page in dataset.sources.documents[file.id].pages if page.path == path)
-    spec: Any = plan.spec
-    size = (page.width, page.height)
-    made = images_of(file.pages, [path], [page.index], [size], spec.pages.dpi, spec.pages.quality, plan.spec.limits)
+    document, join = dataset.sources.documents[file.id], dataset.builder.spec.join_pages
+    made = make_pages(file.pages, document, [path], plan.spec, join)
     return sum(len(data) for _, _, data in made)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from mmlongbench.errors import Fault
 from mmlongbench.release.items import Item
@@ -11,16 +12,35 @@ from mmlongbench.release.lock import CellCounts, LockedFile, QuestionCounts
 from mmlongbench.task.rows import Record
 
 
+class CropOfPage(TypedDict):
+    """A crop of a table or a figure of a page, or of a whole page that has no text."""
+
+    kind: Literal["table", "figure", "page"]
+    box: tuple[int, int, int, int]
+    """Its corners on the page as it is shown, in points: x0, y0, x1, y1."""
+    size: tuple[int, int]
+    """(width, height) in pixels."""
+
+
+class PartedPage(TypedDict):
+    """A page as texts with crops between them."""
+
+    texts: list[str]
+    """The texts before, between and after the crops; one more than crops, and some may be empty."""
+    crops: list[CropOfPage]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document whose pages are known; `keys` and `texts` are empty unless the task asks for them
-    (`TaskSpec.page_keys`, `TaskSpec.page_texts`).
+    """A document whose pages are known; `keys`, `texts` and `parted` are empty unless the task asks for them
+    (`TaskSpec.page_keys`, `TaskSpec.page_texts`, `TaskSpec.page_crops`).
     """
 
     pages: list[tuple[int, int]]
     """(width, height) of each page, in pixels."""
     keys: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    parted: list[PartedPage] = field(default_factory=list)
     kind: Literal["read"] = "read"
 
 
@@ -114,8 +134,13 @@ class PackedRecord:
     pictures: dict[str, str] = field(default_factory=dict)
     """The names of its pictures in the source, by their path in the release. When the lines are written, these names
     are moved to `ShownImages`."""
+<<<<<<< HEAD
     texts: list[tuple[str, int, str]] = field(default_factory=list)
     """(unit, characters, SHA-256) of each unit with a text (`release.assets.text_digest`); they are moved as well."""
+=======
+    crops: list[str] = field(default_factory=list)
+    """The paths of the images of units that have several (`Unit.further`); moved to `ShownImages`, too."""
+>>>>>>> main
     kind: Literal["record"] = "record"
 
 
@@ -161,7 +186,7 @@ class ShownImages:
     """
 
     pages: list[str]
-    """The paths of pages in the release."""
+    """The paths of pages in the release, and of crops of pages."""
     pictures: dict[str, list[str]]
     """The names of pictures in the source, by their path in the release."""
     texts: list[tuple[str, int, str]] = field(default_factory=list)

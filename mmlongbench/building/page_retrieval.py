@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from mmlongbench.building.page_making import make_pages
 from mmlongbench.corpus.retrieval.page_queries import AT, PageId, recall_at
-from mmlongbench.documents.page_store import images_of
 from mmlongbench.manifest.model import DatasetSpec, PageRetrievalSpec
 from mmlongbench.release.lock import RetrievalCounts
 
@@ -37,21 +37,19 @@ def open_ranker(dataset: "Dataset", build_dir: "BuildDir") -> "PageRanker":
         return TextRanker(model, build_dir.page_vectors, lambda page: documents.page_text(*page))
 
     def name(page: PageId) -> str:
-        return f"{documents[page[0]].sha256} {page[1]} {dataset.spec.pages.dpi} {dataset.spec.pages.quality}"
+        joined = f" {join.images} {join.pixels}" if (join := dataset.builder.spec.join_pages) else ""
+        return f"{documents[page[0]].sha256} {page[1]} {dataset.spec.pages.dpi} {dataset.spec.pages.quality}{joined}"
 
     return PictureRanker(model, build_dir.page_vectors, name, lambda page: _picture(dataset, page))
 
 
 def _picture(dataset: "Dataset", page: PageId) -> bytes:
     """Return the picture of a page as it will be released."""
-    spec, document = dataset.spec, dataset.sources.documents[page[0]]
+    document = dataset.sources.documents[page[0]]
     shown = document.pages[document.position(page[1])]
     file = dataset.plan.documents[document.name]
-    size = (shown.width, shown.height)
-    (made,) = images_of(
-        file.pages, [shown.path], [shown.index], [size], spec.pages.dpi, spec.pages.quality, spec.limits
-    )
-    return made[2]
+    ((_, _, data),) = make_pages(file.pages, document, [shown.path], dataset.spec, dataset.builder.spec.join_pages)
+    return data
 
 
 def retrieval_counts(spec: DatasetSpec, ranks: Iterable[tuple[int, ...]]) -> RetrievalCounts:

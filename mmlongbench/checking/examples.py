@@ -169,7 +169,8 @@ def _frame(example: PackedExample) -> str:
     """Return the text of a prompt without the bodies of its units, which may have any text."""
     text = example.prompt.text
     bodies: Sequence[Unit] = example.units
-    for body in (unit.body for unit in bodies if isinstance(unit.body, str) and unit.body):
+    parts = (part for unit in bodies for part in (unit.body, *unit.further))
+    for body in (part for part in parts if isinstance(part, str) and part):
         text = text.replace(body, "\n", 1)
     return text
 

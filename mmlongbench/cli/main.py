@@ -36,6 +36,7 @@ from mmlongbench.cli.show import show
 from mmlongbench.cli.takedown import takedown
 from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
+from mmlongbench.cli.view import view
 from mmlongbench.errors import StrictStop, TooFewKept
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.shadowing import shadowed
@@ -277,6 +278,7 @@ cli.add_command(shortcuts)
 cli.add_command(show)
 cli.add_command(takedown)
 cli.add_command(verify)
+cli.add_command(view)
 corpus.add_command(search)
 
 

@@ -9,7 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from posixpath import commonprefix
 
 LABEL_WIDTH = 15
@@ -60,6 +60,16 @@ def folder_names(ids: Iterable[str]) -> dict[str, str]:
     wanted = sorted(set(ids))
     alike = Counter(_fold(id) for id in wanted)
     return {id: id if _is_safe(id) and alike[_fold(id)] == 1 else safe_name(id) for id in wanted}
+
+
+def crop_path(page: str, box: Sequence[int]) -> str:
+    """Return the path of a crop of a page, given the page's path and the corners of the crop in points.
+
+    >>> crop_path("docs/ash/ash_page3.jpg", (50, 60, 500, 400))
+    'docs/ash/ash_page3_50-60-500-400.jpg'
+    """
+    stem, _, _ = page.rpartition(".")
+    return f"{stem}_{'-'.join(map(str, box))}.jpg"
 
 
 def safe_name(id: str) -> str:

@@ -40,7 +40,7 @@ def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
         SourceError: as `pdf.page_sizes`.
 
     """
-    _load_layout()
+    load_layout()
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
             with unreadable_page_named(path, number, "a page whose layer can be read"):
@@ -48,9 +48,9 @@ def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
             yield found
 
 
-def _load_layout() -> None:
+def load_layout() -> None:
     """Import the networks; the process that reads PDFs keeps them from being imported at its start."""
-    if sys.modules.get("pymupdf.layout", _load_layout) is None:
+    if sys.modules.get("pymupdf.layout", load_layout) is None:
         del sys.modules["pymupdf.layout"]
     import pymupdf.layout  # noqa: F401  (registers itself)
 

@@ -1,16 +1,19 @@
 """Sizes, texts, keys and images of a document's pages, whether the document is a PDF or a list of image files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import Ocr, read_page
 from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes, images_to_read
+from mmlongbench.documents.page_parts import WHOLE_PAGE
 from mmlongbench.documents.pdf_reader import (
+    crop_pages,
     page_keys,
     page_keys_and_texts,
+    page_parts,
     page_sizes,
     page_text,
     pages_to_read,
@@ -102,3 +105,36 @@ def images_of(
     if isinstance(document, PageImages):
         return image_pages(document, paths, numbers, sizes, quality)
     return render_pages(document, numbers, dpi, quality, limits)
+
+
+def parts_of(
+    document: Pages, sizes: Sequence[tuple[int, int]], dpi: int, limits: Limits
+) -> Iterator[Mapping[str, Any]]:
+    """Yield each page as texts with crops between them (see `page_parts.page_parts`). The page of an image file is a
+    crop of the whole page.
+
+    Raises:
+        SourceError: a page cannot be read.
+
+    """
+    if not isinstance(document, PageImages):
+        return page_parts(document, dpi, limits)
+    return ({"texts": ["", ""], "crops": [_whole(size)]} for size in sizes)
+
+
+def _whole(size: tuple[int, int]) -> dict[str, object]:
+    return {"kind": WHOLE_PAGE, "box": [0, 0, *size], "size": list(size)}
+
+
+def crops_of(
+    document: Pages, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
+) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """Yield (place in `crops`, (width, height), bytes) of each of `crops`: (page from 0, box in points).
+
+    Raises:
+        BuildError: a page cannot be drawn.
+
+    """
+    if isinstance(document, PageImages) or not crops:
+        return iter(())
+    return crop_pages(document, crops, dpi, quality, limits)

@@ -17,6 +17,7 @@ from typing import Any
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import page_facts
 from mmlongbench.documents.page_layer import page_crops, page_layers
+from mmlongbench.documents.page_parts import crop_pages, page_parts
 from mmlongbench.documents.pdf import (
     page_keys,
     page_keys_and_texts,
@@ -39,10 +40,12 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "crops": page_crops,
     "words": page_words,
     "facts": page_facts,
+    "parts": page_parts,
+    "crops of pages": crop_pages,
     "pages to read": pages_to_read,
 }
 """The functions that can be requested; each yields its answers page by page."""
-WITH_BYTES = frozenset(("images", "pages to read", "crops"))
+WITH_BYTES = frozenset(("images", "pages to read", "crops", "crops of pages"))
 """The functions whose answers end with bytes, which are sent as a message of their own."""
 
 

@@ -79,6 +79,23 @@ def page_facts(path: Path, limits: Limits) -> Iterator[Mapping[str, Any]]:
     return ask("facts", path, limits)
 
 
+def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]:
+    """See `page_parts.page_parts`; the numbers of the pages that are looked at first are left out."""
+    steps: Iterator[int | dict[str, Any]] = ask("parts", path, limits, dpi=dpi)
+    return (step for step in steps if not isinstance(step, int))
+
+
+def crop_pages(
+    path: Path, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
+) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """See `page_parts.crop_pages`."""
+    found: Iterator[tuple[int, list[int], bytes]] = ask(
+        "crops of pages", path, limits, crops=list(crops), dpi=dpi, quality=quality
+    )
+    for place, size, data in found:
+        yield place, (size[0], size[1]), data
+
+
 def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     """See `page_layer.page_layers`."""
     return ask("layers", path, limits)

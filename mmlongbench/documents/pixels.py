@@ -203,6 +203,24 @@ def small_copy(data: bytes, side: int) -> "Image.Image":
         return _on_white(_plain(_upright(picture))).resize((side, side), Image.Resampling.BOX)
 
 
+def thumbnail(data: bytes, side: int, most: int) -> bytes:
+    """Return a picture as JPEG that fits a square of `side` pixels, as every reader shows it; a smaller picture keeps
+    its size. Raises one of `unreadable()`, also if more than `most` pixels would be decoded.
+    """
+    from PIL import Image
+
+    with opened(io.BytesIO(data)) as picture:
+        picture.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a smaller size, which is faster
+        if picture.size[0] * picture.size[1] > most:
+            raise ValueError(f"more than {most:,} pixels")
+        picture.load()
+        small = _on_white(_plain(_upright(picture)))
+        small.thumbnail((side, side), Image.Resampling.LANCZOS)
+        buffer = io.BytesIO()
+        small.save(buffer, "JPEG", quality=82)
+        return buffer.getvalue()
+
+
 def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
     """Return whether a picture is the same as one of the others, or nearly the same, given the `likeness` of each
     picture.

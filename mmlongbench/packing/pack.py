@@ -125,7 +125,7 @@ def _context(instruction: Sequence[Part], units: Sequence[Unit], separator: str)
 
 def _between(units: Sequence[Unit], separator: str) -> list[Part]:
     """Return the parts of the units, with separators between them."""
-    return [part for unit in units for part in (unit.head, unit.body, unit.tail, separator)][:-1]
+    return [part for unit in units for part in (*unit.parts, separator)][:-1]
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:

@@ -58,8 +58,8 @@ class Pricer:
 
     def unit(self, unit: Unit) -> TokenCount:
         """Return the tokens of a unit between two newlines, without the separator."""
-        image = self.part(unit.body).image if isinstance(unit.body, Image) else 0
-        return TokenCount(self.text(unit.text), image)
+        images = sum(self.counter.image.tokens(*self._size(path)) for path in unit.images)
+        return TokenCount(self.text(unit.text), images)
 
     def whole(self, prompt: Prompt) -> TokenCount:
         """Count a prompt as a whole, not as a sum of prices."""

@@ -58,7 +58,8 @@ class Item(TypedDict):
     """The ids of the needles inside the unit, separated by blanks; blanks and percent signs in the ids are escaped as
     in a URL."""
     image: str | None
-    """The path of an image below `mmlb_image/`; None for a text."""
+    """The path of an image below `mmlb_image/`; None for a text, also for a text with crops of a page in it, whose
+    paths the record has."""
     start: int
     """The tokens before the unit."""
     text_tokens: int

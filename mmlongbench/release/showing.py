@@ -180,7 +180,7 @@ def _require_same(outline: Outline, items: Sequence[Item]) -> None:
         if item["position"] != number:
             raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
         images = [part.path for part in parts if isinstance(part, Image)]
-        if images != ([item["image"]] if item["image"] else []):
+        if images != ([item["image"]] if item["image"] else []) and (item["image"] or not item["image_tokens"]):
             raise ReleaseError(
                 f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
                 "prompt"

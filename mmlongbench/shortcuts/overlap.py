@@ -1,4 +1,4 @@
-"""Duplicates within a release: questions, the picture of a question, and gold pictures."""
+"""Duplicates within a dataset: questions, the picture of a question, gold pictures, and golds of several subjects."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from itertools import islice
 from mmlongbench.prompt import Image
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.near import Look, Pictures
+from mmlongbench.shortcuts.near import Look, NearIndex, Pictures
 from mmlongbench.shortcuts.questions import is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.shortcuts.wording import digest_of
+from mmlongbench.shortcuts.wording import digest_of, words
 
 _MAX_COMPARED = 200
 """The most questions about one thing that a question is compared with by resemblance; equal words are always found."""
@@ -18,6 +18,10 @@ TWICE = "question asked twice"
 ASKED_WITH = "picture of the question in its context"
 GOLD = "gold picture twice in its context"
 OFFERED = "choice offered twice"
+SHARED = "gold page under two subjects"
+_FEWEST_WORDS = 20
+"""The fewest words of a page that is compared as a text; pages with fewer, such as titles of parts, are equal by
+chance."""
 
 
 class Overlap:
@@ -33,6 +37,7 @@ class Overlap:
         self._golds = Count(GOLD, "contexts that show a gold picture twice")
         self._offered = Count(OFFERED, "questions that offer a choice twice")
         self._earlier: dict[str, dict[bytes, _Question]] = {}
+        self._pages = _GoldPages(pictures)
 
     def add(self, asked: AskedQuestion) -> None:
         """Look at one question with its context.
@@ -43,6 +48,7 @@ class Overlap:
         """
         if subject := _subject(asked):
             _try_question(self._twice, asked, self._earlier.setdefault(subject, {}))
+        self._pages.add(asked)
         _try_choices(self._offered, asked, self._pictures)
         shown = [(n, path) for n, unit in enumerate(asked.units) for path in unit.images]
         if shown:
@@ -53,7 +59,43 @@ class Overlap:
         """Yield what was found."""
         said = f"{len(self._pictures.uniform)} nearly uniform pictures were compared by their bytes alone"
         notes = dict.fromkeys((ASKED_WITH, GOLD), said) if self._pictures.uniform else {}
-        yield from findings_of([self._twice, self._asked_with, self._golds, self._offered], self._dataset, notes)
+        counts = [self._twice, self._asked_with, self._golds, self._offered, self._pages.count]
+        yield from findings_of(counts, self._dataset, notes)
+
+
+class _GoldPages:
+    """The pages that hold answers, to find a document that is there under two names: its questions are learned from
+    each other, although they count as questions about two subjects.
+    """
+
+    def __init__(self, pictures: Pictures) -> None:
+        self.count = Count(SHARED, "questions with a gold page that is a gold page of another subject")
+        self._pictures, self._index = pictures, NearIndex()
+        self._owners: dict[str | bytes, AskedQuestion] = {}
+        """The first question about each page, by the digest of its picture or text."""
+
+    def add(self, asked: AskedQuestion) -> None:
+        pages = [unit for unit in asked.units if unit.is_evidence]
+        if not pages or not asked.subject:
+            return
+        self.count.attempt(asked)
+        for page in pages:
+            for key in self._keys(page):
+                other = self._owners.setdefault(key, asked.without_context())
+                if other.subject != asked.subject:
+                    where = f"{page.image or page.id} is a page of {other.subject}"
+                    self.count.hit(asked, f"{where}, too (see {other.id})")
+                    self.count.hit(other, f"has a page of {asked.subject} (see {asked.id})", is_first=True)
+
+    def _keys(self, page: ShownUnit) -> Iterator[str | bytes]:
+        """Yield the keys under which a page is known: those of all pages that look like it, or its words."""
+        for path in page.images:
+            look = self._pictures[path]
+            yield from self._index.near(look)
+            self._index.add(look)
+            yield look.digest
+        if not page.images and words(page.body).count(" ") >= _FEWEST_WORDS:
+            yield digest_of(page.body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ A question that stands at several lengths and placements is read at one length, 
 are read one after another, and one is in memory at a time; what a probe keeps of them is small.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
+from typing import TypeAlias
 
 from mmlongbench.draws import Draws
 from mmlongbench.manifest.calling import calling
@@ -18,6 +20,11 @@ from mmlongbench.release.positions import NEEDLES
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.choices import Choices
 from mmlongbench.task.rows import Row
+
+_Items: TypeAlias = tuple[str, float | None, list[Item]]
+"""The id and the placement of an example, and its items."""
+_AHEAD = 64
+"""How many examples of the items are read ahead, so that as many in a row may lack in the public file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +136,27 @@ def asked_questions(
     wanted = None if ids is None else set(map(_printable, ids))
     of_all = items_in_order(release.path, release.file(dataset, length), length)
     items = (each for each in of_all if wanted is None or each[0] in wanted)
-    ahead, seen = next(items, None), set[str]()
+    ahead, seen = deque[_Items](), set[str]()
     for example in release.examples(dataset, length, ids):
-        placement, own = placement_of(example.record), list[Item]()
-        id = _printable(example.id)
-        if ahead and ahead[:2] == (id, placement):
-            own, ahead = ahead[2], next(items, None)
+        placement, id = placement_of(example.record), _printable(example.id)
+        own = _items_of((id, placement), items, ahead)
         if example.id not in seen and chosen.get(id, placement) == placement:
             seen.add(example.id)
             with calling("builder", type(builder).__name__, "a method that reads records", about=example.name):
                 yield _asked(builder, example, own, placements.get(id, ()))
+
+
+def _items_of(key: tuple[str, float | None], items: Iterator[_Items], ahead: deque[_Items]) -> list[Item]:
+    """Return the items of the example with this id and placement; empty if it has none. `ahead` has what was read of
+    the items that follow: examples may have been taken out of the public file.
+    """
+    ahead.extend(islice(items, _AHEAD - len(ahead)))
+    place = next((n for n, (*of, _) in enumerate(ahead) if tuple(of) == key), None)
+    if place is None:
+        return []
+    for _ in range(place):
+        ahead.popleft()
+    return ahead.popleft()[2]
 
 
 def ids_of(release: Release, dataset: str, length: int) -> list[str]:

@@ -15,6 +15,7 @@ from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.corpus.retrieval.small import rank_texts
 from mmlongbench.corpus.retrieval.spellings import number_spellings
 from mmlongbench.corpus.retrieval.text import contains, holder, normalise
+from mmlongbench.documents.joined_pages import MAX_JOINED_PIXELS, JoinPages
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
@@ -33,10 +34,11 @@ from mmlongbench.io.safe_read import read_whole, text_lines
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
-from mmlongbench.prompt import Image, Part, Prompt, escape_markers
+from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.choices import Choices
+from mmlongbench.task.documents import Crop, Document, Documents, Page
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.metric import (
@@ -53,7 +55,7 @@ from mmlongbench.task.metric import (
 )
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources
+from mmlongbench.task.sources import ImageClass, ImageClasses, Images, Sources
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
@@ -62,6 +64,8 @@ from mmlongbench.task.web_pages import WebPages
 __all__ = [
     "DEPTHS",
     "LABEL_WIDTH",
+    "MARKER",
+    "MAX_JOINED_PIXELS",
     "MAX_RANKED",
     "PICTURE_ENDINGS",
     "Builder",
@@ -70,6 +74,7 @@ __all__ = [
     "Choices",
     "Closing",
     "Columns",
+    "Crop",
     "Depth",
     "Details",
     "Document",
@@ -90,6 +95,7 @@ __all__ = [
     "ImageClasses",
     "Images",
     "InOrder",
+    "JoinPages",
     "JsonLines",
     "Judge",
     "Metric",

@@ -7,79 +7,17 @@ manifest provides it. Where a builder uses a part that does not exist, the error
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeVar
 
 from mmlongbench.corpus.retrieval.page_queries import PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
-from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected, nearest
-from mmlongbench.prompt import escape_markers
+from mmlongbench.errors import DraftError, Rejected
+from mmlongbench.task.documents import Documents
 from mmlongbench.task.rows import Row
 from mmlongbench.task.web_pages import WebPages
-
-_MAX_COMPARED = 1_000
-"""How many names of documents, and of how many characters, a missing one is compared with to find the nearest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page as an image of the release."""
-
-    index: int
-    """The number of the page in its document, counted from 0."""
-    path: str
-    """The path below `mmlb_image/`."""
-    width: int
-    """The width in pixels."""
-    height: int
-    """The height in pixels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A document whose pages are known."""
-
-    id: str
-    """The id that the source gives it."""
-    name: str
-    """The name of its folder in the release."""
-    sha256: str
-    """The SHA-256 of its PDF, in hexadecimal; if its pages are image files, a hash of the hashes of all these files."""
-    pages: tuple[Page, ...]
-    """All pages that can be shown, in order."""
-    keys: tuple[str, ...] = ()
-    """A key for each page: pages with the same content have the same key, and blank pages have an empty key. There are
-    keys only if `TaskSpec.page_keys` asks for them."""
-    missing: tuple[int, ...] = ()
-    """The numbers, from 0, of pages of which the source has no image. They are not in `pages`."""
-
-    @property
-    def page_count(self) -> int:
-        """The number of pages of the document, with missing ones."""
-        return len(self.pages) + len(self.missing)
-
-    def position(self, index: int) -> int:
-        """Return the position in `pages` of the page with a number from 0, which must not be missing."""
-        return index - sum(1 for number in self.missing if number < index)
-
-    def page(self, number: int) -> Page:
-        """Return a page by its number, counted from 1 as people count.
-
-        Raises:
-            Rejected: the document has no such page, or its source has no image of the page.
-
-        """
-        if number - 1 in self.missing:
-            expected, todo = f"page {number} of document {self.id}", "add the image of this page, or correct the row"
-            raise Rejected(Fault("missing-page", expected, "no image of it", todo=todo))
-        if 1 <= number <= self.page_count:
-            return self.pages[self.position(number - 1)]
-        expected = f"a page from 1 to {self.page_count} of document {self.id}"
-        raise Rejected(Fault("page-out-of-range", expected, f"{number}", todo="correct the row"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,82 +44,6 @@ class ImageClasses:
     """The name in the source of the split whose pictures are asked about."""
     classes: Mapping[str, ImageClass] = field(default_factory=dict)
     """The classes, each by its id."""
-
-
-class Documents:
-    """The documents of a dataset: usable ones with their pages, and the faults of the others."""
-
-    def __init__(
-        self,
-        usable: Mapping[str, Document],
-        faults: Mapping[str, Fault] | None = None,
-        texts: Callable[[str], tuple[str, ...]] = lambda name: (),
-    ) -> None:
-        """Keep the usable documents, and in `faults` what is wrong with the others; both by id.
-
-        `texts` takes the name of a document's folder in the release. It returns the texts of the document's pages, or
-        an empty tuple if they were not read.
-        """
-        self.usable = usable
-        """The documents that can be used, by id."""
-        self.faults = faults or {}
-        """What is wrong with the documents that cannot be used, by id."""
-        self._texts = texts
-        self._ids = tuple(sorted(usable))
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of all documents that can be used, sorted."""
-        return self._ids
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the ids of all documents that can be used."""
-        return iter(self._ids)
-
-    def __getitem__(self, id: str) -> Document:
-        """Return a document by its id, or by the name of its PDF: `ash.pdf` is the document `ash`.
-
-        Raises:
-            Rejected: it is missing, or was refused; the reject says why.
-
-        """
-        for name in (id, id.removesuffix(".pdf")):
-            if name in self.usable:
-                return self.usable[name]
-            if name in self.faults:
-                raise Rejected(self.faults[name])
-        raise Rejected(self._missing(id))
-
-    def _missing(self, id: str) -> Fault:
-        """Return the fault of a document that is not among the sources; it names the document with the nearest name."""
-        known = [*self.usable, *self.faults] if len(id) <= _MAX_COMPARED else []
-        hint = nearest(id, known[:_MAX_COMPARED]).removeprefix("; ")
-        todo = hint or "add it to the sources, or correct its name"
-        return Fault(
-            "missing-document", f"a document {id[:_MAX_COMPARED]!r} among the sources", "none", "", "", "doc", todo
-        )
-
-    @cached_property
-    def distinct_labels(self) -> Mapping[str, str]:
-        """The beginning of each usable document's name that tells the document apart from all others, by name."""
-        return distinct_labels(document.name for document in self.usable.values())
-
-    def page_texts(self, id: str) -> tuple[str, ...]:
-        """Return the text of each page of a document, if `TaskSpec.page_texts` of the task asks for it.
-
-        Raises:
-            DraftError: the task does not ask for texts.
-
-        """
-        document = self[id]
-        texts = self._texts(document.name)
-        if len(texts) != len(document.pages):
-            raise DraftError(f"document {id}: its texts were not read: set TaskSpec.page_texts")
-        return texts
-
-    def page_text(self, id: str, index: int) -> str:
-        """Return the text of a page, by its number from 0, as a prompt shows it: stripped, its markers escaped."""
-        return escape_markers(self.page_texts(id)[self[id].position(index)]).strip()
 
 
 class Images:
@@ -381,6 +243,7 @@ class Sources:
         """(width, height) in pixels by released path: of every page, and of every picture that was opened."""
         documents = self._documents.usable.values() if self._documents else ()
         pages = {page.path: (page.width, page.height) for document in documents for page in document.pages}
+        pages |= {crop.path: (crop.width, crop.height) for document in documents for crop in document.crops}
         return ChainMap(pages, self._images.pictures.sizes) if self._images else pages
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
+from mmlongbench.documents.joined_pages import JoinPages
 from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
 
@@ -111,6 +112,11 @@ class TaskSpec:
     """Whether the task needs to know which pages of different documents are equal (`Document.keys`)."""
     page_texts: bool = False
     """Whether the task needs the text of pages (`Documents.page_texts`)."""
+    page_crops: bool = False
+    """Whether the task shows pages as texts with crops of their tables and figures (`Documents.page_parts`)."""
+    join_pages: JoinPages | None = None
+    """How pages are joined to larger images, so that each of these images is a page of its document; None: they are
+    not joined."""
     page_rankings: bool = False
     """Whether the task needs pages that are ranked for each row (`Builder.page_query`, `Sources.page_rankings`)."""
     full_prompt: FullPrompt | None = None

@@ -39,6 +39,8 @@ EXTRAS = {
     "sklearn": "shortcuts",
     "imagehash": "shortcuts",
     "datasketch": "shortcuts",
+    "starlette": "view",
+    "uvicorn": "view",
 }
 """Modules that an extra installs; they are imported where they are used, and an error names the extra."""
 

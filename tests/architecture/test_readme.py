@@ -42,6 +42,7 @@ PAGES = (
     "mmlongbench/models/README.md",
     "mmlongbench/scoring/README.md",
     "mmlongbench/exports/README.md",
+    "mmlongbench/web/README.md",
     "builders/README.md",
     "examples/README.md",
     "mmlongbench/README.md",
@@ -105,6 +106,7 @@ def test_every_command_runs_and_prints_what_the_page_shows(
     Text below commands is a part of what they print, where README.md shows all of it; seconds may differ.
     """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for folder in sources.iterdir():
         (tmp_path / folder.name).symlink_to(folder)
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -166,7 +166,7 @@ def test_a_cell_of_a_million_characters_and_a_table_of_one_line_are_named(tmp_pa
 
 def test_a_name_of_a_document_as_long_as_a_book_is_a_short_reject(tmp_path: Path) -> None:
     from mmlongbench.errors import Rejected
-    from mmlongbench.task.sources import Documents
+    from mmlongbench.task.documents import Documents
 
     with pytest.raises(Rejected) as refused:
         Documents({})["x" * LONG]

@@ -7,7 +7,7 @@ import yaml
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest
 
-NAMES = ("quickstart", "quickstart-retrieved")
+NAMES = ("quickstart", "quickstart-retrieved", "quickstart-forms")
 
 
 def every_sample() -> Manifest:

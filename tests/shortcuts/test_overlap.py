@@ -19,7 +19,7 @@ from mmlongbench.prompt import Image, Part
 from mmlongbench.shortcuts.against import Answering, Other, others_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import BITS, Look, NearIndex, Pictures, look_of
-from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, OFFERED, TWICE, Overlap
+from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, OFFERED, SHARED, TWICE, Overlap
 from mmlongbench.shortcuts.questions import KnownQuestions, is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion
 from mmlongbench.task.choices import Choices
@@ -106,6 +106,30 @@ def test_a_gold_picture_among_the_distractors_is_found(tmp_path: Path) -> None:
     finding = found([asked("a", "?", gold, *others), asked("b", "?", gold, again)], tmp_path)[GOLD]
     assert (finding.verdict, finding.examples) == ("leak", ("b",))
     assert "again.jpg" in finding.evidence
+
+
+def about_page(id: str, document: str, page: str) -> AskedQuestion:
+    evidence = replace(unit("own", image=page), is_gold=True, is_evidence=True)
+    return asked(id, f"What does {id} show?", evidence, subject=document)
+
+
+def test_a_document_under_two_names_is_found_by_its_gold_pages_in_any_encoding(tmp_path: Path) -> None:
+    pages = [saved(scene(1), tmp_path / "a.jpg"), saved(scene(1), tmp_path / "b.jpg", 40)]
+    pages.append(saved(scene(2), tmp_path / "c.jpg"))
+    asked_about = [about_page(f"q{n}", f"document {page}", page) for n, page in enumerate(pages)]
+    asked_about.append(about_page("again", "document a.jpg", "a.jpg"))
+    finding = found(asked_about, tmp_path)[SHARED]
+    assert (finding.verdict, finding.questions, finding.examples) == ("leak", 4, ("q1", "q0", "again"))
+    assert finding.carriers == ("q1", "again")
+    assert "b.jpg is a page of document a.jpg" in finding.evidence
+
+
+def test_a_page_of_text_under_two_names_is_found_unless_it_has_few_words(tmp_path: Path) -> None:
+    long = " ".join(f"word{number}" for number in range(30))
+    for body, hits in ((long, ("q1", "q0")), ("Part two", ())):
+        page = replace(unit("own", body), is_gold=True, is_evidence=True)
+        both = [asked(f"q{n}", "What?", page, subject=f"document {n}") for n in range(2)]
+        assert found(both, tmp_path)[SHARED].examples == hits
 
 
 def test_pictures_that_differ_in_colour_alone_are_not_the_same() -> None:

@@ -135,3 +135,13 @@ def test_a_release_shares_everything_with_itself(built: Path) -> None:
     shared = [each for each in counted(open_release(built), built) if "shared" in each.kind]
     assert {(each.verdict, each.found) for each in shared} == {("leak", 1)}
     assert {each.kind.split()[0] for each in shared} == {"question", "picture", "passage"}
+
+
+def test_records_that_were_taken_out_by_hand_leave_the_others_their_roles(built: Path, tmp_path: Path) -> None:
+    def take_out(records: Records) -> None:
+        del records[:2], records[-1]
+
+    release = planted(built, tmp_path, "*/text_mmlongdoc_K8.jsonl", take_out)
+    left = list(asked_questions(open_release(release), "text_mmlongdoc"))
+    assert left
+    assert all(unit.role for asked in left for unit in asked.units)

@@ -74,11 +74,10 @@ def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
         if unit.role not in ROLES:
             known = ", ".join(sorted(ROLES))
             raise _broken(dataset, "draft()", f"unit {unit.id!r} has the role {unit.role!r}; roles are {known}", row)
-        if isinstance(unit.body, Image):
-            if unit.body.path in shown:
-                fault = f"the units of a context must differ: two of them show {unit.body.path}"
-                raise _broken(dataset, "draft()", fault, row)
-            shown.add(unit.body.path)
+        if twice := shown.intersection(unit.images):
+            fault = f"the units of a context must differ: two of them show {min(twice)}"
+            raise _broken(dataset, "draft()", fault, row)
+        shown.update(unit.images)
         if example.placement is not None:
             if (unit.role in NEEDLES) != (unit.place is None):
                 raise _broken(dataset, "draft()", _misplaced(unit.id, unit.role), row)

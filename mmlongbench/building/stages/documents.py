@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mmlongbench.building.build_dir import Shard
-from mmlongbench.building.fingerprints import DocumentFile, parts_of
-from mmlongbench.building.lines import DocumentLine, ReadDocument, RefusedDocument
+from mmlongbench.building.fingerprints import DocumentFile
+from mmlongbench.building.fingerprints import parts_of as files_of_document
+from mmlongbench.building.lines import DocumentLine, PartedPage, ReadDocument, RefusedDocument
 from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.documents.kept_texts import KeptTexts
-from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
+from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, parts_of, sizes_of, texts_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.task.spec import TaskSpec
@@ -49,7 +50,7 @@ def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[No
 
     """
     try:
-        with files.unchanged(*parts_of(file.pages)):
+        with files.unchanged(*files_of_document(file.pages)):
             yield
     except TimeLimitError as error:
         raise BuildError(
@@ -79,6 +80,7 @@ def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec, kept: KeptTexts)
             keys = list(keys_of(document, limits))
         elif asked.page_texts:
             texts = list(texts_of(document, limits, ocr=spec.pages.ocr, kept=kept))
+        parted = list(parts_of(document, pages, spec.pages.dpi, limits)) if asked.page_crops else []
     except SourceError as error:
         return RefusedDocument(error.fault)
-    return ReadDocument(pages, keys, texts)
+    return ReadDocument(pages, keys, texts, [PartedPage(texts=each["texts"], crops=each["crops"]) for each in parted])

@@ -1,19 +1,17 @@
 """The images stage: makes every image that an example shows, each once, and yields its hash."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.lines import MadeImage
+from mmlongbench.building.page_making import make_pages
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.documents import reading
-from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import sha256_of, write_whole
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.task.sources import Page
 
 PAGES, PICTURES = "pages", "pictures"
 """The first part of a shard's name: `pages` if the shard renders a document, `pictures` if it copies pictures."""
@@ -38,35 +36,27 @@ def make_images(session: Session, shard: Shard) -> Iterator[MadeImage]:
 
 
 def _render_document(session: Session, shard: Shard, name: str) -> Iterator[MadeImage]:
-    """Render the pages of a document that are in an example, each once.
+    """Make the images of a document that are in an example, each once: its pages, crops of them, or joined pages.
 
     An existing file is kept only if a shard of another dataset has made it from the same document. Any other file has
     unknown content and is replaced.
     """
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     file, shown = dataset.plan.documents[name], session.needed(shard.dataset).pages
-    pages = [page for page in dataset.sources.documents[file.id].pages if page.path in shown]
+    document = dataset.sources.documents[file.id]
+    listed = [*(page.path for page in document.pages), *(crop.path for crop in document.crops)]
+    paths = [path for path in dict.fromkeys(listed) if path in shown]
     made = {path: line for path, line in _made_by_others(session, shard) if _is_made(build_dir, line)}
     with reading(session.source_files, shard.dataset, file):
-        made |= _rendered(build_dir, dataset, name, [page for page in pages if page.path not in made])
-    yield from (made[page.path] for page in pages)
+        missing = [path for path in paths if path not in made]
+        images = make_pages(file.pages, document, missing, dataset.spec, dataset.builder.spec.join_pages)
+        made |= {path: _written(build_dir, path, data) for path, _, data in images}
+    yield from (made[path] for path in paths)
 
 
-def _rendered(build_dir: BuildDir, dataset: Dataset, name: str, pages: Sequence[Page]) -> dict[str, MadeImage]:
-    """Render pages of a document and write them; return what was written, by path."""
-    file, spec = dataset.plan.documents[name], dataset.spec
-    paths, sizes = [page.path for page in pages], [(page.width, page.height) for page in pages]
-    numbers = {page.index: page for page in pages}
-    made = {}
-    images = images_of(file.pages, paths, list(numbers), sizes, spec.pages.dpi, spec.pages.quality, spec.limits)
-    for index, size, data in images:
-        page = numbers[index]
-        if size != (page.width, page.height):
-            planned = (page.width, page.height)
-            raise BuildError(f"{file.id}, page {index}: rendered as {size}, planned as {planned}; report this")
-        write_whole(build_dir.out / IMAGES / page.path, [data])
-        made[page.path] = _described(page.path, data)
-    return made
+def _written(build_dir: BuildDir, path: str, data: bytes) -> MadeImage:
+    write_whole(build_dir.out / IMAGES / path, [data])
+    return _described(path, data)
 
 
 def _made_by_others(session: Session, shard: Shard) -> Iterator[tuple[str, MadeImage]]:

@@ -14,7 +14,7 @@ from mmlongbench.building.stages.records import block_places, blocks_of, questio
 from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.calling import broken, calling
-from mmlongbench.task.sources import Documents
+from mmlongbench.task.documents import Documents
 
 if TYPE_CHECKING:
     from mmlongbench.building.session import Session

@@ -122,12 +122,24 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
                 pictures.setdefault(path, set()).add(origin)
         if isinstance(line, PackedRecord):
             pages.update(item["image"] for item in line.items if item["image"])
+<<<<<<< HEAD
             texts.update(line.texts)
             yield replace(line, pictures={}, texts=[])
         else:
             yield replace(line, pictures={}) if isinstance(line, BundledRecord) else line
+=======
+            pages.update(line.crops)
+        yield _without_images(line)
+>>>>>>> main
     named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
     yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
+
+
+def _without_images(line: RecordLine) -> RecordLine:
+    """Return a line as it is written: its images are listed in the last line."""
+    if isinstance(line, PackedRecord):
+        return replace(line, pictures={}, crops=[])
+    return replace(line, pictures={}) if isinstance(line, BundledRecord) else line
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
@@ -227,7 +239,7 @@ def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[P
         found = {path: reason for path in sorted(shown) if (reason := _undecodable(dataset, path))}
         if not found:
             return made
-        required = {unit.body.path for unit in draft.required if isinstance(unit.body, Image)}
+        required = {path for unit in draft.required for path in unit.images}
         asked = {path for question in draft.questions for path in _asked(question)}
         if changed := (required | asked) & found.keys():
             # it could be decoded before, so it has changed
@@ -302,6 +314,7 @@ def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
 
 def _line(dataset: Dataset, example: PackedExample, row: Row) -> PackedRecord:
     record, pictures = released_record(dataset, example, row), _shown(dataset, example)
+<<<<<<< HEAD
     return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures, _texts(example))
 
 
@@ -310,6 +323,10 @@ def _texts(example: PackedExample) -> list[tuple[str, int, str]]:
     shown = ((unit.id, unit.body) for unit in example.units if isinstance(unit.body, str))
     digests = ((id, *text_digest(body)) for id, body in shown)
     return [(id, chars, digest.hex()) for id, chars, digest in digests]
+=======
+    crops = [path for unit in example.units if unit.further for path in unit.images]
+    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures, crops)
+>>>>>>> main
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:

@@ -1,0 +1,114 @@
+"""The subcommand `view`: pages of a release, served on this machine or written as files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mmlongbench.cli.console import say
+from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from mmlongbench.manifest.task_files import TaskFiles
+    from mmlongbench.web.viewer.site import Site
+
+_PATH = click.Path(path_type=Path, exists=True)
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command()
+@click.argument("release", type=_PATH)
+@click.option("--predictions", multiple=True, type=_PATH, metavar="PATH", help="Answers of a model. Repeatable.")
+@click.option("--scores", multiple=True, type=_PATH, metavar="PATH", help="Scores that `score` wrote. Repeatable.")
+@click.option("--models", default="", metavar="A,B|all", help="Models by whose rules the ruler can be drawn.")
+@click.option("--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="The window of a model, such as 128K.")
+@click.option("--shortcuts", type=_PATH, metavar="FILE", help="The output of `shortcuts --json`, to show its findings.")
+@click.option("--against", type=_PATH, metavar="RELEASE", help="Another release, to show the differences.")
+@click.option("--images", type=_PATH, help="The folder of the images of public files that others made.")
+@click.option("--static", type=click.Path(path_type=Path), metavar="DIR", help="Write the pages as files, and end.")
+@click.option("--limit", type=click.IntRange(min=1), help="With --static, the examples of each file; 20 by default.")
+@click.option("--port", type=click.IntRange(0, 65535), default=7870, show_default=True, help="0 takes a free port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need --token.")
+@click.option("--token", metavar="TEXT", help="Who opens the pages must have this; at least 16 characters.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors and the address.")
+@with_tasks
+def view(
+    release: Path,
+    predictions: tuple[Path, ...],
+    scores: tuple[Path, ...],
+    models: str,
+    windows: tuple[str, ...],
+    shortcuts: Path | None,
+    against: Path | None,
+    images: Path | None,
+    static: Path | None,
+    limit: int | None,
+    port: int,
+    host: str,
+    token: str | None,
+    quiet: bool,
+    tasks: "TaskFiles",
+) -> None:
+    """Look at RELEASE in a browser: its datasets, every example as a model gets it, and what models answered.
+
+    RELEASE is a folder that this engine built, or public files that others made. The pages are served on this machine
+    alone and read only; with --static they are written as files that open from disk.
+    """
+    _require_extra()
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.release.models import ask
+    from mmlongbench.web.viewer.opening import Given, open_site
+
+    if limit and not static:
+        raise click.UsageError("--limit is for --static: a server shows all examples")
+    if host not in _LOOPBACK and not token and not static:
+        raise click.UsageError(f"--host {host}: others could read the release; give a --token of 16 characters or more")
+    if token is not None and len(token) < 16:
+        raise click.UsageError(f"--token: {len(token)} characters, expected at least 16")
+    given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks)
+    site = open_site(release, given, Progress(False if quiet else None))
+    for note in site.answers.notes:
+        say(f"note: {note}", err=True)
+    if static:
+        _write(site, static, limit, is_quiet=quiet)
+    else:
+        _serve(site, host, port, token or "")
+
+
+def _require_extra() -> None:
+    """Refuse to start without the packages of the extra.
+
+    Raises:
+        ReleaseError: a package is missing.
+
+    """
+    from importlib.util import find_spec
+
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise ReleaseError(f'view needs {name}: pip install "mmlongbench[view]"')
+
+
+def _write(site: "Site", out: Path, limit: int | None, *, is_quiet: bool) -> None:
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.web.viewer.static_site import LIMIT, write_site
+
+    done = write_site(site, out, limit or LIMIT, Progress(False if is_quiet else None))
+    if not is_quiet:
+        left = f"; {done.left_out:,} more have no page (--limit)" if done.left_out else ""
+        say(f"{out}: {done.pages:,} examples, {done.files:,} files, {done.bytes:,} bytes{left}; open {out}/index.html")
+
+
+def _serve(site: "Site", host: str, port: int, token: str) -> None:
+    from mmlongbench.web.viewer.app import application
+    from mmlongbench.web.viewer.guard import Door
+    from mmlongbench.web.viewer.serving import serve
+
+    shown = f"[{host}]" if ":" in host else host
+
+    def ready(found: int) -> None:
+        query = f"?token={token}" if token else ""
+        say(f"http://{shown}:{found}/{query} shows {site.viewed.name}; press Ctrl-C to end")
+
+    serve(application(site, Door(host, token)), host, port, ready)

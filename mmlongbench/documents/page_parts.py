@@ -1,0 +1,284 @@
+"""Splits the pages of a PDF into texts and crops of tables and figures, in reading order, and draws the crops.
+
+Tables are those of PyMuPDF's layout network, which ships with PyMuPDF and runs without a download. Figures are its
+pictures, and pictures and drawings of the page that touch or nearly touch. A page with fewer letters than useful text
+has, such as a scan, is one crop of the whole page.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmlongbench.documents import regions
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_facts import rows_of
+from mmlongbench.documents.page_layer import load_layout
+from mmlongbench.documents.pdf import POINTS_PER_INCH, fit_pages, has_words, open_pdf, unreadable_page_named
+from mmlongbench.documents.regions import Box, Line
+from mmlongbench.errors import BuildError, SourceError
+
+if TYPE_CHECKING:
+    from mmlongbench.documents.regions import Pixels
+
+WHOLE_PAGE = "page"
+"""The kind of a crop that shows a whole page, because the page has no text."""
+MAX_PAINTED = 20_000
+"""So many painted things of a page are looked at; further ones are left out."""
+MAX_WORDS = 8_000
+"""The network does not see a page with more words; it would take minutes."""
+MAX_CROPS = 20
+"""The most crops of a page; the largest are kept."""
+_INK_DPI = 72
+_REPEATED = 0.15
+"""A thing that is painted at the same place on this share of the pages, and on three at least, is an ornament."""
+_MAX_COUNTED = 2_000
+"""So many things of a page are compared with those of other pages."""
+_PROSE = 0.15
+"""A region of which running text covers a larger share is a box around text."""
+_LEAST_LINES = 3
+"""A table has at least so many pieces of text."""
+_FRAME = 3
+"""A frame or a coloured bar is made of at most so many painted things."""
+
+
+def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[int | dict[str, Any]]:
+    """Yield what each page has, as plain values, after a number for each page that was looked at first.
+
+    A page has `texts`, one more than crops, and `crops` between them: kind, box in points, and (width, height) in
+    pixels at `dpi`.
+
+    Raises:
+        SourceError: as `pdf.page_sizes`.
+
+    """
+    counted: Counter[Box] = Counter()
+    with open_pdf(path, limits) as document:
+        for number in fit_pages(path, document, limits):
+            with unreadable_page_named(path, number, "a page whose drawings can be read"):
+                counted.update(set(_painted(_upright(document, number))[:_MAX_COUNTED]))
+            yield number
+        least = max(3, _REPEATED * document.page_count)
+        ornaments = frozenset(box for box, pages in counted.items() if pages >= least)
+        for number in range(document.page_count):
+            with unreadable_page_named(path, number, "a page whose layer can be read"):
+                found = _parts(_upright(document, number), dpi, ornaments)
+            yield found
+
+
+def crop_pages(
+    path: Path, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
+) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """Yield (place in `crops`, (width, height), JPEG bytes) of each of `crops`: (page from 0, box in points).
+
+    Raises:
+        BuildError: a page cannot be drawn. The release needs it, because the document passed the checks.
+
+    """
+    import pymupdf
+    from PIL import Image
+
+    with open_pdf(path, limits) as document:
+        for place, (number, box) in enumerate(crops):
+            try:
+                with unreadable_page_named(path, number, "a page that can be drawn"):
+                    page = _upright(document, number)
+                    pixels = page.get_pixmap(dpi=dpi, clip=pymupdf.Rect(box), alpha=False)
+                    buffer, size = io.BytesIO(), (pixels.width, pixels.height)
+                    picture = Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1)
+                    picture.save(buffer, "JPEG", quality=quality)
+            except SourceError as error:
+                raise BuildError(str(error)) from error
+            yield place, size, buffer.getvalue()
+
+
+def _upright(document: Any, number: int) -> Any:  # noqa: ANN401  (PyMuPDF has no types)
+    """Return a page on which the boxes of text and drawings are where they are shown, also if it is rotated."""
+    page = document.load_page(number)
+    if page.rotation:
+        page.remove_rotation()
+    return page
+
+
+def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  # noqa: ANN401
+    whole: Box = tuple(page.rect)
+    lines, painted = _lines(page), _painted(page)
+    if not has_words(" ".join(line.text for line in lines)):
+        is_blank = not lines and not painted
+        return (
+            {"texts": [""], "crops": []}
+            if is_blank
+            else {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, whole, dpi)]}
+        )
+    things = [
+        box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
+    ]
+    crops = _crops(page, whole, lines, things)
+    return _split(crops, lines, whole, dpi)
+
+
+def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[tuple[str, Box]]:  # noqa: ANN401
+    clusters = [box for box in regions.joined(things, whole) if regions.is_large(box, whole)]
+    words = page.get_text("words")
+    if len(words) > MAX_WORDS or not (clusters or sum(len(row) > 1 for row in rows_of(words)) >= _LEAST_LINES):
+        return []
+    found = _layout(page)
+    lines = [replace(line, kind=_kind_of(line, found)) for line in lines]
+    pixels = _pixels(page)
+    zoom = _INK_DPI / POINTS_PER_INCH
+    tables = _tables([box for kind, box in found if kind == "table"], lines, things, whole)
+    pictures = [box for kind, box in found if kind == "picture"]
+    photos = [box for box in _images(page) if regions.is_large(box, whole) and box in things]
+    clusters = [box for box in regions.joined([*things, *pictures], whole) if regions.is_large(box, whole)]
+    figures = _figures(clusters, [*pictures, *photos], tables, lines, things, whole)
+    sized = [("table", box, regions.LEAST_TABLE) for box in tables] + [
+        ("figure", box, regions.LEAST_SIDE) for box in figures
+    ]
+    trimmed = [(kind, regions.trimmed(box, pixels, zoom), least) for kind, box, least in sized]
+    kept = [
+        (kind, regions.cut(box, whole)) for kind, box, least in trimmed if box and regions.is_large(box, whole, least)
+    ]
+    kept.sort(key=lambda each: (-regions.area(each[1]), each))
+    return sorted(kept[:MAX_CROPS], key=lambda each: (each[1][1], each[1][0]))
+
+
+def _tables(boxes: Sequence[Box], lines: Sequence[Line], things: Sequence[Box], whole: Box) -> list[Box]:
+    """Return the boxes of tables, made whole: with every line and every painted thing whose middle is inside."""
+    found = []
+    for box in regions.apart(boxes):
+        inside = [line.box for line in lines if regions.is_in(line.box, box)]
+        if len(inside) < _LEAST_LINES or regions.is_contents(box, lines):
+            continue
+        inside += [each for each in things if regions.is_in(each, box) and regions.share_in(each, _wider(box)) > 0.9]
+        found.append(regions.cut(regions.to_last_rule(regions.around([box, *inside]), things, lines), whole))
+    return regions.apart(found)
+
+
+def _wider(box: Box) -> Box:
+    """Return a box with some points more at each side; a rule has no area, so it is looked at as inside."""
+    return box[0] - 8, box[1] - 8, box[2] + 8, box[3] + 8
+
+
+def _figures(
+    clusters: Sequence[Box],
+    pictures: Sequence[Box],
+    tables: Sequence[Box],
+    lines: Sequence[Line],
+    things: Sequence[Box],
+    whole: Box,
+) -> list[Box]:
+    prose, found = regions.prose_blocks(lines), list[Box]()
+    for box in regions.apart(clusters):
+        if any(regions.share_in(box, table) > 0.3 or regions.share_in(table, box) > 0.5 for table in tables):
+            continue
+        if sum(regions.area(regions.cut(box, picture)) for picture in pictures) <= 0.5 * regions.area(box):
+            free = None if _is_text_box(box, lines, things) else regions.without_text(box, lines, prose, _PROSE)
+            if free is None or not regions.is_large(free, whole):
+                continue
+            box = free
+        if not regions.is_logo(box, whole):
+            found.append(box)
+    found = [regions.with_labels(box, lines, prose, [*tables, *(o for o in found if o != box)]) for box in found]
+    found = [box for box in found if regions.area(box) < regions.BACKGROUND * regions.area(whole)]
+    return regions.apart(regions.panels_joined(found))
+
+
+def _is_text_box(box: Box, lines: Sequence[Line], things: Sequence[Box]) -> bool:
+    """Return whether a box is a frame, or some rules or colour, around text."""
+    painted = sum(regions.is_in(each, box) for each in things)
+    return painted <= _FRAME and any(regions.is_in(line.box, box) for line in lines)
+
+
+def _split(crops: Sequence[tuple[str, Box]], lines: Sequence[Line], whole: Box, dpi: int) -> dict[str, Any]:
+    """Return the texts of a page and the crops between them. The words of a figure are in its crop alone, those of a
+    table also in the text.
+    """
+    figures = [box for kind, box in crops if kind == "figure"]
+    shown = [line for line in lines if not any(regions.is_in(line.box, box) for box in figures)]
+    places = sorted(zip(regions.in_order([box for _, box in crops], shown), range(len(crops)), strict=True))
+    texts, begun = [], 0
+    for place, _ in places:
+        texts.append(_text(shown[begun:place]))
+        begun = place
+    texts.append(_text(shown[begun:]))
+    return {"texts": texts, "crops": [_crop(*crops[at], whole, dpi) for _, at in places]}
+
+
+def _text(lines: Sequence[Line]) -> str:
+    """Return the text of lines, as PyMuPDF gives the text of a page."""
+    return "\n".join(line.text for line in lines).strip()
+
+
+def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
+    """Return a crop with corners at whole points, so that its name in the release is short. What is outside of the page
+    is not drawn, as the last point of a page of 839.6 points.
+    """
+    import pymupdf
+
+    corners, zoom = tuple(pymupdf.Rect(box).irect), dpi / POINTS_PER_INCH
+    pixels = ((pymupdf.Rect(corners) & pymupdf.Rect(whole)) * pymupdf.Matrix(zoom, zoom)).irect
+    return {"kind": kind, "box": list(corners), "size": [pixels.width, pixels.height]}
+
+
+def _lines(page: Any) -> list[Line]:  # noqa: ANN401
+    found = []
+    for number, block in enumerate(page.get_text("dict", flags=_TEXT)["blocks"]):
+        for line in block.get("lines", ()):
+            text = "".join(span["text"] for span in line["spans"])
+            if text.strip():
+                found.append(Line(tuple(line["bbox"]), text.rstrip(), number))
+    return found
+
+
+_TEXT = 1 + 2 + 64
+"""Keep ligatures and white space, and leave out words outside of the page, as the text of a page does."""
+
+
+def _painted(page: Any) -> list[Box]:  # noqa: ANN401
+    """Return the boxes of the pictures and drawings of a page, cut to the page; those that cannot be seen are left
+    out.
+    """
+    whole = tuple(page.rect)
+    drawn = [each["rect"] for each in page.get_cdrawings() if _is_seen(each)]
+    return [*_images(page), *_inside(drawn, whole)][:MAX_PAINTED]
+
+
+def _images(page: Any) -> list[Box]:  # noqa: ANN401
+    return _inside([each["bbox"] for each in page.get_image_info()], tuple(page.rect))
+
+
+def _inside(boxes: Sequence[Sequence[float]], whole: Box) -> list[Box]:
+    """Return boxes cut to the page, rounded; those outside of the page and those that are points are left out."""
+    found = []
+    for x0, y0, x1, y1 in boxes[:MAX_PAINTED]:
+        x0, y0, x1, y1 = regions.cut((x0, y0, x1, y1), whole)
+        if x0 <= x1 and y0 <= y1 and (x1 > x0 or y1 > y0):
+            found.append((round(x0, 1), round(y0, 1), round(x1, 1), round(y1, 1)))
+    return found
+
+
+def _is_seen(drawing: dict[str, Any]) -> bool:
+    fill, line = drawing.get("fill"), drawing.get("color")
+    return any(colour is not None and min(colour) < 0.98 for colour in (fill, line))
+
+
+def _layout(page: Any) -> list[tuple[str, Box]]:  # noqa: ANN401
+    load_layout()
+    page.get_layout()
+    return [
+        (str(kind), (float(x0), float(y0), float(x1), float(y1)))
+        for x0, y0, x1, y1, kind in page.layout_information or ()
+    ]
+
+
+def _kind_of(line: Line, found: Sequence[tuple[str, Box]]) -> str:
+    return next((kind for kind, box in found if kind != "picture" and regions.is_in(line.box, box)), "")
+
+
+def _pixels(page: Any) -> "Pixels":  # noqa: ANN401
+    import numpy as np
+
+    pixels = page.get_pixmap(dpi=_INK_DPI, colorspace="GRAY", alpha=False)
+    return np.frombuffer(pixels.samples, np.uint8).reshape(pixels.height, pixels.stride)[:, : pixels.width]

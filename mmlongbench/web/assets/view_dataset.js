@@ -1,0 +1,133 @@
+// The table of a dataset. The state is in the hash of the address, so that a link leads to the same rows. A server
+// filters, sorts and pages; a page that is opened from disk has all rows that were written, and does it itself.
+"use strict";
+{
+  const {about, el, number, keys} = View;
+  const size = Number(about.page), models = JSON.parse(about.models);
+  const find = id => document.getElementById(id);
+  const table = find("examples"), body = table.tBodies[0], filter = find("filter"), length = find("length");
+  const state = {q: "", length: "", sort: "", page: 1};
+  let pages = 1, asked = 0;
+
+  function read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    for (const key of ["q", "length", "sort"]) state[key] = given.get(key) ?? "";
+    state.page = Math.max(1, Number(given.get("page")) || 1);
+    filter.value = state.q;
+    length.value = state.length;
+  }
+
+  function write() {
+    const kept = Object.entries(state).filter(([key, value]) => value !== "" && !(key === "page" && value === 1));
+    history.replaceState(null, "", "#" + new URLSearchParams(kept));
+  }
+
+  async function show() {
+    const turn = ++asked;
+    let found;
+    try {
+      found = View.isStatic ? chosen(await View.load(about.key + "/rows")) : await fetched();
+    } catch (error) {
+      if (turn === asked) find("count").textContent = error.message;
+      return;
+    }
+    if (turn !== asked) return;
+    pages = found.pages;
+    state.page = found.page;
+    body.replaceChildren(...found.rows.map(row));
+    table.classList.toggle("no-placement", found.rows.every(each => !each.placement));
+    find("count").textContent = `${number(found.total)} example${found.total === 1 ? "" : "s"}`;
+    find("page").textContent = `${found.page} of ${number(found.pages)}`;
+    find("before").disabled = found.page <= 1;
+    find("after").disabled = found.page >= found.pages;
+    for (const head of table.querySelectorAll("th")) head.removeAttribute("aria-sort");
+    const button = table.querySelector(`[data-sort="${CSS.escape(state.sort.replace(/^-/, ""))}"]`);
+    button?.closest("th").setAttribute("aria-sort", state.sort.startsWith("-") ? "descending" : "ascending");
+  }
+
+  function fetched() {
+    const key = `${about.key}/rows?${new URLSearchParams(state)}`;
+    const found = View.load(key);
+    View.forget(key);
+    return found;
+  }
+
+  // the same as `tables.py`, over the rows that were written
+  function chosen(all) {
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const text = row => [row.id, row.placement, row.question, row.answer, row.document, ...row.facets].join("\n").toLowerCase();
+    const rows = all.rows.filter(row => (!state.length || row.length === state.length) &&
+      words.every(word => text(row).includes(word)));
+    const column = state.sort.replace(/^-/, "");
+    if (column) rows.sort((one, other) => order(value(one, column), value(other, column)));
+    if (state.sort.startsWith("-")) rows.reverse();
+    const count = Math.max(1, Math.ceil(rows.length / size)), page = Math.min(state.page, count);
+    return {total: rows.length, page, pages: count, rows: rows.slice((page - 1) * size, page * size)};
+  }
+
+  function value(row, column) {
+    if (column === "score") {
+      const scores = row.scores.filter(each => each !== null);
+      return scores.length ? scores.reduce((sum, each) => sum + each, 0) / scores.length : -1;
+    }
+    if (column === "length") return Number.parseInt(row.length) * (row.length.endsWith("M") ? 1024 : 1);
+    if (column === "placement") return row.placement ? Number(row.placement.split(" ").pop()) : -1;
+    return row[column];
+  }
+
+  const order = (one, other) => typeof one === "number" ? one - other
+    : String(one).localeCompare(String(other), "en", {numeric: true});
+
+  function row(found) {
+    const link = found.url ? el("a", "go", found.id) : el("span", "", found.id);
+    if (found.url) link.href = found.url;
+    const made = el("tr", "");
+    const cell = (name, content, isText) => {
+      const one = el("td", `${isText ? "t " : ""}c-${name}`, content);
+      one.dataset.name = name;
+      made.append(one);
+    };
+    made.append(el("th", "c-id", link));
+    made.firstChild.scope = "row";
+    cell("length", found.length);
+    cell("placement", found.placement);
+    cell("question", found.question, true);
+    if (found.fault) made.lastChild.classList.add("bad");
+    cell("answer", found.answer, true);
+    cell("document", found.document, true);
+    cell("facets", el("div", "few", found.facets.join("; ")), true);
+    made.lastChild.title = found.facets.join("\n");
+    cell("tokens", number(found.tokens));
+    cell("fill", found.fill.toFixed(4));
+    cell("images", number(found.images));
+    models.forEach((model, at) => {
+      const score = found.scores[at];
+      cell("score", score === null || score === undefined ? "–" : (100 * score).toFixed(1));
+      if (score !== null && score < 0.5) made.lastChild.classList.add("wrong");
+    });
+    return made;
+  }
+
+  function change(changes) {
+    Object.assign(state, {page: 1}, changes);
+    write();
+    show();
+  }
+
+  filter.addEventListener("input", () => change({q: filter.value}));
+  length.addEventListener("change", () => change({length: length.value}));
+  table.tHead.addEventListener("click", event => {
+    const column = event.target.closest("[data-sort]")?.dataset.sort;
+    if (column) change({sort: state.sort === column ? `-${column}` : column});
+  });
+  const turn = by => { if (state.page + by >= 1 && state.page + by <= pages) change({page: state.page + by}); };
+  find("before").addEventListener("click", () => turn(-1));
+  find("after").addEventListener("click", () => turn(1));
+  window.addEventListener("hashchange", () => { read(); show(); });
+  View.rowKeys(() => [...body.querySelectorAll("a.go")]);
+  keys.n = () => turn(1);
+  keys.p = () => turn(-1);
+  keys["/"] = () => { filter.focus(); filter.select(); };
+  read();
+  show();
+}

@@ -1,0 +1,225 @@
+"""Makes the index of a public file: a pass over its lines and its items. This runs in a process of its own, because
+reading Parquet takes memory that a server should not keep.
+"""
+
+import json
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from mmlongbench.errors import MMLongBenchError, ReleaseError
+from mmlongbench.io.atomic import atomic_write, write_whole
+from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.inventory import leads_out
+from mmlongbench.release.items import Item, items_in_order
+from mmlongbench.release.layout import DATA
+from mmlongbench.release.measuring import placement_of
+from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.rows import Record
+from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, clean, shortened, written
+from mmlongbench.web.viewer.records import answer_text, example_of
+from mmlongbench.web.viewer.sources import Viewed, ViewedFile, open_viewed
+
+_AHEAD = 16
+"""How many examples of the items are read ahead, because records that cannot be read have items, too."""
+_MAX_FACETS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPaths:
+    """The files of an index."""
+
+    rows: Path
+    """A line for each example."""
+    units: Path
+    """The units of each example."""
+    records: Path
+    """Copies of records, where the public file has none on a line of its own."""
+    head: Path
+    """The head; it is written last."""
+
+    @classmethod
+    def of(cls, folder: Path, key: str) -> "IndexPaths":
+        """Return the paths of the index with a key."""
+        return cls(*(folder / f"{key}.{part}" for part in ("rows", "units", "records", "head")))
+
+
+@dataclass(slots=True)
+class _Made:
+    """What is collected during a pass."""
+
+    images: dict[str, None] = field(default_factory=dict)
+    image_sum: int = 0
+    rows: int = 0
+    fill_sum: float = 0.0
+    faults: int = 0
+
+
+def index_file(release: Path, images: Path | None, tasks: TaskFiles, name: str, folder: Path, key: str) -> int:
+    """Make the index of one public file in a process of its own; return the number of its examples.
+
+    Raises:
+        ReleaseError: the file cannot be read.
+
+    """
+    viewed = open_viewed(release, images, tasks)
+    return make_index(viewed, viewed.by_name[name], IndexPaths.of(folder, key))
+
+
+def make_index(viewed: Viewed, file: ViewedFile, paths: IndexPaths) -> int:
+    """Make the index of one public file; return the number of its examples.
+
+    Raises:
+        ReleaseError: the file cannot be read.
+
+    """
+    if not file.path.is_file() or (viewed.lock_id and leads_out(viewed.path, f"{DATA}/{file.name}")):
+        raise ReleaseError(f"{file.path}: is no file of the release; see `mmlongbench verify`")
+    made, items = _Made(), _ItemReader(viewed, file)
+    with atomic_write(paths.records) as records, atomic_write(paths.units) as units, atomic_write(paths.rows) as rows:
+        for offset, size, record in _records(file, records):
+            found = _row(viewed, file, record, made)
+            text = b"" if found.fault else _units(viewed, file, record, found, items)
+            placed = replace(found, offset=offset, size=size, units_at=units.tell(), units_size=len(text))
+            units.write(text)
+            rows.write(ROW.dump_json(placed) + b"\n")
+            made.rows += 1
+            made.faults += bool(found.fault)
+            made.fill_sum += (found.tokens + found.reserve) / file.length
+    is_copied = file.form is not JSON_LINES
+    head = IndexHead(file.name, made.rows, is_copied, list(made.images), made.image_sum, made.fill_sum, made.faults)
+    write_whole(paths.head, [HEAD.dump_json(head)])
+    return made.rows
+
+
+def _records(file: ViewedFile, copies: BinaryIO) -> Iterator[tuple[int, int, Record | ReleaseError]]:
+    """Yield (first byte, bytes, record) of each example; records without a line of their own are copied."""
+    if file.form is JSON_LINES:
+        with file.path.open("rb") as lines:
+            for number, offset, line in bounded_lines(lines):
+                if line is None:
+                    yield offset, 0, ReleaseError(f"line {number}: too long")
+                elif line.strip():
+                    yield offset, len(line), record_of(line, f"line {number}")
+        return
+    for _, record in file.form.read(file.path):
+        data = b"" if isinstance(record, ReleaseError) else zlib.compress(json.dumps(record).encode(), 1)
+        at = copies.tell()
+        copies.write(data)
+        yield at, len(data), record
+
+
+def record_of(line: bytes, where: str) -> Record | ReleaseError:
+    """Return the record of a line, or what is wrong with the line."""
+    try:
+        record: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return ReleaseError(f"{where}: expected one JSON object, found {str(error)[:120]}")
+    return record if isinstance(record, dict) else ReleaseError(f"{where}: expected a JSON object")
+
+
+def _row(viewed: Viewed, file: ViewedFile, record: Record | ReleaseError, made: _Made) -> IndexRow:
+    plain = IndexRow(made.rows, 0, 0, 0, 0)
+    if isinstance(record, ReleaseError):
+        return replace(plain, fault=clean(str(record)))
+    named = replace(plain, id=clean(str(record.get("id", ""))[:400]))
+    try:
+        example = example_of(viewed, file, record, f"{file.name}, {named.id}")
+        question = file.builder.question(record)
+    except MMLongBenchError as error:
+        return replace(named, fault=clean(str(error)[:400]))
+    images = example.prompt.images
+    made.images |= dict.fromkeys(map(written, images))
+    made.image_sum += len(images)
+    outline = example.prompt.outline
+    groups = example.facets.items()
+    facets = {clean(str(key)[:80]): [clean(str(each)[:80]) for each in values] for key, values in groups}
+    document = example.evidence.document if example.evidence else None
+    return replace(
+        named,
+        kind=next((kind for kind in ("depth", "permutation") if record.get(kind) is not None), ""),
+        placement=placement_of(record),
+        question=shortened(question),
+        answer=shortened(answer_text(example.answer)),
+        document=clean(str(document or file.builder.cluster(record) or "")[:200]),
+        facets=dict(list(facets.items())[:_MAX_FACETS]),
+        text=example.tokens.text,
+        image=example.tokens.image,
+        reserve=example.reserve,
+        images=len(images),
+        units=len(outline.units) if outline else 0,
+    )
+
+
+def _units(viewed: Viewed, file: ViewedFile, record: object, row: IndexRow, items: "_ItemReader") -> bytes:
+    found = items.of(row.id, row.placement)
+    if found is not None:
+        return UNITS.dump_json(columns(found))
+    if not isinstance(record, dict):
+        return b""
+    example = example_of(viewed, file, record, file.name)
+    outline = example.prompt.outline
+    if outline is None:
+        blocks: Sequence[Sequence[Part]] = [(part,) for turn in example.prompt.turns for part in turn.parts]
+    else:
+        blocks = [*([outline.before] if outline.before else []), *outline.units, outline.after]
+    counts = [file.text.count(Prompt.of(block).text) if file.text else _about(block) for block in blocks]
+    return UNITS.dump_json(Units(text=counts, is_counted_here=True, note=clean(items.fault)))
+
+
+def _about(parts: Sequence[Part]) -> int:
+    """Estimate the tokens of texts, four characters each, where no tokenizer is open."""
+    return sum(-(-len(part) // 4) for part in parts if not isinstance(part, Image))
+
+
+def columns(items: Sequence[Item]) -> Units:
+    """Return items as columns."""
+    names = {item["role"]: None for item in items}
+    place = {name: number for number, name in enumerate(names)}
+    return Units(
+        names=list(names),
+        role=[place[item["role"]] for item in items],
+        id=[item["unit"] for item in items],
+        inside={number: inside for number, item in enumerate(items) if (inside := item.get("inside"))},
+        image=[item["image"] for item in items],
+        position=[item["position"] for item in items],
+        start=[item["start"] for item in items],
+        text=[item["text_tokens"] for item in items],
+        pictures=[item["image_tokens"] for item in items],
+    )
+
+
+class _ItemReader:
+    """Gives the items of examples in the order of the file."""
+
+    def __init__(self, viewed: Viewed, file: ViewedFile) -> None:
+        has_items = file.items is not None and file.items.is_file()
+        self._groups = items_in_order(viewed.path, file.name, file.length) if has_items else iter(())
+        self._ahead: deque[tuple[str, float | None, list[Item]]] = deque()
+        self.fault = ""
+        """Why the items cannot be read."""
+
+    def of(self, id: str, placement: float | None) -> list[Item] | None:
+        """Return the items of an example; None if there are none."""
+        escaped = id.encode("utf-8", "backslashreplace").decode()
+        while len(self._ahead) < _AHEAD and (group := self._next()):
+            self._ahead.append(group)
+        keys = [(key, value) for key, value, _ in self._ahead]
+        if (escaped, placement) not in keys:
+            return None
+        for _ in range(keys.index((escaped, placement))):
+            self._ahead.popleft()
+        return self._ahead.popleft()[2]
+
+    def _next(self) -> tuple[str, float | None, list[Item]] | None:
+        try:
+            return next(self._groups, None)
+        except MMLongBenchError as error:
+            self.fault = str(error)
+            self._groups = iter(())
+            return None

@@ -1,0 +1,167 @@
+"""Pages as texts and crops: what is a crop, what is not, where it stands, and hostile pages."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+from hostile_pdfs import page as hostile_page
+from hostile_pdfs import paths, stream
+from PIL import Image
+
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_parts import MAX_CROPS, crop_pages, page_parts
+
+LIMITS = Limits()
+PROSE = "The harbour was dredged in spring, and the barges went out with the tide every morning. "
+
+
+def parts(document: Any, tmp_path: Path, dpi: int = 72) -> list[dict[str, Any]]:
+    """The pages of a drawn document as texts and crops; each crop is drawn, and is as large as planned."""
+    path = tmp_path / "drawn.pdf"
+    path.write_bytes(document if isinstance(document, bytes) else document.tobytes())
+    found = [step for step in page_parts(path, dpi, LIMITS) if not isinstance(step, int)]
+    assert found == [step for step in page_parts(path, dpi, LIMITS) if not isinstance(step, int)]
+    asked = [(number, crop["box"]) for number, page in enumerate(found) for crop in page["crops"]]
+    planned = [tuple(crop["size"]) for page in found for crop in page["crops"]]
+    drawn = list(crop_pages(path, asked, dpi, 90, LIMITS))
+    assert [size for _, size, _ in drawn] == planned
+    for _, size, data in drawn:
+        with Image.open(io.BytesIO(data)) as picture:
+            assert picture.size == size
+            low, high = picture.convert("L").getextrema()
+            assert low != high
+    assert all(len(page["texts"]) == len(page["crops"]) + 1 for page in found)
+    return found
+
+
+def written(document: Any, *, below: float = 60) -> Any:
+    """A page with a paragraph."""
+    page = document.new_page(width=595, height=842)
+    page.insert_textbox((60, below, 535, below + 90), PROSE * 4, fontsize=10)
+    return page
+
+
+def chart(page: Any, x: float = 100, y: float = 250) -> None:
+    """Bars on an axis, with their names below and a caption."""
+    for number, height in enumerate((40, 90, 65, 120)):
+        page.draw_rect((x + 60 * number, y + 130 - height, x + 60 * number + 40, y + 130), fill=(0.2, 0.3, 0.7))
+        page.insert_text((x + 60 * number, y + 144), f"Quay {number}", fontsize=9)
+    page.draw_line((x - 10, y + 130), (x + 240, y + 130))
+    page.draw_line((x - 10, y), (x - 10, y + 130))
+    page.insert_text((x, y + 170), "Figure 3: Barges by quay", fontsize=10)
+
+
+def photograph() -> bytes:
+    buffer = io.BytesIO()
+    Image.linear_gradient("L").resize((200, 150)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def kinds(page: dict[str, Any]) -> list[str]:
+    return [crop["kind"] for crop in page["crops"]]
+
+
+def test_a_chart_is_one_crop_with_its_labels_and_its_words_are_not_repeated(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    chart(written(document))
+    (page,) = parts(document, tmp_path)
+    assert kinds(page) == ["figure"]
+    x0, y0, x1, y1 = page["crops"][0]["box"]
+    assert x0 <= 90
+    assert y0 <= 262
+    assert x1 >= 320
+    assert 394 <= y1 <= 412
+    before, after = page["texts"]
+    assert before.startswith("The harbour was dredged")
+    assert after == "Figure 3: Barges by quay"
+    assert "Quay" not in before
+
+
+def test_the_words_of_a_table_stand_before_its_crop(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = written(document)
+    for row, cells in enumerate(
+        [("Port", "2017", "2018"), *((f"Port {n}", f"{n * 37}", f"{n * 91}") for n in range(1, 7))]
+    ):
+        for column, cell in enumerate(cells):
+            page.insert_text((80 + 140 * column, 220 + 18 * row), cell, fontsize=10)
+        page.draw_line((70, 225 + 18 * row), (500, 225 + 18 * row))
+    page.insert_textbox((60, 420, 535, 520), PROSE * 4, fontsize=10)
+    (found,) = parts(document, tmp_path)
+    assert kinds(found) == ["table"]
+    assert found["texts"][0].endswith("546")
+    assert found["texts"][1].startswith("The harbour")
+
+
+def test_a_page_without_text_is_one_crop_and_a_blank_page_none(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    document.new_page().insert_image((0, 0, 595, 842), stream=photograph())
+    document.new_page()
+    scan, blank = parts(document, tmp_path)
+    assert (kinds(scan), scan["texts"]) == (["page"], ["", ""])
+    assert (kinds(blank), blank["texts"]) == ([], [""])
+
+
+def test_backgrounds_frames_rules_bullets_and_headers_are_no_crops(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for _ in range(4):
+        page = document.new_page(width=595, height=842)
+        page.insert_image((0, 0, 595, 842), stream=photograph())
+        page.draw_rect((50, 100, 545, 260), color=(0, 0, 0))
+        page.insert_textbox((60, 110, 535, 250), PROSE * 6, fontsize=10)
+        page.draw_line((50, 60), (545, 60), width=1)
+        page.draw_rect((60, 300, 66, 306), fill=(1, 0, 0))
+        page.insert_image((400, 650, 520, 740), stream=photograph())
+    assert [kinds(page) for page in parts(document, tmp_path)] == [[]] * 4
+
+
+def test_a_crop_of_a_rotated_page_is_where_the_page_shows_it(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = written(document)
+    page.insert_image((100, 500, 300, 650), stream=photograph())
+    page.set_rotation(90)
+    (found,) = parts(document, tmp_path)
+    assert kinds(found) == ["figure"]
+    x0, y0, x1, y1 = found["crops"][0]["box"]
+    assert (x0, y0, x1, y1) == pytest.approx((842 - 650, 100, 842 - 500, 300), abs=6)
+
+
+def test_crops_do_not_leave_the_page_and_do_not_overlap(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = written(document)
+    page.insert_image((450, 300, 700, 480), stream=photograph(), keep_proportion=False)
+    page.insert_image((-400, 300, -20, 480), stream=photograph())
+    page.insert_image((100, 500, 300, 650), stream=photograph())
+    page.insert_image((120, 520, 200, 600), stream=photograph())
+    page.draw_rect((300, 700, 300, 760), color=(1, 0, 0))
+    (found,) = parts(document, tmp_path)
+    boxes = [crop["box"] for crop in found["crops"]]
+    assert len(boxes) == 2
+    assert all(0 <= x0 < x1 <= 595 and 0 <= y0 < y1 <= 842 for x0, y0, x1, y1 in boxes)
+
+
+@pytest.mark.parametrize("dpi", [72, 100, 144, 150])
+def test_a_crop_at_the_edge_of_a_page_of_odd_size_is_as_large_as_planned(dpi: int, tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=595.3, height=841.6)
+    page.insert_textbox((60, 60, 535, 150), PROSE * 4, fontsize=10)
+    page.insert_image((300.2, 600.7, 600, 850), stream=photograph(), keep_proportion=False)
+    (found,) = parts(document, tmp_path, dpi)
+    assert found["crops"][0]["box"][2:] == [596, 842]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        paths(10_000),
+        hostile_page(stream("BT /F 9 Tf 9 9 Td (nothing) Tj ET " + "0 0 0 0 re f " * 10_000)),
+        hostile_page(stream(" ".join(f"{n % 90 * 7} {n // 90 * 7} 2 2 re f" for n in range(10_000)))),
+        hostile_page(stream("9e9 9e9 9e9 9e9 re f -9e9 -9e9 1 1 re f 1 0 0 1 1e20 0 cm 0 0 9 9 re f")),
+    ],
+    ids=["lines", "nothing painted", "dots", "far away"],
+)
+def test_thousands_of_drawings_give_few_crops(data: bytes, tmp_path: Path) -> None:
+    (found,) = parts(data, tmp_path)
+    assert len(found["crops"]) <= 1 <= MAX_CROPS

@@ -1,0 +1,329 @@
+"""Every page in a real browser: its keys, its list, no error and no request elsewhere, and nothing that axe finds."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+from viewing import browser, served, site_of
+
+from mmlongbench.web.viewer.site import Site
+from mmlongbench.web.viewer.static_site import write_site
+
+pytestmark = pytest.mark.slow
+AXE = files("axe_playwright_python") / "axe.min.js"
+EVIL = "\"'><img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    path = browser()
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def predictions(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scores of a model that has every second example wrong."""
+    path = tmp_path_factory.mktemp("scores") / "model.jsonl"
+    site = site_of(finished)
+    lines = [
+        {
+            "model": "model",
+            "metric": "doc_qa",
+            "is_own": True,
+            "file": file.name,
+            "dataset": "mmlongdoc",
+            "length": file.length,
+            "id": row.id,
+            "status": "scored",
+            "score": float(row.row % 2),
+        }
+        for file in site.viewed.files
+        for row in site.index.file(file.number).rows
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(finished: Path, predictions: Path) -> Site:
+    return site_of(finished, "qwen2.5-vl,gemma3", ["gemma3=1K"], [predictions])
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    with served(site) as found:
+        yield found
+
+
+class Seen:
+    """A page, and what went wrong in it."""
+
+    def __init__(self, page: Page, own: str) -> None:
+        self.page, self.own = page, own
+        self.errors: list[str] = []
+        self.elsewhere: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("request", self._requested)
+
+    def _requested(self, request: Request) -> None:
+        if not request.url.startswith(self.own):
+            self.elsewhere.append(request.url)
+
+    def open(self, path: str, ready: str) -> Page:
+        self.page.goto(self.own + path)
+        self.page.wait_for_selector(ready, state="attached")
+        return self.page
+
+
+@pytest.fixture
+def seen(chromium: Browser, address: str) -> Iterator[Seen]:
+    context = chromium.new_context(viewport={"width": 1200, "height": 800}, service_workers="block")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    found = Seen(context.new_page(), address)
+    yield found
+    context.close()
+    assert (found.errors, found.elsewhere) == ([], [])
+
+
+K2 = "/example/documentQA/mmlongdoc_K2.jsonl/0"
+READY = "body[data-ready]"
+SHOWN = "#list article:not(.waits)"
+
+
+def here(page: Page) -> int:
+    """The number of the current block, from 1."""
+    return int(page.inner_text("#here").split(" of ")[1].split("·")[-1].strip().replace(",", ""))
+
+
+def test_keys_of_an_example(seen: Seen) -> None:
+    page = seen.open(K2, READY)
+    page.wait_for_selector(SHOWN)
+    assert here(page) == 1
+    for key, place in (("j", 2), ("j", 3), ("k", 2)):
+        page.keyboard.press(key)
+        assert here(page) == place
+    assert page.evaluate("document.activeElement.matches('#list article.current')")
+    page.keyboard.press("m")
+    assert "evidence" in page.inner_text("#here")
+    marked = here(page)
+    page.keyboard.press("o")
+    assert page.evaluate("document.querySelector('#large').open")
+    page.keyboard.press("Escape")
+    assert not page.evaluate("document.querySelector('#large').open")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "goto"
+    page.keyboard.type("0")
+    page.keyboard.press("Enter")
+    assert here(page) == 1
+    page.keyboard.press("?")
+    assert page.evaluate("document.querySelector('#help').open")
+    page.keyboard.press("j")
+    assert here(page) == 1, "keys are for the dialog while it is open"
+    page.keyboard.press("Escape")
+    page.keyboard.press("M")
+    assert here(page) >= marked
+    page.keyboard.press("c")
+    page.wait_for_selector("#said:has-text('copied')")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert [message["role"] for message in copied] == ["user"]
+
+
+def test_keys_that_lead_to_other_examples_and_lengths(seen: Seen) -> None:
+    page = seen.open(K2, READY)
+    page.keyboard.press("m")
+    unit = page.inner_text("#here").split("·")[-1]
+    page.keyboard.press("L")
+    page.wait_for_url("**/mmlongdoc_K1.jsonl/0**")
+    page.wait_for_selector(READY)
+    assert page.inner_text("#here").split("·")[-1] == unit, "the same unit"
+    page.keyboard.press("l")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/0**")
+    page.wait_for_selector(READY)
+    page.keyboard.press("n")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/1")
+    page.wait_for_selector(READY)
+    page.keyboard.press("p")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/0")
+    page.wait_for_selector(READY)
+    page.keyboard.press("w")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/2")
+
+
+def test_the_ruler_leads_to_units_and_follows_a_model(seen: Seen) -> None:
+    page = seen.open(K2, READY)
+    page.wait_for_selector(SHOWN)
+    box = page.locator("#ruler").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + 30)
+    middle = here(page)
+    assert middle > 1
+    page.focus("#ruler")
+    page.keyboard.press("ArrowRight")
+    assert here(page) == middle + 1
+    page.keyboard.press("Home")
+    assert here(page) == 1
+    page.keyboard.press("End")
+    assert page.get_attribute("#ruler", "aria-valuetext") == page.inner_text("#here")
+    page.select_option("#model", "1")
+    page.wait_for_selector("svg .window", state="attached")
+    assert "more than fit the window" in page.inner_text("#model-notes")
+    assert page.locator("#list .outside").count() > 0
+    assert page.locator("#list .added-mark").count() > 0
+    page.select_option("#model", "")
+    page.wait_for_selector("#list article:not(.outside)")
+    assert page.locator("svg .window").count() == 0
+
+
+def test_the_table_filters_as_one_types_and_its_address_keeps_it(seen: Seen) -> None:
+    page = seen.open("/dataset/0", "#examples tbody tr")
+    page.keyboard.press("/")
+    page.keyboard.type("petals")
+    page.wait_for_selector("#count:has-text('2 examples')")
+    assert page.url.endswith("#q=petals")
+    page.click("[data-sort=tokens]")
+    page.click("[data-sort=tokens]")
+    page.wait_for_selector("th[aria-sort=descending]")
+    assert page.inner_text("#examples tbody tr:first-child .c-length") == "2K"
+    page.reload()
+    page.wait_for_selector("#count:has-text('2 examples')")
+    assert page.input_value("#filter") == "petals"
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(READY)
+
+
+def test_keys_of_the_release(seen: Seen) -> None:
+    page = seen.open("/", "table.cells")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "mmlongdoc"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#examples tbody tr")
+
+
+def test_a_long_list_has_few_elements_however_far_one_goes(
+    chromium: Browser, tiles: Path, tmp_path: Path, seen: Seen
+) -> None:
+    release = Path(shutil.copytree(tiles, tmp_path / "copy"))
+    path = release / "mmlb_data/tiles/headed_K1.jsonl"
+    record = json.loads(path.read_text("utf-8").splitlines()[0])
+    texts = [["", f"text {number} " + "word " * (number % 90), ""] for number in range(1500)]
+    record["units"] = [*record["units"] * 60, *texts]
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    with served(site_of(release)) as own:
+        page = chromium.new_page(viewport={"width": 1000, "height": 700})
+        page.goto(f"{own}/example/tiles/headed_K1.jsonl/0")
+        page.wait_for_selector(SHOWN)
+        most = 0
+        for token in (0, 0.2, 0.4, 0.6, 0.8, 1):
+            page.evaluate("share => window.scrollTo(0, share * document.documentElement.scrollHeight)", token)
+            page.wait_for_timeout(150)
+            page.wait_for_selector("#list[aria-busy=false]")
+            most = max(most, page.locator("#list img").count())
+            assert page.locator("#list article").count() <= 75
+            assert page.evaluate(IN_ORDER)
+        assert 0 < most <= 100
+        page.keyboard.press("/")
+        page.keyboard.type("no such unit")
+        page.keyboard.press("Enter")
+        assert "no unit" in page.inner_text("#said")
+        page.close()
+
+
+IN_ORDER = """() => {
+  const boxes = [...document.querySelectorAll("#list article")].map(each => each.getBoundingClientRect());
+  return boxes.every((box, at) => !at || box.top >= boxes[at - 1].bottom - 1 || box.left >= boxes[at - 1].right - 1);
+}"""
+
+
+def test_markup_of_data_runs_nothing(chromium: Browser, tiles: Path, tmp_path: Path) -> None:
+    release = Path(shutil.copytree(tiles, tmp_path / "copy"))
+    path = release / "mmlb_data/tiles/headed_K1.jsonl"
+    first, *others = path.read_text("utf-8").splitlines()
+    record = json.loads(first)
+    units = [[EVIL, body, EVIL] for _, body, _ in record["units"]]
+    record |= {"id": EVIL, "answer": [EVIL], "units": units, "tile": EVIL}
+    path.write_text("\n".join([json.dumps(record), *others]), "utf-8")
+    site = site_of(release)
+    write_site(site, tmp_path / "site", limit=1)
+    number = site.viewed.datasets.index("headed")
+    file = site.viewed.by_name["tiles/headed_K1.jsonl"]
+    with served(site) as own:
+        for address, ready in (
+            (f"{own}/dataset/{number}", "#examples tbody tr"),
+            (f"{own}/example/tiles/headed_K1.jsonl/0", SHOWN),
+            ((tmp_path / f"site/example-{file.number}-0.html").as_uri(), SHOWN),
+            ((tmp_path / f"site/dataset-{number}.html").as_uri(), "#examples tbody tr"),
+        ):
+            page = chromium.new_page()
+            page.goto(address)
+            page.wait_for_selector(ready)
+            assert page.title() != "run"
+            assert page.locator("img[src=x]").count() == 0
+            page.close()
+
+
+def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site, tmp_path: Path) -> None:
+    write_site(site, tmp_path / "site", limit=2)
+    context = chromium.new_context(viewport={"width": 1000, "height": 700}, offline=True)
+    found = Seen(context.new_page(), (tmp_path / "site").as_uri())
+    page = found.open("/index.html", "table.cells")
+    page.click("a.go")
+    page.wait_for_selector("#examples tbody tr")
+    page.fill("#filter", "petals")
+    page.wait_for_selector("#count:has-text('2 examples')")
+    page.click("[data-sort=tokens]")
+    page.fill("#filter", "")
+    page.click("#examples tbody a >> nth=0")
+    page.wait_for_selector(SHOWN)
+    page.wait_for_selector(READY)
+    page.keyboard.press("m")
+    page.keyboard.press("o")
+    assert page.evaluate("document.querySelector('#large').open")
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.querySelector('#large img').naturalWidth") > 0
+    page.keyboard.press("Escape")
+    page.select_option("#model", "1")
+    page.wait_for_selector("svg .window", state="attached")
+    assert page.is_disabled("#copy")
+    assert page.evaluate("[...document.querySelectorAll('#list img')].every(each => each.complete)")
+    assert (found.errors, found.elsewhere) == ([], [])
+    context.close()
+
+
+PAGES = {"/": "table.cells", "/rejects": "main", "/dataset/0": "#examples tbody tr", K2: SHOWN}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_a_narrow_screen_and_axe_finds_nothing(chromium: Browser, address: str, scheme: Any) -> None:
+    for width in (320, 1200):
+        context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)
+        page = context.new_page()
+        for path, ready in PAGES.items():
+            page.goto(address + path)
+            page.wait_for_selector(ready, state="attached")
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), path
+            assert violations(page) == [], path
+        page.select_option("#model", "1")
+        page.focus("#ruler")
+        page.keyboard.press("End")
+        page.wait_for_selector("#list .outside")
+        assert violations(page) == [], "what does not fit a window"
+        page.keyboard.press("?")
+        assert violations(page) == [], "the keys"
+        context.close()
+
+
+def violations(page: Page) -> list[tuple[str, list[str]]]:
+    """What axe finds: rules, each with the beginnings of elements."""
+    page.add_script_tag(path=str(AXE))
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found]
