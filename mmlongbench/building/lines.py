@@ -134,13 +134,10 @@ class PackedRecord:
     pictures: dict[str, str] = field(default_factory=dict)
     """The names of its pictures in the source, by their path in the release. When the lines are written, these names
     are moved to `ShownImages`."""
-<<<<<<< HEAD
     texts: list[tuple[str, int, str]] = field(default_factory=list)
     """(unit, characters, SHA-256) of each unit with a text (`release.assets.text_digest`); they are moved as well."""
-=======
     crops: list[str] = field(default_factory=list)
     """The paths of the images of units that have several (`Unit.further`); moved to `ShownImages`, too."""
->>>>>>> main
     kind: Literal["record"] = "record"
 
 

@@ -122,15 +122,9 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
                 pictures.setdefault(path, set()).add(origin)
         if isinstance(line, PackedRecord):
             pages.update(item["image"] for item in line.items if item["image"])
-<<<<<<< HEAD
             texts.update(line.texts)
-            yield replace(line, pictures={}, texts=[])
-        else:
-            yield replace(line, pictures={}) if isinstance(line, BundledRecord) else line
-=======
             pages.update(line.crops)
         yield _without_images(line)
->>>>>>> main
     named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
     yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
 
@@ -138,7 +132,7 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
 def _without_images(line: RecordLine) -> RecordLine:
     """Return a line as it is written: its images are listed in the last line."""
     if isinstance(line, PackedRecord):
-        return replace(line, pictures={}, crops=[])
+        return replace(line, pictures={}, texts=[], crops=[])
     return replace(line, pictures={}) if isinstance(line, BundledRecord) else line
 
 
@@ -314,8 +308,9 @@ def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
 
 def _line(dataset: Dataset, example: PackedExample, row: Row) -> PackedRecord:
     record, pictures = released_record(dataset, example, row), _shown(dataset, example)
-<<<<<<< HEAD
-    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures, _texts(example))
+    crops = [path for unit in example.units if unit.further for path in unit.images]
+    items, texts = _items(example), _texts(example)
+    return PackedRecord(record, items, example.ran_dry, example.missing, pictures, texts, crops)
 
 
 def _texts(example: PackedExample) -> list[tuple[str, int, str]]:
@@ -323,10 +318,6 @@ def _texts(example: PackedExample) -> list[tuple[str, int, str]]:
     shown = ((unit.id, unit.body) for unit in example.units if isinstance(unit.body, str))
     digests = ((id, *text_digest(body)) for id, body in shown)
     return [(id, chars, digest.hex()) for id, chars, digest in digests]
-=======
-    crops = [path for unit in example.units if unit.further for path in unit.images]
-    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures, crops)
->>>>>>> main
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
