@@ -147,13 +147,15 @@ class LicenceSpec(LicenceTerms):
         return "; ".join(said)
 
 
+_TEXT, _TERMS = "tagged-union[text]", "tagged-union[terms]"
+"""The two forms of a licence, named like other alternatives, so that messages leave them out (`explain`)."""
+
+
 def _licence_form(value: object) -> str:
-    return "terms" if isinstance(value, Mapping | LicenceSpec) else "text"
+    return _TERMS if isinstance(value, Mapping | LicenceSpec) else _TEXT
 
 
-LicenceText = Annotated[
-    Annotated[str, Tag("text")] | Annotated[LicenceSpec, Tag("terms")], Discriminator(_licence_form)
-]
+LicenceText = Annotated[Annotated[str, Tag(_TEXT)] | Annotated[LicenceSpec, Tag(_TERMS)], Discriminator(_licence_form)]
 """The licence of a dataset, as a text or as a mapping."""
 
 
