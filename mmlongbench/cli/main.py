@@ -24,6 +24,7 @@ from mmlongbench.cli.listing import list_installed
 from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
+from mmlongbench.cli.publish import publish
 from mmlongbench.cli.questions import questions
 from mmlongbench.cli.report import report
 from mmlongbench.cli.rights import rights
@@ -276,6 +277,7 @@ cli.add_command(schema)
 cli.add_command(score)
 cli.add_command(shortcuts)
 cli.add_command(show)
+cli.add_command(publish)
 cli.add_command(takedown)
 cli.add_command(verify)
 cli.add_command(view)

@@ -50,10 +50,10 @@ def export(release: Release, selection: Selection, target: str, out: Path, choic
         raise ReleaseError(f"max_tokens {chosen.max_tokens!r}: expected a whole number, at least 1")
     if chosen.images:
         release.image_urls(chosen.images)  # refuses a form that does not exist
-    folder = _checked(out, release)
+    folder = checked_folder(out, release)
     cells = tuple(select(release, selection))
     _check_examples(release, cells)
-    with _appearing(folder) as temporary:
+    with appearing(folder) as temporary:
         made = Export(release, cells, temporary, chosen.model, chosen.images, chosen.max_tokens)
         written = _written(writer, made, target)
         files = [Path(root, name) for root, _, names in os.walk(temporary) for name in names]
@@ -77,7 +77,7 @@ def _written(target: Target, export: Export, name: str) -> Exported:
     return written
 
 
-def _checked(out: Path, release: Release) -> Path:
+def checked_folder(out: Path, release: Release) -> Path:
     """Return the folder to write, with all links followed."""
     try:
         folder = out.resolve()
@@ -115,7 +115,7 @@ def _check_examples(release: Release, cells: tuple[Cell, ...]) -> None:
 
 
 @contextmanager
-def _appearing(folder: Path) -> Iterator[Path]:
+def appearing(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `folder`, which is renamed to it if the block ends without an error."""
     temporary = folder.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{folder.name}"[:200])
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,249 @@
+"""Writes the tables of a publication: examples by dataset and length, and every image once, by its content.
+
+An example names its images by their SHA-256. An image is in the table of the shortest length, and there of the first
+dataset, that shows it, in the order in which it is first shown. So tables of longer lengths, or of later datasets, can
+be added, and the files of the others stay as they are.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.exports.writing import answer_type
+from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.prompt import MARKER, Turn
+from mmlongbench.publishing.clearing import Cleared
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.opened import Example, Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 100
+"""The maximum number of rows of a row group; so many are in memory at a time."""
+GROUP_BYTES = 32 * 1024 * 1024
+"""A row group ends when its rows have so many bytes. The viewer of the Hub reads whole row groups, and those of more
+than about 100 MB fail."""
+FILE_BYTES = 400 * 1024 * 1024
+"""A file of images ends when it has so many bytes."""
+DATA_FOLDER, IMAGE_FOLDER = "data", "images"
+TEXTS = ("id", "answer", "answer_type", "metric", "file", "digest")
+NUMBERS = ("permutation", "length", "text_tokens", "image_tokens", "reserve")
+LISTS = ("roles", "turns", "images")
+
+
+@dataclass(slots=True)
+class Table:
+    """A table that was written."""
+
+    path: str
+    """The path below the folder of the publication."""
+    dataset: str
+    length: int
+    """In tokens."""
+    rows: int = 0
+    images: int = 0
+    """How many images the examples show, each counted as often as it is shown."""
+    fills: list[float] = field(default_factory=list)
+    """(prompt + reserve) / length of each example."""
+    canary: bool = False
+    """Whether it has the column `canary`."""
+
+    @property
+    def split(self) -> str:
+        """The name of the split, such as `K8`."""
+        return f"K{self.length // K}"
+
+
+@dataclass(slots=True)
+class ImageFile:
+    """A file of images that was written."""
+
+    path: str
+    """The path below the folder of the publication."""
+    rows: int = 0
+    bytes: int = 0
+    """The bytes of its images."""
+
+
+@dataclass(slots=True)
+class Tables:
+    """All tables of a publication."""
+
+    examples: list[Table] = field(default_factory=list)
+    images: list[ImageFile] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    """The path of each image in the release, by its SHA-256, in the order of the tables."""
+    left_out: dict[tuple[str, int], int] = field(default_factory=dict)
+    """How many examples are not published, by dataset and length."""
+
+
+def write_tables(release: Release, out: Path, cleared: Cleared, progress: Progress) -> Tables:
+    """Write all tables, the shortest length first.
+
+    Raises:
+        ReleaseError: an image is missing or is not the one of the lock, or nothing may be published.
+
+    """
+    written, canary = Tables(), release.lock.canary
+    cells = [(length, dataset) for dataset in release.datasets for length in release.lengths(dataset)]
+    with progress.bar("publish: tables", len(cells)) as advance:
+        for length, dataset in sorted(cells, key=lambda cell: cell[0]):
+            before = len(written.shown)
+            table = _write_examples(release, dataset, length, out, cleared, written, canary)
+            if table.rows:
+                written.examples.append(table)
+            new = dict(list(written.shown.items())[before:])
+            written.images += _write_images(release, f"{table.split}-{dataset}", new, out)
+            advance()
+    if not written.examples:
+        raise ReleaseError(f"{release.path.name}: no example may be published; `mmlongbench rights` says why")
+    written.examples.sort(key=lambda table: (release.datasets.index(table.dataset), table.length))
+    return written
+
+
+def _write_examples(
+    release: Release, dataset: str, length: int, out: Path, cleared: Cleared, written: Tables, canary: str
+) -> Table:
+    """Write the examples of a dataset at a length, and note the images that no table has yet."""
+    table = Table(f"{DATA_FOLDER}/{dataset}/K{length // K}.parquet", dataset, length, canary=bool(canary))
+    metric, files = release.builder(dataset).spec.metric, release.lock.files
+
+    def rows() -> Iterator[tuple[Mapping[str, object], int]]:
+        for example in release.examples(dataset, length):
+            if not cleared.is_published(dataset, example.file, example.id):
+                written.left_out[dataset, length] = written.left_out.get((dataset, length), 0) + 1
+                continue
+            hashes = []
+            for image in example.prompt.images:
+                if (locked := files.get(f"{IMAGES}/{image}")) is None:
+                    raise ReleaseError(f"{example.name}: image {image!r:.200} is not in the lock; see verify")
+                hashes.append(locked.sha256)
+                written.shown.setdefault(locked.sha256, image)
+            row = {**example_row(example, hashes), "metric": metric}
+            row |= {"canary": example.record.get("canary", "")} if canary else {}
+            table.rows += 1
+            table.images += len(hashes)
+            table.fills.append((example.tokens.text + example.tokens.image + example.reserve) / length)
+            yield row, sum(len(turn) for turn in _turns(example))
+
+    _write(out / table.path, example_schema(canary=bool(canary)), rows(), is_text=True)
+    return table
+
+
+def _turns(example: Example) -> list[str]:
+    return [_text(turn) for turn in example.prompt.turns]
+
+
+def _text(turn: Turn) -> str:
+    return "".join(part if isinstance(part, str) else MARKER for part in turn.parts)
+
+
+def example_row(example: Example, hashes: Sequence[str]) -> dict[str, object]:
+    """Return an example as a row, without its metric; `hashes` are those of its images, in order."""
+    return {
+        "id": example.id,
+        "roles": [turn.role for turn in example.prompt.turns],
+        "turns": _turns(example),
+        "images": list(hashes),
+        "answer": json.dumps(example.answer, ensure_ascii=False),
+        "answer_type": answer_type(example.answer),
+        "file": example.file,
+        "digest": example.digest,
+        "depth": example.record.get("depth"),
+        "permutation": example.record.get("permutation"),
+        "length": example.length,
+        "text_tokens": example.tokens.text,
+        "image_tokens": example.tokens.image,
+        "reserve": example.reserve,
+    }
+
+
+def example_schema(*, canary: bool) -> "pa.Schema":
+    """Return the columns of a table of examples."""
+    import pyarrow as pa
+
+    texts = (*TEXTS, *(("canary",) if canary else ()))
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            *((name, pa.list_(pa.string())) for name in LISTS),
+            *((name, pa.string()) for name in texts[1:]),
+            ("depth", pa.float64()),
+            *((name, pa.int64()) for name in NUMBERS),
+        ]
+    )
+
+
+def image_schema() -> "pa.Schema":
+    """Return the columns of a table of images; `datasets` and the Hub decode `image`, as the metadata say."""
+    import pyarrow as pa
+
+    features = {name: {"dtype": "string", "_type": "Value"} for name in ("sha256", "path")}
+    described = json.dumps({"info": {"features": {**features, "image": {"_type": "Image"}}}})
+    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    fields = [("sha256", pa.string()), ("image", picture), ("path", pa.string())]
+    return pa.schema(fields, metadata={"huggingface": described})
+
+
+def _write_images(release: Release, name: str, images: Mapping[str, str], out: Path) -> list[ImageFile]:
+    """Write images to as many files as they need."""
+    left, files = list(images.items()), list[ImageFile]()
+    while left:
+        size, count = 0, 0
+        while count < len(left) and size < FILE_BYTES:
+            size += release.lock.files[f"{IMAGES}/{left[count][1]}"].bytes
+            count += 1
+        part, left = left[:count], left[count:]
+        file = ImageFile(f"{IMAGE_FOLDER}/{name}-{len(files):05}.parquet", len(part), size)
+        _write(out / file.path, image_schema(), _image_rows(release, part), is_text=False)
+        files.append(file)
+    return files
+
+
+def _image_rows(release: Release, images: Sequence[tuple[str, str]]) -> Iterator[tuple[Mapping[str, object], int]]:
+    for digest, path in images:
+        try:
+            data = (release.path / IMAGES / path).read_bytes()
+        except OSError as error:
+            raise ReleaseError(f"{IMAGES}/{path}: cannot be read: {error.strerror}; see verify") from error
+        if sha256(data).hexdigest() != digest:
+            raise ReleaseError(f"{IMAGES}/{path}: is not the file of the lock; see `mmlongbench verify`")
+        name = f"{digest}{Path(path).suffix.lower()}"
+        yield {"sha256": digest, "image": {"bytes": data, "path": name}, "path": path}, len(data)
+
+
+def _write(path: Path, schema: "pa.Schema", rows: Iterator[tuple[Mapping[str, object], int]], *, is_text: bool) -> None:
+    """Write rows, of each of which the size is given, in row groups of bounded size; no row gives no file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+        for group in _groups(rows):
+            if writer is None:
+                file = stack.enter_context(atomic_write(path))
+                options = {"use_content_defined_chunking": True, "write_page_index": True}
+                packing = {"compression": "zstd" if is_text else "none", "use_dictionary": is_text}
+                writer = stack.enter_context(pq.ParquetWriter(file, schema, **options, **packing))
+            writer.write_table(pa.Table.from_pylist(group, schema))
+
+
+def _groups(rows: Iterator[tuple[Mapping[str, object], int]]) -> Iterator[list[Mapping[str, object]]]:
+    group: list[Mapping[str, object]] = []
+    size = 0
+    for row, bytes_ in rows:
+        group.append(row)
+        size += bytes_
+        if len(group) >= ROWS or size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
