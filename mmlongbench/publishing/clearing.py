@@ -105,8 +105,7 @@ def _left_out(release: Path, withheld: tuple[SourceRights, ...], tasks: TaskFile
     opened, found = load_release(release, tasks=tasks), dict[str, frozenset[str]]()
     for file in opened.files:
         if file.dataset and not file.is_bundle and file.dataset.builder.dataset not in datasets:
-            if dropped := dropped_of(opened, file, file.dataset, gone).dropped:
-                found[file.name] = frozenset(dropped)
+            found[file.name] = frozenset(dropped_of(opened, file, file.dataset, gone).dropped)
     return Cleared(withheld, datasets, found, frozenset(gone.images))
 
 

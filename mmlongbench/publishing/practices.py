@@ -1,4 +1,4 @@
-"""Good practices for benchmarks, after BetterBench (Reuel et al., 2024), in our words: which of them a publication meets.
+"""Practices for benchmarks after BetterBench (Reuel et al., 2024), in our words: which of them a publication meets.
 
 What can be told from the publication is told automatically. The rest is a property of the package, which the table
 states, or is not for this package to meet.
@@ -74,7 +74,7 @@ PRACTICES = (
         is_met=_has_fills,
     ),
     Practice("implementation", "Code that scores is available", "`mmlongbench score`"),
-    Practice("implementation", "Data, or the means to make them, are available", "the manifest as resolved and the lock"),
+    Practice("implementation", "Data, or the means to make them, are open", "the manifest as resolved and the lock"),
     Practice("implementation", "Models behind an API and local models can be run", "`mmlongbench run`, exports"),
     Practice("implementation", "Scores come with their uncertainty", "intervals in `mmlongbench report`"),
     Practice("implementation", "Results can be made again", "predictions carry the lock and a digest of each example"),
@@ -103,7 +103,7 @@ PRACTICES = (
         "documentation", "Biases and sensitive contents are named", "`biases` and `sensitive` in the file of `--about`",
         is_met=lambda facts: bool(facts.about.biases and facts.about.sensitive),
     ),
-    Practice("documentation", "How data were collected and prepared is described", "sources, stages and rejects below"),
+    Practice("documentation", "How data were collected and prepared is said", "sources, stages, rejects in this card"),
     Practice(
         "documentation", "Every part has a licence", "`licence` in the manifest",
         is_met=lambda facts: not facts.rights.without_licence,

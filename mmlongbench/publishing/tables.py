@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.writing import answer_type
@@ -25,6 +25,7 @@ from mmlongbench.release.opened import Example, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ROWS = 100
 """The maximum number of rows of a row group; so many are in memory at a time."""
@@ -223,17 +224,28 @@ def _image_rows(release: Release, images: Sequence[tuple[str, str]]) -> Iterator
 def _write(path: Path, schema: "pa.Schema", rows: Iterator[tuple[Mapping[str, object], int]], *, is_text: bool) -> None:
     """Write rows, of each of which the size is given, in row groups of bounded size; no row gives no file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     with ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
         for group in _groups(rows):
             if writer is None:
                 file = stack.enter_context(atomic_write(path))
-                options = {"use_content_defined_chunking": True, "write_page_index": True}
-                packing = {"compression": "zstd" if is_text else "none", "use_dictionary": is_text}
-                writer = stack.enter_context(pq.ParquetWriter(file, schema, **options, **packing))
+                writer = stack.enter_context(_writer(file, schema, is_text=is_text))
             writer.write_table(pa.Table.from_pylist(group, schema))
+
+
+def _writer(file: BinaryIO, schema: "pa.Schema", *, is_text: bool) -> "pq.ParquetWriter":
+    """Return a writer; its chunks depend on content, so that the Hub stores equal parts of two files once."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(
+        file,
+        schema,
+        compression="zstd" if is_text else "none",  # images are compressed
+        use_dictionary=is_text,
+        write_page_index=True,
+        use_content_defined_chunking=True,
+    )
 
 
 def _groups(rows: Iterator[tuple[Mapping[str, object], int]]) -> Iterator[list[Mapping[str, object]]]:
