@@ -23,15 +23,15 @@ class Withdrawal:
     kind: Kind
     """What `id` names."""
     id: str
-    """The id of a document, article or web page; the path of an image below `mmlb_image/`; or `dataset/source`, or the
-    name of a source in all datasets."""
+    """The id of a document, article or web page; the path of an image below `mmlb_image/`, which the text of the same
+    page shares; or `dataset/source`, or the name of a source in all datasets."""
 
     def matches(self, asset: Asset) -> bool:
         """Return whether an asset is, or is a part of, what is taken out."""
         if self.kind == "document":
             return asset.document == self.id
         if self.kind == "image":
-            return asset.kind == "image" and asset.name == self.id
+            return asset.kind != "source" and asset.name == self.id  # a page may be an image here and a text there
         return asset.kind != "source" and self.id in (asset.source, f"{asset.dataset}/{asset.source}")
 
 
