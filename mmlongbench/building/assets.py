@@ -18,7 +18,7 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.fingerprints import DocumentFile
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
-from mmlongbench.building.origins import Located, Origin, Origins
+from mmlongbench.building.origins import Located, Origins
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
@@ -125,7 +125,9 @@ class _Maker:
         """Return the asset of an entry."""
         kind, name, sha256, about = entry
         if kind == "source":
-            return self._asset("source", name, sha256, Located(name, self.origins.of[name].prefix))
+            origin = self.origins.of[name]
+            places = dict.fromkeys(filter(None, (origin.place, *(place for _, place in origin.parts))))
+            return self._asset("source", name, sha256, Located(name, origin.prefix, " ".join(places)))
         if isinstance(about, int):
             return self._text(name, about, sha256)
         return self._image(name, about or "", sha256)
@@ -144,8 +146,7 @@ class _Maker:
             located = self.origins.locate(found)
         else:
             cell = f"{found.name}" if found is not None else name
-            inside = self.origins.of.get(self.origins.only, Origin()).inside(cell)
-            located = Located(self.origins.only, inside)
+            located = self.origins.at(self.origins.only, cell)
         hint = "" if found is None else picture_hint(found)
         return self._asset("image", path, sha256, located, names=(name, Path(name).name, Path(path).name), hint=hint)
 
@@ -163,15 +164,15 @@ class _Maker:
         """
         names = self.origins.names
         if self._plan.corpus:
-            return Located(CORPUS, self.origins.of[CORPUS].inside(f"#{unit}"))
+            return self.origins.at(CORPUS, f"#{unit}")
         first, _, below = document.partition("/")
         if first in names and below:
-            return Located(first, self.origins.of[first].inside(unit.removeprefix(f"{first}/")))
+            return self.origins.at(first, unit.removeprefix(f"{first}/"))
         for name, path in self._plan.sources.items():
             if name in names and path.is_dir() and (path / document).is_file():
-                return Located(name, self.origins.of[name].inside(unit))
+                return self.origins.at(name, unit)
         rows = next((name for name in ("questions", "rows", "samples") if name in names), self.origins.only)
-        return Located(rows, f"#{unit}")
+        return self.origins.at(rows, f"#{unit}", is_whole=True)
 
     def _document(self, path: str) -> DocumentFile | None:
         """Return the document of a page, by the path of the page in the release."""
@@ -221,7 +222,7 @@ class _Maker:
             chars,
             located.source,
             _printable(document),
-            self.origins.of.get(located.source, Origin()).place,
+            located.place,
             _printable(located.inside),
             licence.name,
             licence.kind,

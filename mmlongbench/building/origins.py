@@ -28,6 +28,13 @@ class Origin:
     """`hub:owner/name@revision`, a URL, or `sample:reader`; empty if it is not known."""
     prefix: str = ""
     """The path of the source in that place."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """(path inside the source, place) of the parts of a source that come from several places."""
+
+    def place_of(self, path: str) -> str:
+        """Return where something inside the source was published."""
+        inside = PurePosixPath(path)
+        return next((place for part, place in self.parts if inside.is_relative_to(part)), self.place)
 
     def inside(self, path: str) -> str:
         """Return the path in that place of something inside the source."""
@@ -42,6 +49,8 @@ class Located:
     """The name of its source; empty if it cannot be told."""
     inside: str
     """Its path in the place where the source was published."""
+    place: str = ""
+    """Where it was published; empty if that is not known."""
 
 
 class Origins:
@@ -71,10 +80,16 @@ class Origins:
         for root, name in self._roots:
             if path.is_relative_to(root):
                 below = path.relative_to(root).as_posix()
-                source = name if name in self.of else self.only
                 within = "" if below == "." else below
-                return Located(source, self.of.get(source, Origin()).inside(within) if name in self.of else within)
-        return Located(self.only, path.name)
+                if name not in self.of:
+                    return self.at(self.only, within, is_whole=True)
+                return self.at(name, within)
+        return self.at(self.only, path.name, is_whole=True)
+
+    def at(self, source: str, path: str, *, is_whole: bool = False) -> Located:
+        """Return something in a source; `is_whole` says that `path` is no path inside the source."""
+        origin = self.of.get(source, Origin())
+        return Located(source, path if is_whole else origin.inside(path), origin.place_of(path))
 
 
 def _origin(plan: DatasetPlan, name: str) -> Origin:
@@ -91,8 +106,8 @@ def _of_locations(spec: DatasetSpec, locations: Sequence[Location]) -> Origin:
     found = [_of_location(spec, each) for each in locations]
     if len(found) == 1:
         return found[0]
-    places = {each.place for each in found}
-    return Origin(places.pop()) if len(places) == 1 else Origin()
+    places = [each.place for each in found]
+    return Origin(" ".join(dict.fromkeys(places))) if all(places) else Origin()
 
 
 def _of_location(spec: DatasetSpec, location: Location) -> Origin:
@@ -110,8 +125,9 @@ def _of_path(spec: DatasetSpec, path: Path) -> Origin:
         if name and path.is_relative_to(data / place.to):
             below = path.relative_to(data / place.to).as_posix()
             return Origin(name, "" if below == "." or "*" in below else below)
-    above = [_named(place, data) for place, data in found]  # the source is a folder with several places in it
-    return Origin(above[0]) if len({*above}) == 1 and above[0] else Origin()
+    inside = [(place, data) for place, data in found if (data / place.to).is_relative_to(path)]
+    parts = [((data / place.to).relative_to(path).as_posix(), _named(place, data)) for place, data in inside]
+    return Origin("", parts=tuple((part, name) for part, name in parts if name))
 
 
 def _named(place: DownloadSpec, data: Path) -> str:

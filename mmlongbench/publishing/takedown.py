@@ -160,7 +160,8 @@ def _decide(plan: _Plan, release: Path, progress: Progress) -> None:
             if any(each.dropped for each in found.values()):
                 known = KnownAssets.of(release, name)
                 for file in files:
-                    if file.dataset and not file.is_bundle:
+                    # what is left of a second file is known once it is written
+                    if file.dataset and not (file.is_bundle and found[file.name].dropped):
                         add_kept(found[file.name], plan.opened, file, file.dataset, known)
                 plan.kept |= found
 

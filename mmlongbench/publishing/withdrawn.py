@@ -23,15 +23,15 @@ class Withdrawal:
     kind: Kind
     """What `id` names."""
     id: str
-    """The id of a document, article or web page; the path of an image below `mmlb_image/`; or `dataset/source`, or the
-    name of a source in all datasets."""
+    """The id of a document, article or web page; the path of an image below `mmlb_image/`, which the text of the same
+    page shares; or `dataset/source`, or the name of a source in all datasets."""
 
     def matches(self, asset: Asset) -> bool:
         """Return whether an asset is, or is a part of, what is taken out."""
         if self.kind == "document":
             return asset.document == self.id
         if self.kind == "image":
-            return asset.kind == "image" and asset.name == self.id
+            return asset.kind != "source" and asset.name == self.id  # a page may be an image here and a text there
         return asset.kind != "source" and self.id in (asset.source, f"{asset.dataset}/{asset.source}")
 
 
@@ -77,12 +77,21 @@ def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
             f"--{withdrawal.kind} {withdrawal.id!r:.200}: nothing in {release.name} is of it"
             f"{nearest(withdrawal.id, list(known)[:10_000])}"
         )
+    _add_equal(found, hashes, release)
+    return found
+
+
+def _add_equal(found: Withdrawn, hashes: set[str], release: Path) -> None:
+    """Add all images and texts with the same hash as one that is taken out, and the texts of pages whose images are."""
     for asset in read_assets(release):
-        is_known = asset.name in found.images or (asset.dataset, asset.name) in found.texts
+        is_known = asset.name in found.images if asset.kind == "image" else (asset.dataset, asset.name) in found.texts
         if asset.sha256 in hashes and asset.kind != "source" and not is_known:
             found.add(asset)
             found.equal.add(asset.name)
-    return found
+    for asset in read_assets(release):
+        if asset.kind == "text" and asset.name in found.images and (asset.dataset, asset.name) not in found.texts:
+            found.add(asset)
+            found.equal.add(asset.name)
 
 
 def _ids(asset: Asset, kind: Kind) -> Iterator[str]:
