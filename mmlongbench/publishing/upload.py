@@ -1,5 +1,6 @@
 """Uploads a published folder to the Hub, after checking that it is what was made. Nothing else here sends anything."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def upload(folder: Path, repository: str, *, is_public: bool = False) -> Uploade
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
-    api = HfApi()
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     try:
         api.create_repo(repository, repo_type="dataset", private=not is_public, exist_ok=True)
         done = api.upload_folder(
