@@ -7,15 +7,14 @@ be added, and the files of the others stay as they are.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.exports.row_groups import picture_of, picture_schema, write_rows
 from mmlongbench.exports.writing import answer_type
-from mmlongbench.io.atomic import atomic_write
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.prompt import MARKER, Turn
@@ -25,13 +24,7 @@ from mmlongbench.release.opened import Example, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-ROWS = 100
-"""The maximum number of rows of a row group; so many are in memory at a time."""
-GROUP_BYTES = 32 * 1024 * 1024
-"""A row group ends when its rows have so many bytes. The viewer of the Hub reads whole row groups, and those of more
-than about 100 MB fail."""
 FILE_BYTES = 400 * 1024 * 1024
 """A file of images ends when it has so many bytes."""
 DATA_FOLDER, IMAGE_FOLDER = "data", "images"
@@ -135,7 +128,7 @@ def _write_examples(
             table.fills.append((example.tokens.text + example.tokens.image + example.reserve) / length)
             yield row, sum(len(turn) for turn in _turns(example))
 
-    _write(out / table.path, example_schema(canary=bool(canary)), rows(), is_text=True)
+    write_rows(out / table.path, example_schema(canary=bool(canary)), rows())
     return table
 
 
@@ -183,17 +176,6 @@ def example_schema(*, canary: bool) -> "pa.Schema":
     )
 
 
-def image_schema() -> "pa.Schema":
-    """Return the columns of a table of images; `datasets` and the Hub decode `image`, as the metadata say."""
-    import pyarrow as pa
-
-    features = {name: {"dtype": "string", "_type": "Value"} for name in ("sha256", "path")}
-    described = json.dumps({"info": {"features": {**features, "image": {"_type": "Image"}}}})
-    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [("sha256", pa.string()), ("image", picture), ("path", pa.string())]
-    return pa.schema(fields, metadata={"huggingface": described})
-
-
 def _write_images(release: Release, name: str, images: Mapping[str, str], out: Path) -> list[ImageFile]:
     """Write images to as many files as they need."""
     left, files = list(images.items()), list[ImageFile]()
@@ -204,7 +186,7 @@ def _write_images(release: Release, name: str, images: Mapping[str, str], out: P
             count += 1
         part, left = left[:count], left[count:]
         file = ImageFile(f"{IMAGE_FOLDER}/{name}-{len(files):05}.parquet", len(part), size)
-        _write(out / file.path, image_schema(), _image_rows(release, part), is_text=False)
+        write_rows(out / file.path, picture_schema("sha256", "path"), _image_rows(release, part), is_packed=True)
         files.append(file)
     return files
 
@@ -217,45 +199,4 @@ def _image_rows(release: Release, images: Sequence[tuple[str, str]]) -> Iterator
             raise ReleaseError(f"{IMAGES}/{path}: cannot be read: {error.strerror}; see verify") from error
         if sha256(data).hexdigest() != digest:
             raise ReleaseError(f"{IMAGES}/{path}: is not the file of the lock; see `mmlongbench verify`")
-        name = f"{digest}{Path(path).suffix.lower()}"
-        yield {"sha256": digest, "image": {"bytes": data, "path": name}, "path": path}, len(data)
-
-
-def _write(path: Path, schema: "pa.Schema", rows: Iterator[tuple[Mapping[str, object], int]], *, is_text: bool) -> None:
-    """Write rows, of each of which the size is given, in row groups of bounded size; no row gives no file."""
-    import pyarrow as pa
-
-    with ExitStack() as stack:
-        writer: pq.ParquetWriter | None = None
-        for group in _groups(rows):
-            if writer is None:
-                file = stack.enter_context(atomic_write(path))
-                writer = stack.enter_context(_writer(file, schema, is_text=is_text))
-            writer.write_table(pa.Table.from_pylist(group, schema))
-
-
-def _writer(file: BinaryIO, schema: "pa.Schema", *, is_text: bool) -> "pq.ParquetWriter":
-    """Return a writer; its chunks depend on content, so that the Hub stores equal parts of two files once."""
-    import pyarrow.parquet as pq
-
-    return pq.ParquetWriter(
-        file,
-        schema,
-        compression="zstd" if is_text else "none",  # images are compressed
-        use_dictionary=is_text,
-        write_page_index=True,
-        use_content_defined_chunking=True,
-    )
-
-
-def _groups(rows: Iterator[tuple[Mapping[str, object], int]]) -> Iterator[list[Mapping[str, object]]]:
-    group: list[Mapping[str, object]] = []
-    size = 0
-    for row, bytes_ in rows:
-        group.append(row)
-        size += bytes_
-        if len(group) >= ROWS or size >= GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+        yield {"sha256": digest, "image": picture_of(data, digest, path), "path": path}, len(data)

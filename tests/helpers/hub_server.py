@@ -145,10 +145,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _create(self, asked: dict[str, Any]) -> None:
         name = f"{asked.get('organization', 'owner')}/{asked['name']}"
         self.server.made.append(asked)
-        if name in self.server.datasets:
-            return self._say(409, b"{}", {"content-type": "application/json"})
-        self.server.put(name, {})
-        return self._json({"url": f"{self.server.url}/datasets/{name}"})
+        made = json.dumps({"url": f"{self.server.url}/datasets/{name}"}).encode()
+        is_there = name in self.server.datasets
+        if not is_there:
+            self.server.put(name, {})
+        return self._say(409 if is_there else 200, made, {"content-type": "application/json"})
 
     def _object(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Where a large file must go; nowhere if it is there."""
