@@ -31,14 +31,19 @@ class Shown:
     """An example in a card."""
 
     dataset: str
+    """The name of its dataset."""
     length: int
+    """The length of its file, in tokens."""
     id: str
+    """Its id."""
     picture: str
     """The path of its picture below the folder of the publication."""
     images: int
     """How many images the example has."""
     question: str
+    """Its question, shortened if it is long."""
     answer: str
+    """Its answer, in the same way."""
 
 
 def write_pictures(release: Release, out: Path, cleared: Cleared) -> tuple[Shown, ...]:

@@ -42,9 +42,13 @@ class NamedFile:
     """A file of the publication."""
 
     path: str
+    """The path below the folder."""
     bytes: int
+    """The size in bytes."""
     sha256: str
+    """The SHA-256 in hexadecimal."""
     media_type: str
+    """The media type, as Croissant spells it."""
 
 
 def write_croissant(out: Path, facts: Facts, files: Sequence[NamedFile]) -> tuple[str, ...]:

@@ -33,11 +33,17 @@ class Facts:
     name: str
     """The name of the publication in a path or on the Hub."""
     about: About
+    """What the publisher says."""
     lock: Lock
+    """What the release is made of."""
     lock_id: str
+    """The first digits of the SHA-256 of the lock."""
     rights: Rights
+    """The rights in the release."""
     cleared: Cleared
+    """What of it may be published."""
     tables: Tables
+    """The tables that were written."""
     url: str
     """Where it is published; empty if that is not known."""
     image_config: str

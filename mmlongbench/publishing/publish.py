@@ -72,6 +72,7 @@ class Published:
     out: Path
     """The folder."""
     examples: int
+    """How many examples it has."""
     left_out: int
     """The examples that are not in it, because a licence forbids it."""
     images: int
@@ -79,6 +80,7 @@ class Published:
     image_bytes: int
     """The bytes of these images."""
     files: int
+    """The number of files."""
     bytes: int
     """The size of all files."""
     missing: tuple[str, ...]

@@ -40,9 +40,11 @@ class Table:
     path: str
     """The path below the folder of the publication."""
     dataset: str
+    """The name of the dataset."""
     length: int
     """In tokens."""
     rows: int = 0
+    """The number of examples."""
     images: int = 0
     """How many images the examples show, each counted as often as it is shown."""
     fills: list[float] = field(default_factory=list)
@@ -63,6 +65,7 @@ class ImageFile:
     path: str
     """The path below the folder of the publication."""
     rows: int = 0
+    """The number of images."""
     bytes: int = 0
     """The bytes of its images."""
 
@@ -72,7 +75,9 @@ class Tables:
     """All tables of a publication."""
 
     examples: list[Table] = field(default_factory=list)
+    """Those of examples, in the order of the manifest, the shortest length first."""
     images: list[ImageFile] = field(default_factory=list)
+    """The files of images, in the order in which images are first shown."""
     shown: dict[str, str] = field(default_factory=dict)
     """The path of each image in the release, by its SHA-256, in the order of the tables."""
     left_out: dict[tuple[str, int], int] = field(default_factory=dict)
