@@ -62,6 +62,7 @@ def write_croissant(out: Path, facts: Facts, files: Sequence[NamedFile]) -> tupl
 def croissant(facts: Facts, files: Sequence[NamedFile]) -> Json:
     """Return the metadata of a publication."""
     about = facts.about
+    image_sets, images = ([_image_set()], [_images(facts)]) if facts.tables.images else ([], [])
     said: Json = {
         "@context": _context(),
         "@type": "sc:Dataset",
@@ -86,8 +87,8 @@ def croissant(facts: Facts, files: Sequence[NamedFile]) -> Json:
         "rai:hasSyntheticData": about.synthetic,
         "prov:wasDerivedFrom": [_source(each) for each in facts.rights.sources],
         "prov:wasGeneratedBy": list(_stages(facts)),
-        "distribution": [*_files(facts, files), _image_set()],
-        "recordSet": [_images(facts), *(_records(facts, table) for table in facts.tables.examples)],
+        "distribution": [*_files(facts, files), *image_sets],
+        "recordSet": [*images, *(_records(facts, table) for table in facts.tables.examples)],
     }
     return {key: value for key, value in said.items() if value not in ("", [], None)}
 
