@@ -67,6 +67,8 @@ class Document:
     """The crops of all pages, in the order of the pages, if `TaskSpec.page_crops` asks for them."""
     joined: tuple[tuple[Page, ...], ...] = ()
     """If `TaskSpec.join_pages` joins pages, each of `pages` is a joined image, and this has the pages that it shows."""
+    joined_keys: tuple[tuple[str, ...], ...] = ()
+    """The keys of the pages in `joined`, each as in `keys`. There are none without `keys`."""
 
     @property
     def page_count(self) -> int:
@@ -76,6 +78,12 @@ class Document:
     def position(self, index: int) -> int:
         """Return the position in `pages` of the page with a number from 0, which must not be missing."""
         return index - sum(1 for number in self.missing if number < index)
+
+    def keys_at(self, position: int) -> tuple[str, ...]:
+        """Return the keys of the pages that the image at a position in `pages` shows: of one page or, if it is a joined
+        image, of several. Without `keys`, the result is empty.
+        """
+        return self.joined_keys[position] if self.joined_keys else self.keys[position : position + 1]
 
     def page(self, number: int) -> Page:
         """Return a page by its number, counted from 1 as people count.
