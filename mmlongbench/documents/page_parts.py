@@ -8,7 +8,7 @@ has, such as a scan, is one crop of the whole page.
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,23 @@ _LEAST_LINES = 3
 """A table has at least so many pieces of text."""
 _FRAME = 3
 """A frame or a coloured bar is made of at most so many painted things."""
+
+
+_WHOLE_LINE = 0.95
+"""A figure shows a line of text if it holds this share of the line's height; the rest is blank."""
+_CUT_OFF = 1.0
+"""A figure shows a line of text if at most so many points of its width are cut off; a narrow letter is wider."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A table or a figure of a page."""
+
+    kind: str
+    box: Box
+    """What its crop shows."""
+    held: Box
+    """The box with the blank around the ink, which the crop leaves out."""
 
 
 def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[int | dict[str, Any]]:
@@ -115,11 +132,10 @@ def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  #
     things = [
         box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
     ]
-    crops = _crops(page, whole, lines, things)
-    return _split(crops, lines, whole, dpi)
+    return _split(_crops(page, whole, lines, things), lines, whole, dpi)
 
 
-def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[tuple[str, Box]]:  # noqa: ANN401
+def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[_Region]:  # noqa: ANN401
     clusters = [box for box in regions.joined(things, whole) if regions.is_large(box, whole)]
     words = page.get_text("words")
     if len(words) > MAX_WORDS or not (clusters or sum(len(row) > 1 for row in rows_of(words)) >= _LEAST_LINES):
@@ -136,12 +152,14 @@ def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) 
     sized = [("table", box, regions.LEAST_TABLE) for box in tables] + [
         ("figure", box, regions.LEAST_SIDE) for box in figures
     ]
-    trimmed = [(kind, regions.trimmed(box, pixels, zoom), least) for kind, box, least in sized]
+    trimmed = [(kind, regions.trimmed(box, pixels, zoom), box, least) for kind, box, least in sized]
     kept = [
-        (kind, regions.cut(box, whole)) for kind, box, least in trimmed if box and regions.is_large(box, whole, least)
+        _Region(kind, regions.cut(box, whole), held)
+        for kind, box, held, least in trimmed
+        if box and regions.is_large(box, whole, least)
     ]
-    kept.sort(key=lambda each: (-regions.area(each[1]), each))
-    return sorted(kept[:MAX_CROPS], key=lambda each: (each[1][1], each[1][0]))
+    kept.sort(key=lambda each: (-regions.area(each.box), each.kind, each.box))
+    return sorted(kept[:MAX_CROPS], key=lambda each: (each.box[1], each.box[0]))
 
 
 def _tables(boxes: Sequence[Box], lines: Sequence[Line], things: Sequence[Box], whole: Box) -> list[Box]:
@@ -191,19 +209,28 @@ def _is_text_box(box: Box, lines: Sequence[Line], things: Sequence[Box]) -> bool
     return painted <= _FRAME and any(regions.is_in(line.box, box) for line in lines)
 
 
-def _split(crops: Sequence[tuple[str, Box]], lines: Sequence[Line], whole: Box, dpi: int) -> dict[str, Any]:
-    """Return the texts of a page and the crops between them. The words of a figure are in its crop alone, those of a
-    table also in the text.
+def _split(found: Sequence[_Region], lines: Sequence[Line], whole: Box, dpi: int) -> dict[str, Any]:
+    """Return the texts of a page and the crops between them. The lines that a figure shows whole are in its crop alone;
+    those that it cuts and those of a table are also in the text.
     """
-    figures = [box for kind, box in crops if kind == "figure"]
-    shown = [line for line in lines if not any(regions.is_in(line.box, box) for box in figures)]
-    places = sorted(zip(regions.in_order([box for _, box in crops], shown), range(len(crops)), strict=True))
+    figures = [each for each in found if each.kind == "figure"]
+    shown = [line for line in lines if not any(_is_shown(line.box, figure) for figure in figures)]
+    places = sorted(zip(regions.in_order([each.box for each in found], shown), range(len(found)), strict=True))
     texts, begun = [], 0
     for place, _ in places:
         texts.append(_text(shown[begun:place]))
         begun = place
     texts.append(_text(shown[begun:]))
-    return {"texts": texts, "crops": [_crop(*crops[at], whole, dpi) for _, at in places]}
+    return {"texts": texts, "crops": [_crop(found[at].kind, found[at].box, whole, dpi) for _, at in places]}
+
+
+def _is_shown(line: Box, figure: _Region) -> bool:
+    """Return whether the crop of a figure shows a whole line of text."""
+    held = figure.held
+    left, right = max(line[0], held[0] - _CUT_OFF), min(line[2], held[2] + _CUT_OFF)
+    height = min(line[3], held[3]) - max(line[1], held[1])
+    is_whole = (left, right) == (line[0], line[2]) and height >= _WHOLE_LINE * (line[3] - line[1])
+    return is_whole and regions.is_in(line, figure.box)
 
 
 def _text(lines: Sequence[Line]) -> str:

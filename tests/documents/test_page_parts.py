@@ -79,6 +79,37 @@ def test_a_chart_is_one_crop_with_its_labels_and_its_words_are_not_repeated(tmp_
     assert "Quay" not in before
 
 
+def test_a_line_that_the_edge_of_a_figure_cuts_is_in_the_text(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    places = [(40, 400), (250, 400), (95, 320), (110, 302), (110, 306), (110, 496), (110, 503), (330, 310)]
+    for number, (x, y) in enumerate(places):
+        page, down = written(document), 3 * number
+        page.insert_image((100, 300 + down, 400, 500 + down), stream=photograph(), keep_proportion=False)
+        page.insert_text(
+            (x, y + down), "Wharfage paid at the quays of the northern basin", fontsize=11, color=(1, 0, 0)
+        )
+    pages = parts(document, tmp_path)
+    assert [kinds(found) for found in pages] == [["figure"]] * len(places)
+    assert [lost_words(document.load_page(number), found) for number, found in enumerate(pages)] == [[]] * len(places)
+    assert "Wharfage" in "".join(pages[0]["texts"])
+
+
+def lost_words(page: Any, found: dict[str, Any]) -> list[str]:
+    """The words of a page that are neither in its texts nor whole in a crop; a box of a word has blank at its top and
+    bottom.
+    """
+    told = " ".join(found["texts"]).split()
+    boxes = [crop["box"] for crop in found["crops"]]
+    lost = []
+    for x0, y0, x1, y1, word, *_ in page.get_text("words"):
+        high = y1 - y0
+        ink = x0 + 1, y0 + 0.25 * high, x1 - 1, y1 - 0.2 * high
+        is_seen = any(b[0] <= ink[0] and b[1] <= ink[1] and ink[2] <= b[2] and ink[3] <= b[3] for b in boxes)
+        if word not in told and not is_seen:
+            lost.append(word)
+    return lost
+
+
 def test_the_words_of_a_table_stand_before_its_crop(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = written(document)
