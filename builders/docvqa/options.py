@@ -81,8 +81,8 @@ class DocVQAOptions(mt.Options):
     pages_as: Literal["image", "text", "interleaved", "joined"] = "image"
     """How pages are shown. `image`: as images. `text`: as the text that the PDF has. `interleaved`: as this text, in
     reading order, with crops of tables and figures in between, as M-LongDoc shows them; the lines that a figure
-    shows whole are in its crop alone, those of a table also in the text, and a page without text is one crop. `joined`: as images of
-    several pages, as MMLongBench-Doc shows a document to models that take few images."""
+    shows whole are in its crop alone, those of a table also in the text, and a page without text is one crop.
+    `joined`: as images of several pages, as MMLongBench-Doc shows a document to models that take few images."""
     joined: Literal[1, 5, 20] = 5
     """Into how many images the pages of each document are joined at most, if `pages_as` is `joined`. All images of a
     document but the last show the same number of consecutive pages. An image is taken or left out as a whole; one that

@@ -112,11 +112,30 @@ def crop_pages(
 
 
 def _upright(document: Any, number: int) -> Any:  # noqa: ANN401  (PyMuPDF has no types)
-    """Return a page on which the boxes of text and drawings are where they are shown, also if it is rotated."""
+    """Return a page on which the boxes of text and drawings are where they are shown, also if it is rotated.
+
+    PyMuPDF turns the page without its crop box, so what a crop box shows becomes the whole page before.
+    """
+    import pymupdf
+
     page = document.load_page(number)
-    if page.rotation:
-        page.remove_rotation()
+    if not page.rotation:
+        return page
+    seen, media = page.cropbox, page.mediabox
+    shown = pymupdf.Rect(seen.x0, media.y1 - seen.y1, seen.x1, media.y1 - seen.y0) & media
+    is_cropped = not shown.is_empty and shown != media
+    if is_cropped:
+        page.set_mediabox(shown)
+        document.xref_set_key(page.xref, "CropBox", _pdf_box(page.mediabox))  # not that of all pages
+    page.remove_rotation()
+    if is_cropped:
+        document.xref_set_key(page.xref, "CropBox", _pdf_box(page.mediabox))
+        page = document.reload_page(page)
     return page
+
+
+def _pdf_box(box: Any) -> str:  # noqa: ANN401
+    return f"[{' '.join(f'{side:.4f}' for side in box)}]"
 
 
 def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  # noqa: ANN401
