@@ -2,7 +2,7 @@
 
 Tables are those of PyMuPDF's layout network, which ships with PyMuPDF and runs without a download. Figures are its
 pictures, and pictures and drawings of the page that touch or nearly touch. A page with fewer letters than useful text
-has, such as a scan, is one crop of the whole page.
+has, such as a scan, is one crop of the whole page; so is a page that is a picture with little text on it.
 """
 
 import io
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mmlongbench.documents.regions import Pixels
 
 WHOLE_PAGE = "page"
-"""The kind of a crop that shows a whole page, because the page has no text."""
+"""The kind of a crop that shows a whole page, because the page has no text, or is a picture with little text."""
 MAX_PAINTED = 20_000
 """So many painted things of a page are looked at; further ones are left out."""
 MAX_WORDS = 8_000
@@ -34,6 +34,8 @@ MAX_CROPS = 20
 _INK_DPI = 72
 _REPEATED = 0.15
 """A thing that is painted at the same place on this share of the pages, and on three at least, is an ornament."""
+_LITTLE_TEXT = 0.15
+"""The lines of a page with little text cover at most this share of it."""
 _MAX_COUNTED = 2_000
 """So many things of a page are compared with those of other pages."""
 _PROSE = 0.15
@@ -48,6 +50,11 @@ _WHOLE_LINE = 0.95
 """A figure shows a line of text if it holds this share of the line's height; the rest is blank."""
 _CUT_OFF = 1.0
 """A figure shows a line of text if at most so many points of its width are cut off; a narrow letter is wider."""
+
+
+_Picture: TypeAlias = tuple[Box, int, int, int]
+"""The box of a picture, its width and height in pixels, and its bytes: the same for the same picture on other pages."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +78,19 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[int | dict[str,
         SourceError: as `pdf.page_sizes`.
 
     """
-    counted: Counter[Box] = Counter()
+    counted, pictures = Counter[Box](), Counter[_Picture]()
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
             with unreadable_page_named(path, number, "a page whose drawings can be read"):
-                counted.update(set(_painted(_upright(document, number))[:_MAX_COUNTED]))
+                page = _upright(document, number)
+                counted.update(set(_painted(page)[:_MAX_COUNTED]))
+                pictures.update(set(_pictures(page)[:_MAX_COUNTED]))
             yield number
         least = max(3, _REPEATED * document.page_count)
-        ornaments = frozenset(box for box, pages in counted.items() if pages >= least)
+        ornaments, repeated = _repeated(counted, least), _repeated(pictures, least)
         for number in range(document.page_count):
             with unreadable_page_named(path, number, "a page whose layer can be read"):
-                found = _parts(_upright(document, number), dpi, ornaments)
+                found = _parts(_upright(document, number), dpi, ornaments, repeated)
             yield found
 
 
@@ -138,10 +147,20 @@ def _pdf_box(box: Any) -> str:  # noqa: ANN401
     return f"[{' '.join(f'{side:.4f}' for side in box)}]"
 
 
-def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  # noqa: ANN401
+def _repeated(counted: Counter[_T], least: float) -> frozenset[_T]:
+    return frozenset(each for each, pages in counted.items() if pages >= least)
+
+
+def _parts(
+    page: Any,  # noqa: ANN401
+    dpi: int,
+    ornaments: frozenset[Box],
+    repeated: frozenset[_Picture],
+) -> dict[str, Any]:
     whole: Box = tuple(page.rect)
     lines, painted = _lines(page), _painted(page)
-    if not has_words(" ".join(line.text for line in lines)):
+    own = [picture[0] for picture in _pictures(page) if picture not in repeated]
+    if not has_words(" ".join(line.text for line in lines)) or _is_picture(lines, own, whole):
         is_blank = not lines and not painted
         return (
             {"texts": [""], "crops": []}
@@ -152,6 +171,16 @@ def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  #
         box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
     ]
     return _split(_crops(page, whole, lines, things), lines, whole, dpi)
+
+
+def _is_picture(lines: Sequence[Line], pictures: Sequence[Box], whole: Box) -> bool:
+    """Return whether pictures cover a page, and text does not: a slide that was saved as a picture, a photograph."""
+    least = regions.BACKGROUND * regions.area(whole)
+    return (
+        sum(regions.area(line.box) for line in lines) <= _LITTLE_TEXT * regions.area(whole)
+        and sum(map(regions.area, pictures)) >= least
+        and any(regions.area(box) >= least for box in regions.joined(pictures, whole))
+    )
 
 
 def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[_Region]:  # noqa: ANN401
@@ -292,7 +321,17 @@ def _painted(page: Any) -> list[Box]:  # noqa: ANN401
 
 
 def _images(page: Any) -> list[Box]:  # noqa: ANN401
-    return _inside([each["bbox"] for each in page.get_image_info()], tuple(page.rect))
+    return [picture[0] for picture in _pictures(page)]
+
+
+def _pictures(page: Any) -> list[_Picture]:  # noqa: ANN401
+    whole, found = tuple(page.rect), page.get_image_info()[:MAX_PAINTED]
+    boxes = (_inside([each["bbox"]], whole) for each in found)
+    return [
+        (box, each["width"], each["height"], each["size"])
+        for each, inside in zip(found, boxes, strict=True)
+        for box in inside
+    ]
 
 
 def _inside(boxes: Sequence[Sequence[float]], whole: Box) -> list[Box]:

@@ -29,7 +29,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """A crop of a page as an image of the release: a table, a figure, or the whole page if it has no text."""
+    """A crop of a page as an image of the release: a table, a figure, or the whole page if that has no text
+    or is a picture with little text.
+    """
 
     page: int
     """The number of the page in its document, counted from 0."""

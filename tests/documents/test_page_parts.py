@@ -137,6 +137,25 @@ def test_a_page_without_text_is_one_crop_and_a_blank_page_none(tmp_path: Path) -
     assert (kinds(blank), blank["texts"]) == ([], [""])
 
 
+@pytest.mark.parametrize("strips", [1, 4])
+def test_a_page_that_is_a_picture_with_little_text_is_one_crop(strips: int, tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for number in range(4):
+        page, buffer = document.new_page(width=720, height=540), io.BytesIO()
+        Image.linear_gradient("L").rotate(90 * number).resize((60 + number, 80)).save(buffer, "PNG")
+        for strip in range(strips):
+            high = 540 / strips
+            box = (0, strip * high, 720, (strip + 1) * high)
+            page.insert_image(box, stream=buffer.getvalue(), keep_proportion=False)
+        page.insert_text((40, 520), "Dues of the four quays in the year 2019, in thousands of pounds", fontsize=14)
+        if number == 3:
+            page.insert_textbox((40, 40, 680, 300), PROSE * 9, fontsize=14)
+    pages = parts(document, tmp_path)
+    assert [kinds(page) for page in pages] == [["page"], ["page"], ["page"], []]
+    assert pages[0]["texts"] == ["", ""]
+    assert pages[3]["texts"][0].count("harbour") == 9
+
+
 def test_backgrounds_frames_rules_bullets_and_headers_are_no_crops(tmp_path: Path) -> None:
     document = pymupdf.open()
     for _ in range(4):
