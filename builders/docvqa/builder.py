@@ -109,14 +109,15 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             "label": called(own.name),
             "span": span_of(row, own, options),
         }
+        evidence = evidence_keys(source, own)
         if options.is_retrieved:
             page_query(row, documents, options)
             ranking, unit = sources.page_ranking(row.id), partial(self._page, documents, called)
-            found = retrieved(row, documents, ranking, options, draws, unit, called)
+            found = retrieved(row, documents, ranking, evidence, options, draws, unit, called)
             anchor, required, take_order = found.anchor, found.required, mt.Chain((found.rest,))
             about["gold_ranks"] = found.gold_ranks
         else:
-            anchor, required, take_order = self._around(row, documents, called, draws)
+            anchor, required, take_order = self._around(row, documents, evidence, called, draws)
         about["anchor"] = anchor
         question = mt.Question(row.id, question_parts(called(own.name), row.question), about)
         is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
@@ -132,7 +133,12 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         )
 
     def _around(
-        self, row: DocumentQuestion, documents: mt.Documents, called: Callable[[str], str], draws: mt.Draws
+        self,
+        row: DocumentQuestion,
+        documents: mt.Documents,
+        evidence: frozenset[str],
+        called: Callable[[str], str],
+        draws: mt.Draws,
     ) -> tuple[Anchor, tuple[mt.Unit, ...], mt.Chain]:
         """Return the anchor, the required pages, and the order of the others: the document's pages outwards from the
         anchor, then those of other documents.
@@ -145,7 +151,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
         units = partial(self._padding, documents, called)
-        padding = Padding(own, evidence_keys(row, own), others, units, called)
+        padding = Padding(own, evidence, others, units, called)
         return anchor, required, mt.Chain((rest, padding) if options.context == "padded" else (rest,))
 
     def page_query(self, row: DocumentQuestion, sources: mt.Sources) -> mt.PageQuery | None:

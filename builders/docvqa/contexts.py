@@ -131,7 +131,7 @@ class Padding:
             return "page of a document that stands there already"
         if self.label(other.name) in labels:
             return "page of a document with another one's label"
-        if not self.evidence.isdisjoint(other.keys):
+        if any(not self.evidence.isdisjoint(other.keys_at(position)) for position in range(len(other.pages))):
             return "page of a document that repeats an answer page"
         return ""
 
@@ -143,6 +143,9 @@ def labelled_by(row: DocumentQuestion, documents: mt.Documents, options: DocVQAO
 
 
 def evidence_keys(row: DocumentQuestion, document: mt.Document) -> frozenset[str]:
-    """Return the keys (see `Document.keys`) of the answer pages, without those of blank pages."""
-    keys = zip(document.pages, document.keys, strict=False)  # there may be no keys
-    return frozenset(key for page, key in keys if page.index in row.pages and key)
+    """Return the keys (see `Document.keys`) of the answer pages, without those of blank pages. `row` has the numbers of
+    single pages, also if the pages of the document are joined.
+    """
+    shown = document.joined or tuple((page,) for page in document.pages)
+    keys = (zip(pages, document.keys_at(at), strict=False) for at, pages in enumerate(shown))  # there may be no keys
+    return frozenset(key for each in keys for page, key in each if page.index in row.pages and key)

@@ -80,9 +80,9 @@ class DocVQAOptions(mt.Options):
     a dataset is in no category, and so in no average with questions of people."""
     pages_as: Literal["image", "text", "interleaved", "joined"] = "image"
     """How pages are shown. `image`: as images. `text`: as the text that the PDF has. `interleaved`: as this text, in
-    reading order, with crops of tables and figures in between, as M-LongDoc shows them; the words of a figure are in
-    its crop alone, those of a table also in the text, and a page without text is one crop. `joined`: as images of
-    several pages, as MMLongBench-Doc shows a document to models that take few images."""
+    reading order, with crops of tables and figures in between, as M-LongDoc shows them; the lines that a figure
+    shows whole are in its crop alone, those of a table also in the text, and a page without text is one crop.
+    `joined`: as images of several pages, as MMLongBench-Doc shows a document to models that take few images."""
     joined: Literal[1, 5, 20] = 5
     """Into how many images the pages of each document are joined at most, if `pages_as` is `joined`. All images of a
     document but the last show the same number of consecutive pages. An image is taken or left out as a whole; one that

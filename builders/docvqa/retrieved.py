@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import mmlongbench.task as mt
-from builders.docvqa.contexts import Anchor, evidence_keys, pages_asked
+from builders.docvqa.contexts import Anchor, pages_asked
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.rows import DocumentQuestion
 
@@ -44,12 +44,14 @@ def retrieved(
     row: DocumentQuestion,
     documents: mt.Documents,
     ranking: mt.PageRanking,
+    evidence: frozenset[str],
     options: DocVQAOptions,
     draws: mt.Draws,
     unit: Callable[[mt.Document, mt.Page, mt.Role], mt.Unit],
     label: Callable[[str], str],
 ) -> Retrieved:
     """Return the pages of a context. If no answer page is put in, the page that was ranked first is required.
+    `evidence` has the keys of the answer pages.
 
     Raises:
         Rejected: no page was ranked that may be shown, or there are fewer hard negatives than wanted.
@@ -70,7 +72,7 @@ def retrieved(
 
     units = _first(
         _most(options, len(required), draws),
-        _allowed(map(made, others), documents, own, evidence_keys(row, own), label),
+        _allowed(map(made, others), documents, own, evidence, label),
     )
     allowed = [unit for unit in units if not unit.excluded]
     if not ranking.pages or not (required or allowed):
@@ -143,12 +145,12 @@ def _allowed(
     named = {label(own.name): own.id}
     for unit in units:
         document = documents[unit.data["document"]]
-        key = document.keys[document.position(unit.data["index"])] if document.keys else ""
+        keys = document.keys_at(document.position(unit.data["index"]))
         reason = ""
         if document.id != own.id:
             if document.sha256 == own.sha256:
                 reason = "page of a copy of the document"
-            elif key and key in evidence:
+            elif not evidence.isdisjoint(keys):
                 reason = "page that repeats an answer page"
             elif named.setdefault(label(document.name), document.id) != document.id:
                 reason = "page of a document with another one's label"

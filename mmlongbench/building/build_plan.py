@@ -17,6 +17,7 @@ from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
 from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_layer import crop_makers
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
@@ -117,6 +118,8 @@ class DatasetPlan:
             manifest["pages"]["ocr"] = asdict(self.ocr)
         elif self.spec.pages.ocr is True:
             manifest["pages"]["ocr"] = ocr or ocr_version()
+        if bind_builder(self.spec).spec.page_crops:
+            manifest["pages"]["crops"] = crop_makers()
         return {
             **manifest,
             "source_sha256": self.source_hashes,

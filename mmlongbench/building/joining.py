@@ -12,9 +12,10 @@ def joined(document: Document, join: JoinPages) -> Document:
     """Return a document whose pages are joined images; none is missing, because an image shows the pages that exist."""
     groups = join.groups(len(document.pages))
     shown = tuple(tuple(document.pages[place] for place in group) for group in groups)
-    keys = tuple(_key([document.keys[place] for place in group]) for group in groups) if document.keys else ()
+    single = tuple(tuple(document.keys[place] for place in group) for group in groups) if document.keys else ()
+    keys = tuple(_key(each) for each in single)
     pages = tuple(_image(document, number, each, join) for number, each in enumerate(shown))
-    return replace(document, pages=pages, keys=keys, missing=(), joined=shown)
+    return replace(document, pages=pages, keys=keys, missing=(), joined=shown, joined_keys=single)
 
 
 def _image(document: Document, number: int, pages: Sequence[Page], join: JoinPages) -> Page:

@@ -4,6 +4,7 @@ The layout and the grids come from the networks inside PyMuPDF's wheel; nothing 
 seconds. This module runs in the process that reads PDFs; `pdf_reader.page_layers` asks for it.
 """
 
+import importlib.metadata
 import io
 import sys
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,11 @@ def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
             with unreadable_page_named(path, number, "a page whose layer can be read"):
                 found = _layer(document.load_page(number))
             yield found
+
+
+def crop_makers() -> dict[str, str]:
+    """Return the versions of the packages that find the tables and figures of a page, beside PyMuPDF."""
+    return {name: importlib.metadata.version(name) for name in ("pymupdf_layout", "onnxruntime")}
 
 
 def load_layout() -> None:

@@ -2,15 +2,15 @@
 
 Tables are those of PyMuPDF's layout network, which ships with PyMuPDF and runs without a download. Figures are its
 pictures, and pictures and drawings of the page that touch or nearly touch. A page with fewer letters than useful text
-has, such as a scan, is one crop of the whole page.
+has, such as a scan, is one crop of the whole page; so is a page that is a picture with little text on it.
 """
 
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mmlongbench.documents.regions import Pixels
 
 WHOLE_PAGE = "page"
-"""The kind of a crop that shows a whole page, because the page has no text."""
+"""The kind of a crop that shows a whole page, because the page has no text, or is a picture with little text."""
 MAX_PAINTED = 20_000
 """So many painted things of a page are looked at; further ones are left out."""
 MAX_WORDS = 8_000
@@ -34,6 +34,8 @@ MAX_CROPS = 20
 _INK_DPI = 72
 _REPEATED = 0.15
 """A thing that is painted at the same place on this share of the pages, and on three at least, is an ornament."""
+_LITTLE_TEXT = 0.15
+"""The lines of a page with little text cover at most this share of it."""
 _MAX_COUNTED = 2_000
 """So many things of a page are compared with those of other pages."""
 _PROSE = 0.15
@@ -42,6 +44,28 @@ _LEAST_LINES = 3
 """A table has at least so many pieces of text."""
 _FRAME = 3
 """A frame or a coloured bar is made of at most so many painted things."""
+
+
+_WHOLE_LINE = 0.95
+"""A figure shows a line of text if it holds this share of the line's height; the rest is blank."""
+_CUT_OFF = 1.0
+"""A figure shows a line of text if at most so many points of its width are cut off; a narrow letter is wider."""
+
+
+_Picture: TypeAlias = tuple[Box, int, int, int]
+"""The box of a picture, its width and height in pixels, and its bytes: the same for the same picture on other pages."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """A table or a figure of a page."""
+
+    kind: str
+    box: Box
+    """What its crop shows."""
+    held: Box
+    """The box with the blank around the ink, which the crop leaves out."""
 
 
 def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[int | dict[str, Any]]:
@@ -54,17 +78,19 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[int | dict[str,
         SourceError: as `pdf.page_sizes`.
 
     """
-    counted: Counter[Box] = Counter()
+    counted, pictures = Counter[Box](), Counter[_Picture]()
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
             with unreadable_page_named(path, number, "a page whose drawings can be read"):
-                counted.update(set(_painted(_upright(document, number))[:_MAX_COUNTED]))
+                page = _upright(document, number)
+                counted.update(set(_painted(page)[:_MAX_COUNTED]))
+                pictures.update(set(_pictures(page)[:_MAX_COUNTED]))
             yield number
         least = max(3, _REPEATED * document.page_count)
-        ornaments = frozenset(box for box, pages in counted.items() if pages >= least)
+        ornaments, repeated = _repeated(counted, least), _repeated(pictures, least)
         for number in range(document.page_count):
             with unreadable_page_named(path, number, "a page whose layer can be read"):
-                found = _parts(_upright(document, number), dpi, ornaments)
+                found = _parts(_upright(document, number), dpi, ornaments, repeated)
             yield found
 
 
@@ -95,17 +121,46 @@ def crop_pages(
 
 
 def _upright(document: Any, number: int) -> Any:  # noqa: ANN401  (PyMuPDF has no types)
-    """Return a page on which the boxes of text and drawings are where they are shown, also if it is rotated."""
+    """Return a page on which the boxes of text and drawings are where they are shown, also if it is rotated.
+
+    PyMuPDF turns the page without its crop box, so what a crop box shows becomes the whole page before.
+    """
+    import pymupdf
+
     page = document.load_page(number)
-    if page.rotation:
-        page.remove_rotation()
+    if not page.rotation:
+        return page
+    seen, media = page.cropbox, page.mediabox
+    shown = pymupdf.Rect(seen.x0, media.y1 - seen.y1, seen.x1, media.y1 - seen.y0) & media
+    is_cropped = not shown.is_empty and shown != media
+    if is_cropped:
+        page.set_mediabox(shown)
+        document.xref_set_key(page.xref, "CropBox", _pdf_box(page.mediabox))  # not that of all pages
+    page.remove_rotation()
+    if is_cropped:
+        document.xref_set_key(page.xref, "CropBox", _pdf_box(page.mediabox))
+        page = document.reload_page(page)
     return page
 
 
-def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  # noqa: ANN401
+def _pdf_box(box: Any) -> str:  # noqa: ANN401
+    return f"[{' '.join(f'{side:.4f}' for side in box)}]"
+
+
+def _repeated(counted: Counter[_T], least: float) -> frozenset[_T]:
+    return frozenset(each for each, pages in counted.items() if pages >= least)
+
+
+def _parts(
+    page: Any,  # noqa: ANN401
+    dpi: int,
+    ornaments: frozenset[Box],
+    repeated: frozenset[_Picture],
+) -> dict[str, Any]:
     whole: Box = tuple(page.rect)
     lines, painted = _lines(page), _painted(page)
-    if not has_words(" ".join(line.text for line in lines)):
+    own = [picture[0] for picture in _pictures(page) if picture not in repeated]
+    if not has_words(" ".join(line.text for line in lines)) or _is_picture(lines, own, whole):
         is_blank = not lines and not painted
         return (
             {"texts": [""], "crops": []}
@@ -115,11 +170,20 @@ def _parts(page: Any, dpi: int, ornaments: frozenset[Box]) -> dict[str, Any]:  #
     things = [
         box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
     ]
-    crops = _crops(page, whole, lines, things)
-    return _split(crops, lines, whole, dpi)
+    return _split(_crops(page, whole, lines, things), lines, whole, dpi)
 
 
-def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[tuple[str, Box]]:  # noqa: ANN401
+def _is_picture(lines: Sequence[Line], pictures: Sequence[Box], whole: Box) -> bool:
+    """Return whether pictures cover a page, and text does not: a slide that was saved as a picture, a photograph."""
+    least = regions.BACKGROUND * regions.area(whole)
+    return (
+        sum(regions.area(line.box) for line in lines) <= _LITTLE_TEXT * regions.area(whole)
+        and sum(map(regions.area, pictures)) >= least
+        and any(regions.area(box) >= least for box in regions.joined(pictures, whole))
+    )
+
+
+def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[_Region]:  # noqa: ANN401
     clusters = [box for box in regions.joined(things, whole) if regions.is_large(box, whole)]
     words = page.get_text("words")
     if len(words) > MAX_WORDS or not (clusters or sum(len(row) > 1 for row in rows_of(words)) >= _LEAST_LINES):
@@ -136,12 +200,14 @@ def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) 
     sized = [("table", box, regions.LEAST_TABLE) for box in tables] + [
         ("figure", box, regions.LEAST_SIDE) for box in figures
     ]
-    trimmed = [(kind, regions.trimmed(box, pixels, zoom), least) for kind, box, least in sized]
+    trimmed = [(kind, regions.trimmed(box, pixels, zoom), box, least) for kind, box, least in sized]
     kept = [
-        (kind, regions.cut(box, whole)) for kind, box, least in trimmed if box and regions.is_large(box, whole, least)
+        _Region(kind, regions.cut(box, whole), held)
+        for kind, box, held, least in trimmed
+        if box and regions.is_large(box, whole, least)
     ]
-    kept.sort(key=lambda each: (-regions.area(each[1]), each))
-    return sorted(kept[:MAX_CROPS], key=lambda each: (each[1][1], each[1][0]))
+    kept.sort(key=lambda each: (-regions.area(each.box), each.kind, each.box))
+    return sorted(kept[:MAX_CROPS], key=lambda each: (each.box[1], each.box[0]))
 
 
 def _tables(boxes: Sequence[Box], lines: Sequence[Line], things: Sequence[Box], whole: Box) -> list[Box]:
@@ -191,19 +257,28 @@ def _is_text_box(box: Box, lines: Sequence[Line], things: Sequence[Box]) -> bool
     return painted <= _FRAME and any(regions.is_in(line.box, box) for line in lines)
 
 
-def _split(crops: Sequence[tuple[str, Box]], lines: Sequence[Line], whole: Box, dpi: int) -> dict[str, Any]:
-    """Return the texts of a page and the crops between them. The words of a figure are in its crop alone, those of a
-    table also in the text.
+def _split(found: Sequence[_Region], lines: Sequence[Line], whole: Box, dpi: int) -> dict[str, Any]:
+    """Return the texts of a page and the crops between them. The lines that a figure shows whole are in its crop alone;
+    those that it cuts and those of a table are also in the text.
     """
-    figures = [box for kind, box in crops if kind == "figure"]
-    shown = [line for line in lines if not any(regions.is_in(line.box, box) for box in figures)]
-    places = sorted(zip(regions.in_order([box for _, box in crops], shown), range(len(crops)), strict=True))
+    figures = [each for each in found if each.kind == "figure"]
+    shown = [line for line in lines if not any(_is_shown(line.box, figure) for figure in figures)]
+    places = sorted(zip(regions.in_order([each.box for each in found], shown), range(len(found)), strict=True))
     texts, begun = [], 0
     for place, _ in places:
         texts.append(_text(shown[begun:place]))
         begun = place
     texts.append(_text(shown[begun:]))
-    return {"texts": texts, "crops": [_crop(*crops[at], whole, dpi) for _, at in places]}
+    return {"texts": texts, "crops": [_crop(found[at].kind, found[at].box, whole, dpi) for _, at in places]}
+
+
+def _is_shown(line: Box, figure: _Region) -> bool:
+    """Return whether the crop of a figure shows a whole line of text."""
+    held = figure.held
+    left, right = max(line[0], held[0] - _CUT_OFF), min(line[2], held[2] + _CUT_OFF)
+    height = min(line[3], held[3]) - max(line[1], held[1])
+    is_whole = (left, right) == (line[0], line[2]) and height >= _WHOLE_LINE * (line[3] - line[1])
+    return is_whole and regions.is_in(line, figure.box)
 
 
 def _text(lines: Sequence[Line]) -> str:
@@ -246,7 +321,17 @@ def _painted(page: Any) -> list[Box]:  # noqa: ANN401
 
 
 def _images(page: Any) -> list[Box]:  # noqa: ANN401
-    return _inside([each["bbox"] for each in page.get_image_info()], tuple(page.rect))
+    return [picture[0] for picture in _pictures(page)]
+
+
+def _pictures(page: Any) -> list[_Picture]:  # noqa: ANN401
+    whole, found = tuple(page.rect), page.get_image_info()[:MAX_PAINTED]
+    boxes = (_inside([each["bbox"]], whole) for each in found)
+    return [
+        (box, each["width"], each["height"], each["size"])
+        for each, inside in zip(found, boxes, strict=True)
+        for box in inside
+    ]
 
 
 def _inside(boxes: Sequence[Sequence[float]], whole: Box) -> list[Box]:

@@ -296,7 +296,7 @@ def locked_spec(
             key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
         }
         counted = {**data["counter"], "tokenizer": name}
-        pages = {key: value for key, value in data["pages"].items() if key != "ocr"}
+        pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
         spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted, "pages": pages})
     except ValidationError as error:
         raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error

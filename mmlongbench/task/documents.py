@@ -29,7 +29,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """A crop of a page as an image of the release: a table, a figure, or the whole page if it has no text."""
+    """A crop of a page as an image of the release: a table, a figure, or the whole page if that has no text
+    or is a picture with little text.
+    """
 
     page: int
     """The number of the page in its document, counted from 0."""
@@ -67,6 +69,8 @@ class Document:
     """The crops of all pages, in the order of the pages, if `TaskSpec.page_crops` asks for them."""
     joined: tuple[tuple[Page, ...], ...] = ()
     """If `TaskSpec.join_pages` joins pages, each of `pages` is a joined image, and this has the pages that it shows."""
+    joined_keys: tuple[tuple[str, ...], ...] = ()
+    """The keys of the pages in `joined`, each as in `keys`. There are none without `keys`."""
 
     @property
     def page_count(self) -> int:
@@ -76,6 +80,12 @@ class Document:
     def position(self, index: int) -> int:
         """Return the position in `pages` of the page with a number from 0, which must not be missing."""
         return index - sum(1 for number in self.missing if number < index)
+
+    def keys_at(self, position: int) -> tuple[str, ...]:
+        """Return the keys of the pages that the image at a position in `pages` shows: of one page or, if it is a joined
+        image, of several. Without `keys`, the result is empty.
+        """
+        return self.joined_keys[position] if self.joined_keys else self.keys[position : position + 1]
 
     def page(self, number: int) -> Page:
         """Return a page by its number, counted from 1 as people count.

@@ -1,6 +1,7 @@
 """Pages as interleaved text and crops, and pages joined to larger images: units, records, prompts, options."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,6 +139,34 @@ def test_an_answer_page_that_no_image_shows_is_rejected(pages: tuple[int, ...], 
 def test_blank_pages_alone_give_a_joined_image_without_a_key() -> None:
     blank = mt.Document("a", "a", "sha", tuple(mt.Page(n, f"d/a/a_page{n}.jpg", 9, 9) for n in range(2)), ("", ""))
     assert joined(blank, mt.JoinPages(1)).keys == ("",)
+
+
+def repeating() -> mt.Sources:
+    """Documents of which `beta` has the answer page of `alpha` among other pages, and `gamma` a blank page."""
+    answer = document("alpha", 12).keys[4]
+    single = {name: document(name, 12) for name in ("alpha", "beta", "gamma")}
+    for name, place, key in (("alpha", 5, ""), ("beta", 2, answer), ("gamma", 2, "")):
+        keys = single[name].keys
+        single[name] = replace(single[name], keys=(*keys[:place], key, *keys[place + 1 :]))
+    found = {name: joined(each, mt.JoinPages(5)) for name, each in single.items()}
+    return mt.Sources(documents=mt.Documents(found, texts=lambda _: ("text",) * 4))
+
+
+def test_a_document_with_one_page_that_repeats_an_answer_page_does_not_pad_a_context_of_joined_images() -> None:
+    builder, sources = builder_of(5), repeating()
+    example = packed(builder, asked((4, 5)), sources, 128 * K)
+    assert {unit.data["document"] for unit in example.units} == {"alpha", "gamma"}
+
+
+def test_a_ranked_image_that_shows_a_page_that_repeats_an_answer_page_is_left_out() -> None:
+    options: dict[str, Any] = {"context": "retrieved", "scope": "dataset", "gold_pages": "put_in"}
+    builder = DocVQA("mmlongdoc", DocVQAOptions(pages_as="joined", joined=5, **options))
+    documents = repeating().documents
+    ranking = mt.PageRanking((("beta", 0), ("beta", 1), ("gamma", 0), ("alpha", 1)), (4,))
+    sources = mt.Sources(documents=documents, page_rankings=lambda _: ranking)
+    example = packed(builder, asked((4,)), sources, 128 * K)
+    shown = {(unit.data["document"], unit.data["index"]) for unit in example.units}
+    assert shown == {("beta", 1), ("gamma", 0), ("alpha", 1)}
 
 
 @pytest.mark.parametrize(

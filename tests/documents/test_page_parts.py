@@ -8,7 +8,9 @@ import pymupdf
 import pytest
 from hostile_pdfs import page as hostile_page
 from hostile_pdfs import paths, stream
-from PIL import Image
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageChops
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_parts import MAX_CROPS, crop_pages, page_parts
@@ -79,6 +81,37 @@ def test_a_chart_is_one_crop_with_its_labels_and_its_words_are_not_repeated(tmp_
     assert "Quay" not in before
 
 
+def test_a_line_that_the_edge_of_a_figure_cuts_is_in_the_text(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    places = [(40, 400), (250, 400), (95, 320), (110, 302), (110, 306), (110, 496), (110, 503), (330, 310)]
+    for number, (x, y) in enumerate(places):
+        page, down = written(document), 3 * number
+        page.insert_image((100, 300 + down, 400, 500 + down), stream=photograph(), keep_proportion=False)
+        page.insert_text(
+            (x, y + down), "Wharfage paid at the quays of the northern basin", fontsize=11, color=(1, 0, 0)
+        )
+    pages = parts(document, tmp_path)
+    assert [kinds(found) for found in pages] == [["figure"]] * len(places)
+    assert [lost_words(document.load_page(number), found) for number, found in enumerate(pages)] == [[]] * len(places)
+    assert "Wharfage" in "".join(pages[0]["texts"])
+
+
+def lost_words(page: Any, found: dict[str, Any]) -> list[str]:
+    """The words of a page that are neither in its texts nor whole in a crop; a box of a word has blank at its top and
+    bottom.
+    """
+    told = " ".join(found["texts"]).split()
+    boxes = [crop["box"] for crop in found["crops"]]
+    lost = []
+    for x0, y0, x1, y1, word, *_ in page.get_text("words"):
+        high = y1 - y0
+        ink = x0 + 1, y0 + 0.25 * high, x1 - 1, y1 - 0.2 * high
+        is_seen = any(b[0] <= ink[0] and b[1] <= ink[1] and ink[2] <= b[2] and ink[3] <= b[3] for b in boxes)
+        if word not in told and not is_seen:
+            lost.append(word)
+    return lost
+
+
 def test_the_words_of_a_table_stand_before_its_crop(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = written(document)
@@ -104,6 +137,25 @@ def test_a_page_without_text_is_one_crop_and_a_blank_page_none(tmp_path: Path) -
     assert (kinds(blank), blank["texts"]) == ([], [""])
 
 
+@pytest.mark.parametrize("strips", [1, 4])
+def test_a_page_that_is_a_picture_with_little_text_is_one_crop(strips: int, tmp_path: Path) -> None:
+    document = pymupdf.open()
+    for number in range(4):
+        page, buffer = document.new_page(width=720, height=540), io.BytesIO()
+        Image.linear_gradient("L").rotate(90 * number).resize((60 + number, 80)).save(buffer, "PNG")
+        for strip in range(strips):
+            high = 540 / strips
+            box = (0, strip * high, 720, (strip + 1) * high)
+            page.insert_image(box, stream=buffer.getvalue(), keep_proportion=False)
+        page.insert_text((40, 520), "Dues of the four quays in the year 2019, in thousands of pounds", fontsize=14)
+        if number == 3:
+            page.insert_textbox((40, 40, 680, 300), PROSE * 9, fontsize=14)
+    pages = parts(document, tmp_path)
+    assert [kinds(page) for page in pages] == [["page"], ["page"], ["page"], []]
+    assert pages[0]["texts"] == ["", ""]
+    assert pages[3]["texts"][0].count("harbour") == 9
+
+
 def test_backgrounds_frames_rules_bullets_and_headers_are_no_crops(tmp_path: Path) -> None:
     document = pymupdf.open()
     for _ in range(4):
@@ -126,6 +178,77 @@ def test_a_crop_of_a_rotated_page_is_where_the_page_shows_it(tmp_path: Path) -> 
     assert kinds(found) == ["figure"]
     x0, y0, x1, y1 = found["crops"][0]["box"]
     assert (x0, y0, x1, y1) == pytest.approx((842 - 650, 100, 842 - 500, 300), abs=6)
+
+
+@pytest.mark.parametrize("turned", [90, 180, 270])
+@pytest.mark.parametrize("is_inherited", [False, True])
+def test_a_crop_of_a_rotated_page_with_a_crop_box_shows_what_the_page_shows(
+    turned: int, is_inherited: bool, tmp_path: Path
+) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=600, height=800)
+    page.insert_text((120, 30), "Secret tariff that stands outside of what is seen of this page", fontsize=9)
+    page.draw_rect((410, 5, 560, 90), fill=(0.9, 0.3, 0.4))
+    page.insert_text((120, 220), "The harbour was dredged in spring, and barges left with the tide", fontsize=9)
+    page.insert_image((150, 300, 400, 500), stream=photograph(), keep_proportion=False)
+    page.set_rotation(turned)
+    holder = int(document.xref_get_key(page.xref, "Parent")[1].split()[0]) if is_inherited else page.xref
+    document.xref_set_key(holder, "CropBox", "[100 120 500 700]")
+    (found,) = parts(pymupdf.open(stream=document.tobytes()), tmp_path)
+    assert kinds(found) == ["figure"]
+    assert "".join(found["texts"]) == "The harbour was dredged in spring, and barges left with the tide"
+    left, top, right, bottom = 50, 200, 300, 400  # on the page as it is before it is turned: 400 × 580 points
+    expected = {
+        90: (580 - bottom, left, 580 - top, right),
+        180: (400 - right, 580 - bottom, 400 - left, 580 - top),
+        270: (top, 400 - right, bottom, 400 - left),
+    }
+    assert found["crops"][0]["box"] == pytest.approx(expected[turned], abs=6)
+
+
+fractions = st.floats(0, 0.3)
+
+
+@given(
+    turned=st.sampled_from([0, 90, 180, 270]),
+    size=st.tuples(st.floats(200, 900), st.floats(200, 900)),
+    corner=st.tuples(st.floats(-300, 300), st.floats(-300, 300)),
+    cut_off=st.none() | st.tuples(fractions, fractions, fractions, fractions),
+)
+@settings(max_examples=40)
+def test_a_page_is_drawn_as_a_crop_as_it_is_drawn_as_a_page(
+    turned: int,
+    size: tuple[float, float],
+    corner: tuple[float, float],
+    cut_off: tuple[float, float, float, float] | None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=size[0], height=size[1])
+    page.draw_rect((20, 20, 30, 30), fill=(0, 0, 0))
+    x, y = corner
+    squares = "".join(f"{step / 10} 0 0.5 rg {x + 20 * step} {y + 18 * step} 9 9 re f " for step in range(1, 10))
+    document.update_stream(page.get_contents()[0], squares.encode())
+    sides = (x, y, x + size[0], y + size[1])
+    document.xref_set_key(page.xref, "MediaBox", "[{} {} {} {}]".format(*sides))
+    document.xref_set_key(page.xref, "Rotate", f"{turned}")
+    if cut_off:
+        a, b, c, d = (share * size[at % 2] for at, share in enumerate(cut_off))
+        box = sides[0] + a - 9, sides[1] + b - 9, sides[2] - c + 9, sides[3] - d + 9
+        document.xref_set_key(page.xref, "CropBox", "[{} {} {} {}]".format(*box))
+    path = tmp_path_factory.mktemp("turned") / "page.pdf"
+    path.write_bytes(document.tobytes())
+    with pymupdf.open(path) as written_page:
+        pixels = written_page.load_page(0).get_pixmap(dpi=72, alpha=False)
+    (found,) = [step for step in page_parts(path, 72, LIMITS) if not isinstance(step, int)]
+    ((_, drawn_size, data),) = crop_pages(path, [(0, found["crops"][0]["box"])], 72, 100, LIMITS)
+    assert drawn_size == tuple(found["crops"][0]["size"])
+    assert drawn_size == pytest.approx((pixels.width, pixels.height), abs=1)
+    width, height = (min(sides) for sides in zip(drawn_size, (pixels.width, pixels.height), strict=True))
+    page_as_shown = Image.frombytes("RGB", (pixels.width, pixels.height), pixels.samples).crop((0, 0, width, height))
+    with Image.open(io.BytesIO(data)) as drawn:
+        differs = ImageChops.difference(drawn.crop((0, 0, width, height)), page_as_shown).convert("L")
+    assert sum(differs.histogram()[90:]) <= 0.01 * width * height
 
 
 def test_crops_do_not_leave_the_page_and_do_not_overlap(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import pymupdf
 import pytest
 from PIL import Image
 
@@ -45,3 +46,14 @@ def test_crops_are_on_their_pages_apart_and_as_large_as_planned(path: Path) -> N
     for _, size, data in drawn:
         with Image.open(io.BytesIO(data)) as picture:
             assert picture.size == size
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="shared/real/mmlongbench-doc/documents is absent")
+def test_words_beside_and_under_a_photograph_of_half_a_page_are_in_the_text(tmp_path: Path) -> None:
+    with pymupdf.open(next(FOLDER.glob("GPL-Graduate*"))) as document:
+        document.select([12])
+        document.save(tmp_path / "page.pdf")
+    (page,) = [step for step in page_parts(tmp_path / "page.pdf", 96, Limits()) if not isinstance(step, int)]
+    text = " ".join("\n".join(page["texts"]).split())
+    assert "PROFESSIONAL DEVELOPMENT PROGRAMMES AND COURSES" in text
+    assert "Advanced Diploma in Primary Art Education" in text
