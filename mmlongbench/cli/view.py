@@ -2,12 +2,14 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import click
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.task_option import with_tasks
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.printable import printable
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
@@ -64,6 +66,8 @@ def view(
         raise click.UsageError("--limit is for --static: a server shows all examples")
     if host not in _LOOPBACK and not token and not static:
         raise click.UsageError(f"--host {host}: others could read the release; give a --token of 16 characters or more")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise click.UsageError("--token: has a character that no cookie can hold; use printable ASCII characters")
     if token is not None and len(token) < 16:
         raise click.UsageError(f"--token: {len(token)} characters, expected at least 16")
     given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks)
@@ -108,7 +112,8 @@ def _serve(site: "Site", host: str, port: int, token: str) -> None:
     shown = f"[{host}]" if ":" in host else host
 
     def ready(found: int) -> None:
-        query = f"?token={token}" if token else ""
-        say(f"http://{shown}:{found}/{query} shows {site.viewed.name}; press Ctrl-C to end")
+        query = f"?token={quote(token, safe='')}" if token else ""
+        line = f"http://{shown}:{found}/{query} shows {site.viewed.name}; press Ctrl-C to end"
+        click.echo(printable(line))  # `say` would leave the token out
 
     serve(application(site, Door(host, token)), host, port, ready)
