@@ -113,7 +113,7 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
 
     Args:
         path: the folder of a release, or of public files, or one public file.
-        images: the folder of the images of public files; by default `mmlb_image/` beside `mmlb_data/`.
+        images: the folder of the images; by default `mmlb_image/` beside `mmlb_data/`, unless it is a link.
         tasks: the task files that the release was built with.
 
     Raises:
@@ -121,11 +121,11 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
         PluginError: a builder that the lock names is not installed, or is broken.
 
     """
-    return _locked(path, tasks) if (path / LOCK).is_file() else _public(path, images)
+    return _locked(path, images, tasks) if (path / LOCK).is_file() else _public(path, images)
 
 
-def _locked(path: Path, tasks: TaskFiles) -> Viewed:
-    lock = read_lock(path)
+def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
+    lock, root = read_lock(path), images or _own_images(path)
     names = sorted((name.removeprefix(f"{DATA}/") for name in lock.files if name.startswith(f"{DATA}/")), key=by_length)
     files: list[ViewedFile] = []
     for data in lock.manifest:
@@ -148,7 +148,7 @@ def _locked(path: Path, tasks: TaskFiles) -> Viewed:
                 builder_name=spec.builder,
                 rule=PatchRule(**spec.counter.image.model_dump()),
                 reserve=builder.spec.reserve if spec.reserve is None else spec.reserve,
-                images=path / IMAGES,
+                images=root,
                 items=items_path(path, name),
             )
             files.append(file)
@@ -166,7 +166,7 @@ def _locked(path: Path, tasks: TaskFiles) -> Viewed:
 
 def _public(path: Path, images: Path | None) -> Viewed:
     if images is None:
-        images = next((each for each in _images_near(path) if each.is_dir()), path / IMAGES)
+        images = _own_images(next((each for each in _folders_near(path) if (each / IMAGES).is_dir()), path))
     opened = load_public([path], images)
     files: list[ViewedFile] = []
     known = sorted((each for each in opened.files if each.dataset), key=lambda each: by_length(each.name))
@@ -202,5 +202,18 @@ def _public(path: Path, images: Path | None) -> Viewed:
     return Viewed(path, path.resolve().name, numbered, unknown=unknown)
 
 
-def _images_near(path: Path) -> list[Path]:
-    return [folder / IMAGES for folder in (path.absolute(), *path.absolute().parents)]
+def _folders_near(path: Path) -> list[Path]:
+    return [path.absolute(), *path.absolute().parents]
+
+
+def _own_images(folder: Path) -> Path:
+    """Return the folder of images in a folder; a link that leads out of it could show any picture of this machine.
+
+    Raises:
+        ReleaseError: it is such a link.
+
+    """
+    images = folder / IMAGES
+    if not images.resolve().is_relative_to(folder.resolve()):
+        raise ReleaseError(f"{images}: is a link out of the release; if you trust it, give --images {images}")
+    return images
