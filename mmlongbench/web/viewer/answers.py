@@ -14,7 +14,7 @@ from mmlongbench.io.safe_read import MAX_BYTES
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.models.receipts import FAULTS
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions
-from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.problems import REASONS, Problems
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.web.viewer.index_lines import IndexRow
 from mmlongbench.web.viewer.places import cache_folder, key_of
@@ -70,6 +70,8 @@ class Answers:
     """The predictions of each model."""
     scores: dict[tuple[int, Key], list[tuple[str, ShownScore]]] = field(default_factory=dict)
     """(model, score) of each example, by file and key."""
+    of_unknown_files: list[tuple[str, str]] = field(default_factory=list)
+    """(model, place) of each score of a file that is not viewed."""
 
     def of(self, file: ViewedFile, row: IndexRow) -> list[ShownAnswer]:
         """Return all answers to an example, in the order of the models."""
@@ -125,7 +127,10 @@ def read_answers(
         name = _free(_model(path), read)
         read[name], sources[name] = read_predictions([path], problems), path
     lines = [line for path in scores for line in read_scores(path)]
-    notes = [f"predictions: {reason}: {each['count']}" for reason, each in problems.summary().items()]
+    notes = [
+        f"predictions: {REASONS[reason]}: {each['count']:,}; the first: {each['first'][0]}"
+        for reason, each in problems.summary().items()
+    ]
     scored = {line.model for line in lines}
     for name, path in sources.items():
         if name not in scored and path.stem not in scored:
@@ -144,6 +149,8 @@ def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mappi
     for line in lines:
         file = viewed.aliases.get(line.file)
         if file is None:
+            model = same.get(line.model, line.model)
+            found.of_unknown_files.append((model, f"a score of {line.file}, {line.id}"))
             continue
         kind = "depth" if line.depth is not None else "permutation" if line.permutation is not None else ""
         value = line.depth if line.depth is not None else float(line.permutation or 0)

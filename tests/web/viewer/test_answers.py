@@ -1,0 +1,56 @@
+"""Predictions and scores that are given to the viewer: what fits no example is said, and nothing old is shown."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from tiny import command
+
+FILE = "documentQA/mmlongdoc_K1.jsonl"
+
+
+def written(path: Path, lines: Iterable[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def scored(**other: object) -> dict[str, object]:
+    """A line of scores."""
+    common = {"model": "m", "metric": "doc_qa", "dataset": "mmlongdoc", "length": 1024, "status": "scored", "score": 1}
+    return {**common, "file": FILE, **other}
+
+
+def test_what_fits_no_example_is_counted_by_reason_with_its_first_line(finished: Path, tmp_path: Path) -> None:
+    good = {"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}
+    other = [good | {"file": "documentQA/x_K1.jsonl"}, good | {"id": "nobody"}, good | {"depth": 0.2}]
+    path = written(tmp_path / "model-a.jsonl", [good, *other, good | {"id": "no one"}])
+    scores = written(tmp_path / "m.jsonl", [scored(id="mmlongdoc_0"), scored(id="gone"), scored(id="g", file="y")])
+    ran = command("view", finished, "--static", tmp_path / "site", "--predictions", path, "--scores", scores, "-q")
+    assert ran.code == 0, ran.err
+    notes = [
+        "model-a: predictions for a file that the release does not have: 1; the first: model-a.jsonl, line 2",
+        "model-a: predictions for an id that the file does not have: 2; the first: model-a.jsonl, line 3 (nobody)",
+        "model-a: predictions for a placement that the example does not have: 1; the first: model-a.jsonl, line 4",
+        f"m: predictions for an id that the file does not have: 1; the first: a score of {FILE}, gone",
+        "m: predictions for a file that the release does not have: 1; the first: a score of y, g",
+    ]
+    page = (tmp_path / "site/index.html").read_text("utf-8")
+    for note in notes:
+        assert f"note: {note}" in ran.err
+        assert note in page
+
+
+def test_lines_that_cannot_be_read_are_said_with_the_first_of_them(finished: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", [{"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}, {"id": "x"}])
+    ran = command("view", finished, "--static", tmp_path / "site", "--predictions", path, "-q")
+    assert "note: predictions: predictions without a field they need: 1; the first: a.jsonl, line 2: file" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--predictions", "--scores"])
+def test_a_file_of_which_nothing_fits_is_refused(finished: Path, tmp_path: Path, option: str) -> None:
+    line = scored(id="nobody") if option == "--scores" else {"file": FILE, "id": "nobody", "prediction": "hard"}
+    ran = command("view", finished, "--static", tmp_path / "s", option, written(tmp_path / "m.jsonl", [line]))
+    assert ran.code == 2
+    assert "m: predictions for an id that the file does not have: 1; the first:" in ran.err
+    assert "Nothing of m fits; give what was made for " in ran.err
