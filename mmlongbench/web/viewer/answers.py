@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -11,6 +12,7 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.safe_read import MAX_BYTES
+from mmlongbench.manifest.registry import GROUPS
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.models.receipts import FAULTS
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions
@@ -18,7 +20,7 @@ from mmlongbench.scoring.problems import REASONS, Problems
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.web.viewer.index_lines import IndexRow
 from mmlongbench.web.viewer.places import cache_folder, key_of
-from mmlongbench.web.viewer.sources import Viewed, ViewedFile
+from mmlongbench.web.viewer.sources import Viewed, ViewedFile, code_of_modules
 
 WRONG = 0.5
 """An example is wrong for a model if its score by the task's own metric is below this."""
@@ -161,7 +163,7 @@ def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mappi
 
 def _scored(viewed: Viewed, name: str, path: Path, tasks: TaskFiles, progress: Progress) -> tuple[list[ScoreLine], str]:
     """Score predictions, or read the scores that were made before; return them, and what went wrong."""
-    folder = cache_folder() / "scores" / key_of([path], viewed.lock_id, str(viewed.path.absolute()))
+    folder = cache_folder() / "scores" / _score_key(viewed, path)
     try:
         if not any(folder.glob("*.jsonl")):
             with progress.bar(f"scores: {name}", 1) as advance:
@@ -170,6 +172,15 @@ def _scored(viewed: Viewed, name: str, path: Path, tasks: TaskFiles, progress: P
         return list(read_scores(folder)), ""
     except MMLongBenchError as error:
         return [], f"{path.name} is not scored: {error}"
+
+
+def _score_key(viewed: Viewed, path: Path) -> str:
+    """Return the key of scores: it changes with the predictions, the public files, and the code of builders and
+    metrics.
+    """
+    files = [path, *(sorted(path.rglob("*")) if path.is_dir() else ()), *(file.path for file in viewed.files)]
+    metrics = code_of_modules(each.module for each in entry_points(group=GROUPS["metric"]))
+    return key_of(files, viewed.lock_id, str(viewed.path.absolute()), viewed.code, metrics)
 
 
 def score_file(release: Path, predictions: Path, folder: Path, tasks: TaskFiles) -> int:

@@ -150,8 +150,12 @@ def open_index(
 
 
 def _key(viewed: Viewed, file: ViewedFile) -> str:
-    """Return the key of a file's index: its path, size and time of change, those of its items, and the lock."""
-    return key_of([file.path, *([file.items] if file.items else [])], viewed.lock_id, file.name, str(file.images))
+    """Return the key of a file's index: its path, size and time of change, those of its items, the lock and the
+    code that reads it.
+    """
+    return key_of(
+        [file.path, *([file.items] if file.items else [])], viewed.lock_id, viewed.code, file.name, str(file.images)
+    )
 
 
 def _read(paths: IndexPaths) -> FileIndex:

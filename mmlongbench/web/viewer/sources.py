@@ -2,7 +2,7 @@
 latter, because the items of a release say what its units cost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.code import package_sha256
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.inventory import leads_out
@@ -83,6 +84,11 @@ class Viewed:
         return tuple(dict.fromkeys([*named, *(file.dataset for file in self.files)]))
 
     @cached_property
+    def code(self) -> str:
+        """A fingerprint of the code that reads examples: of the engine and of the builders."""
+        return code_of_modules(type(file.builder).__module__ for file in self.files)
+
+    @cached_property
     def by_name(self) -> Mapping[str, ViewedFile]:
         """The files by name."""
         return {file.name: file for file in self.files}
@@ -106,6 +112,19 @@ class Viewed:
     def release(self) -> Release:
         """A release for examples; its lock is empty, so it gives no digests."""
         return Release(self.path.absolute(), _NO_LOCK, {})
+
+
+def code_of_modules(names: Iterable[str]) -> str:
+    """Return a fingerprint of the code of the engine and of the packages of some modules."""
+    packages = sorted({"mmlongbench", "tokenization", *(name.partition(".")[0] for name in names)})
+    return " ".join(f"{name} {_package_sha256(name)}" for name in packages)
+
+
+def _package_sha256(name: str) -> str:
+    try:
+        return package_sha256(name)
+    except ValueError:  # a task file is no package; the name of its module has the hash of the file
+        return ""
 
 
 def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TASK_FILES) -> Viewed:

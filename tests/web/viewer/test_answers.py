@@ -1,11 +1,16 @@
 """Predictions and scores that are given to the viewer: what fits no example is said, and nothing old is shown."""
 
 import json
+import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from tiny import command
+
+from mmlongbench.web.viewer import answers, index, sources
+from mmlongbench.web.viewer.sources import open_viewed
 
 FILE = "documentQA/mmlongdoc_K1.jsonl"
 
@@ -54,3 +59,29 @@ def test_a_file_of_which_nothing_fits_is_refused(finished: Path, tmp_path: Path,
     assert ran.code == 2
     assert "m: predictions for an id that the file does not have: 1; the first:" in ran.err
     assert "Nothing of m fits; give what was made for " in ran.err
+
+
+def test_scores_that_were_kept_are_those_of_these_files_and_this_code(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = Path(shutil.copytree(finished, tmp_path / "release"))
+    path = written(tmp_path / "m.jsonl", [{"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}])
+
+    def key() -> str:
+        return answers._score_key(open_viewed(release), path)
+
+    first = key()
+    assert key() == first
+    os.utime(release / "mmlb_data" / FILE, ns=(1, 1))
+    changed = key()
+    assert changed != first
+    monkeypatch.setattr(sources, "package_sha256", lambda name: f"other code of {name}")
+    assert key() != changed
+
+
+def test_an_index_that_other_code_made_is_not_used(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    viewed = open_viewed(finished)
+    first = index._key(viewed, viewed.files[0])
+    monkeypatch.setattr(sources, "package_sha256", lambda name: f"other code of {name}" if name == "builders" else "")
+    other = open_viewed(finished)
+    assert index._key(other, other.files[0]) != first
