@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from mmlongbench.web.viewer.sources import open_viewed
 FILE = "documentQA/mmlongdoc_K1.jsonl"
 
 
-def written(path: Path, lines: Iterable[dict[str, object]]) -> Path:
+def written(path: Path, lines: Iterable[Mapping[str, object]]) -> Path:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     return path
 
@@ -27,7 +27,7 @@ def scored(**other: object) -> dict[str, object]:
 
 
 def test_what_fits_no_example_is_counted_by_reason_with_its_first_line(finished: Path, tmp_path: Path) -> None:
-    good = {"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}
+    good: dict[str, object] = {"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}
     other = [good | {"file": "documentQA/x_K1.jsonl"}, good | {"id": "nobody"}, good | {"depth": 0.2}]
     path = written(tmp_path / "model-a.jsonl", [good, *other, good | {"id": "no one"}])
     scores = written(tmp_path / "m.jsonl", [scored(id="mmlongdoc_0"), scored(id="gone"), scored(id="g", file="y")])
@@ -54,7 +54,9 @@ def test_lines_that_cannot_be_read_are_said_with_the_first_of_them(finished: Pat
 
 @pytest.mark.parametrize("option", ["--predictions", "--scores"])
 def test_a_file_of_which_nothing_fits_is_refused(finished: Path, tmp_path: Path, option: str) -> None:
-    line = scored(id="nobody") if option == "--scores" else {"file": FILE, "id": "nobody", "prediction": "hard"}
+    line: Mapping[str, object] = (
+        scored(id="nobody") if option == "--scores" else {"file": FILE, "id": "nobody", "prediction": "hard"}
+    )
     ran = command("view", finished, "--static", tmp_path / "s", option, written(tmp_path / "m.jsonl", [line]))
     assert ran.code == 2
     assert "m: predictions for an id that the file does not have: 1; the first:" in ran.err
