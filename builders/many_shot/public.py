@@ -9,7 +9,7 @@ tokens of a prompt and the image tokens of the exemplars. Each test image has it
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
@@ -109,6 +109,37 @@ class OneObject(mt.FileFormat):
                 what = f"{type(error).__name__}: {error}"
                 raise mt.ReleaseError(f"{path.name}: {name}: is no domain of sets and tests: {what}") from error
             yield from pairs
+
+    def without(self, path: Path, is_dropped: Callable[[mt.Record], bool]) -> Iterator[bytes]:
+        """Return the object without the sets, the test images and the domains of which every pair is dropped."""
+        kept: dict[str, tuple[set[int], set[str]]] = {}
+        for _, record in self.unbundle(path):
+            sets, tests = kept.setdefault(record["domain"], (set(), set()))
+            if not is_dropped(record):
+                sets.add(record["set"])
+                tests.add(record["id"])
+        found = cast("dict[str, _Domain]", mt.load_json(path, "one JSON object"))
+        public = {name: _without(domain, *kept[name]) for name, domain in found.items() if kept[name][0]}
+        yield json.dumps(public, ensure_ascii=False).encode() + b"\n" if public else b""
+
+
+def _without(domain: _Domain, sets: set[int], tests: set[str]) -> _Domain:
+    """Return a domain with only these sets and test images."""
+    numbers = domain.get("sets") or list(range(len(domain["exemplar_list"])))
+    places = [place for place, number in enumerate(numbers) if number in sets]
+    shown = [test for test in domain["test_example"] if test["id"] in tests]
+    costs = [max(test["image_tokens"] for test in some) for some in (domain["test_example"], shown)]
+    found: _Domain = {
+        **domain,
+        "exemplar_list": [domain["exemplar_list"][place] for place in places],
+        "all_token_count": [domain["all_token_count"][place] - costs[0] + costs[1] for place in places],
+        "test_example": shown,
+        "sets": [numbers[place] for place in places],
+    }
+    if tokens := domain.get("tokens"):
+        image, text = ([tokens[key][place] for place in places] for key in ("image", "text"))
+        found["tokens"] = {"reserve": tokens["reserve"], "text": text, "image": image}
+    return found
 
 
 def _public(found: _Found) -> _Domain:

@@ -11,6 +11,7 @@ from typing import Any
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.extracting import extract_sources
 from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
+from mmlongbench.building.licence_tables import read_table
 from mmlongbench.building.locating import CORPUS, check_errata, find_sources, refuse_own_output
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
@@ -32,6 +33,8 @@ from mmlongbench.task.rows import Row
 
 ERRATA = "errata"
 """The `SourceFile.source` of the file of corrections."""
+LICENCES = "licence.assets"
+"""The `SourceFile.source` of tables of licences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class DatasetPlan:
     """What a user must know about the sources, one sentence each (`Reader.notes`)."""
     page_model: str = ""
     """SHA-256 of the files of the model that ranks pages; empty if none does."""
+    licence_tables: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 of each table of licences (`LicenceTerms.assets`), by the name of its file."""
     opened_bytes: int = 0
     """How many bytes of archives were unpacked, of URLs downloaded, and of files extracted by the reader, for this
     dataset. They are kept until the release is finished."""
@@ -103,6 +108,9 @@ class DatasetPlan:
             manifest["page_retrieval"] |= {"model": _portable(manifest["page_retrieval"]["model"])}
             manifest["page_retrieval"]["model_sha256"] = self.page_model
         del manifest["downloads"]  # the fingerprints say what was read
+        manifest["licence"] = self._licence()
+        if not self.spec.canary:
+            del manifest["canary"]
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
         if self.ocr:
@@ -114,6 +122,16 @@ class DatasetPlan:
             "source_sha256": self.source_hashes,
             "reranker_sha256": self.corpus.reranker if self.corpus else "",
         }
+
+    def _licence(self) -> object:
+        """Return the licences as the lock has them: tables of licences by name and SHA-256, without empty keys."""
+        if isinstance(self.spec.licence, str):
+            return self.spec.licence
+        found = self.spec.licence.model_dump(mode="json", exclude_defaults=True)
+        for terms in (found, *found.get("sources", {}).values()):
+            if path := terms.get("assets"):
+                terms |= {"assets": Path(path).name, "assets_sha256": self.licence_tables.get(Path(path).name, "")}
+        return found
 
 
 def plan_datasets(
@@ -255,6 +273,7 @@ def _read_plan(
         ocr_engine() if needs_ocr(spec) else None,
         (*notes, *unfinished_downloads(spec)),
         _page_model(spec),
+        {file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
     )
 
 
@@ -278,6 +297,8 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
         found[ERRATA] = [spec.errata]
     if (tokenizer := Path(spec.counter.tokenizer)).is_file():
         found["counter.tokenizer"] = [tokenizer]
+    if tables := licence_tables(spec):
+        found[LICENCES] = tables
     if corpus:
         found["corpus"] = [
             *_corpus_tables(corpus.folder),
@@ -289,6 +310,23 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
         found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
     for source, paths in found.items():
         yield from source_file_list(spec.name, source, paths, progress)
+
+
+def licence_tables(spec: DatasetSpec) -> list[Path]:
+    """Return the tables of licences that a dataset names.
+
+    Raises:
+        ManifestError: one does not exist.
+        SourceError: a line of one cannot be used; the error names it.
+
+    """
+    named = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
+    paths = [Path(name) for name in dict.fromkeys(filter(None, named))]
+    if missing := next((path for path in paths if not path.is_file()), None):
+        raise ManifestError(f"dataset {spec.name!r}: licence.assets: no such file: {missing}")
+    for path in paths:
+        read_table(path)  # a bad line is found before the long work
+    return paths
 
 
 def _corpus_tables(folder: Path) -> list[Path]:

@@ -63,6 +63,8 @@ class Dataset:
     golds: Golds
     negatives: "KnownNegatives"
     prices: KeptPrices | None
+    canary: str = ""
+    """The canary that each record has; empty if the manifest does not ask for one."""
 
     @property
     def spec(self) -> DatasetSpec:

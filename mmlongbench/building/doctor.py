@@ -38,6 +38,8 @@ class Diagnosis:
     """The suspects, in the order of the source's rows."""
     errata: Mapping[str, Mapping[str, object]]
     """The corrections that the builder proposes for some of these suspects, in the form of an errata file."""
+    fields: Mapping[str, Mapping[str, object]]
+    """The fields of the source's row of each suspect, by id; a row that cannot be read has none."""
 
 
 def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
@@ -81,7 +83,8 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
     with calling("builder", plan.spec.builder, "suspects()"):
         suspects |= {suspect.id: suspect for suspect in builder.suspects(rows, sources)}
     ordered = tuple(suspects[id] for id in raw if id in suspects)
-    return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)))
+    fields = {id: row.fields for id in suspects if isinstance(row := raw.get(id), RawRow)}
+    return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)), fields)
 
 
 def _errata(

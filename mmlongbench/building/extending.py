@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mmlongbench.building.assets import refuse_unextendable
 from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
@@ -84,6 +85,7 @@ def plan_extension(
             f"the finished release at this URL differs ({joined(found)}), and a release is extended only in a folder: "
             "copy it into one, extend it there, and upload it; or use another URL"
         )
+    refuse_unextendable(out)
     refuse_damage(lock.files, out)
     refuse_changed({name: file for name, file in lock.files.items() if not name.startswith(f"{IMAGES}/")}, out)
     return plans, f"the finished release was extended ({joined(found)}); its examples stay as they were"

@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import Shard, questions_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
+from mmlongbench.building.canary import canary_of
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
@@ -65,8 +67,12 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         files.update(_images(plan, session))
     write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
     files[REJECTS] = described(build_dir.out / REJECTS)
+    assets = write_asset_table(plans, session, files)
+    files[assets] = described(build_dir.out / assets)
     manifest = [plan.public() for plan in plans]
-    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, files=dict(sorted(files.items())))
+    parts: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
+    parts["files"] = dict(sorted(files.items()))
+    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **parts)
     check_made(plans, session, files, executor)
     check_sources(plans, session, executor.progress)
     sweep(build_dir.out)
@@ -86,7 +92,9 @@ def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -
     if dataset.sources.has_image_classes:
         parts["classes"] = _classes(dataset.sources.image_classes)
     documents = _documents(plan, dataset.sources)
-    return DatasetCounts(questions=rows.counts, cells=cells, documents=documents, licence=plan.spec.licence, **parts)
+    return DatasetCounts(
+        questions=rows.counts, cells=cells, documents=documents, licence=plan.spec.licence_text, **parts
+    )
 
 
 def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:

@@ -134,6 +134,8 @@ class PackedRecord:
     pictures: dict[str, str] = field(default_factory=dict)
     """The names of its pictures in the source, by their path in the release. When the lines are written, these names
     are moved to `ShownImages`."""
+    texts: list[tuple[str, int, str]] = field(default_factory=list)
+    """(unit, characters, SHA-256) of each unit with a text (`release.assets.text_digest`); they are moved as well."""
     crops: list[str] = field(default_factory=list)
     """The paths of the images of units that have several (`Unit.further`); moved to `ShownImages`, too."""
     kind: Literal["record"] = "record"
@@ -176,12 +178,16 @@ class SharedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ShownImages:
-    """The images that the examples of a shard show; this is the last line of the shard's result."""
+    """The images and the texts of units that the examples of a shard show; this is the last line of the shard's
+    result.
+    """
 
     pages: list[str]
     """The paths of pages in the release, and of crops of pages."""
     pictures: dict[str, list[str]]
     """The names of pictures in the source, by their path in the release."""
+    texts: list[tuple[str, int, str]] = field(default_factory=list)
+    """(unit, characters, SHA-256) of each text, sorted; a unit with needles in it has several texts."""
     kind: Literal["shown"] = "shown"
 
 

@@ -1,12 +1,14 @@
 """A session: everything of one build that one process holds open. Each part is opened once, when it is first needed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.canary import canary_of
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.lines import QUESTIONS, Asked, RowCounts
 from mmlongbench.building.rankings import open_search
@@ -78,7 +80,9 @@ class Session:
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
         if name not in self._datasets:
-            self._datasets[name] = open_dataset(self.plan(name), self.build_dir, self.source_files)
+            opened = open_dataset(self.plan(name), self.build_dir, self.source_files)
+            canary = canary_of(self.plans.values()) if self.plan(name).spec.canary else ""
+            self._datasets[name] = replace(opened, canary=canary)
         return self._datasets[name]
 
     def questions(self, name: str) -> tuple[Row, ...]:

@@ -61,7 +61,8 @@ def _refuse_lost(plan: DatasetPlan, session: Session) -> None:
 def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> None:
     """Pack the existing questions again, and refuse if an example differs, or depends on more than its own row."""
     watched = _Watched(plan.sources)
-    dataset = open_dataset(replace(plan, sources=watched), session.build_dir, session.source_files)
+    opened = open_dataset(replace(plan, sources=watched), session.build_dir, session.source_files)
+    dataset = replace(opened, canary=session.dataset(plan.spec.name).canary)
     rows = _WatchedRows(dataset.sources.rows)
     dataset.sources.rows = rows
     if dataset.sources.has_documents:

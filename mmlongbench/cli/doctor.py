@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @with_manifest
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a draft of errata to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each suspect.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each suspect, with its row.")
 def doctor(given: "Manifest", out: Path | None, as_json: bool) -> None:
     """List annotations of MANIFEST's sources that may be wrong; nothing is changed.
 
@@ -39,7 +39,8 @@ def doctor(given: "Manifest", out: Path | None, as_json: bool) -> None:
         errata.update(found.errata)
         for suspect in found.suspects:
             if as_json:
-                click.echo(json.dumps({"dataset": found.dataset, **asdict(suspect)}))
+                fields = found.fields.get(suspect.id, {})
+                click.echo(json.dumps({"dataset": found.dataset, **asdict(suspect), "fields": fields}, default=str))
             else:
                 proposal = f" → {dict(suspect.correction)}" if suspect.correction else ""
                 say(f"{suspect.id}  {suspect.kind}: {suspect.evidence}{proposal}")

@@ -24,14 +24,17 @@ from mmlongbench.cli.listing import list_installed
 from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
+from mmlongbench.cli.publish import publish
 from mmlongbench.cli.questions import questions
 from mmlongbench.cli.report import report
+from mmlongbench.cli.rights import rights
 from mmlongbench.cli.run import run
 from mmlongbench.cli.schema import schema
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.shortcuts import shortcuts
 from mmlongbench.cli.show import show
+from mmlongbench.cli.takedown import takedown
 from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.cli.view import view
@@ -268,11 +271,14 @@ cli.add_command(new)
 cli.add_command(plan)
 cli.add_command(questions)
 cli.add_command(report)
+cli.add_command(rights)
 cli.add_command(run)
 cli.add_command(schema)
 cli.add_command(score)
 cli.add_command(shortcuts)
 cli.add_command(show)
+cli.add_command(publish)
+cli.add_command(takedown)
 cli.add_command(verify)
 cli.add_command(view)
 corpus.add_command(search)

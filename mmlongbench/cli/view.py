@@ -27,6 +27,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.option("--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="The window of a model, such as 128K.")
 @click.option("--shortcuts", type=_PATH, metavar="FILE", help="The output of `shortcuts --json`, to show its findings.")
 @click.option("--against", type=_PATH, metavar="RELEASE", help="Another release, to show the differences.")
+@click.option("--suspects", type=_PATH, metavar="FILE", help="The output of `doctor --json`, to review its suspects.")
+@click.option("--review", type=_PATH, metavar="FOLDER", help="A folder of `questions`, to review its questions.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write decisions here.")
+@click.option("--annotator", metavar="NAME", help="With --write, who decides, in one word.")
 @click.option("--images", type=_PATH, help="The folder of images, if it is not in RELEASE.")
 @click.option("--static", type=click.Path(path_type=Path), metavar="DIR", help="Write the pages as files, and end.")
 @click.option("--limit", type=click.IntRange(min=1), help="With --static, the examples of each file; 20 by default.")
@@ -43,6 +47,10 @@ def view(
     windows: tuple[str, ...],
     shortcuts: Path | None,
     against: Path | None,
+    suspects: Path | None,
+    review: Path | None,
+    write: Path | None,
+    annotator: str | None,
     images: Path | None,
     static: Path | None,
     limit: int | None,
@@ -55,7 +63,8 @@ def view(
     """Look at RELEASE in a browser: its datasets, every example as a model gets it, and what models answered.
 
     RELEASE is a folder that this engine built, or public files that others made. The pages are served on this machine
-    alone and read only; with --static they are written as files that open from disk.
+    alone and read only, but for decisions of a review with --write; with --static they are written as files that open
+    from disk.
     """
     _require_extra()
     from mmlongbench.io.progress import Progress
@@ -70,7 +79,9 @@ def view(
         raise click.UsageError("--token: has a character that no cookie can hold; use printable ASCII characters")
     if token is not None and len(token) < 16:
         raise click.UsageError(f"--token: {len(token)} characters, expected at least 16")
-    given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks)
+    _check_review(suspects, review, write, annotator, is_static=static is not None)
+    reviewed = (suspects, review, write, annotator or "")
+    given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks, *reviewed)
     site = open_site(release, given, Progress(False if quiet else None))
     for note in site.answers.notes:
         say(f"note: {note}", err=True)
@@ -78,6 +89,24 @@ def view(
         _write(site, static, limit, is_quiet=quiet)
     else:
         _serve(site, host, port, token or "")
+
+
+def _check_review(
+    suspects: Path | None, review: Path | None, write: Path | None, annotator: str | None, *, is_static: bool
+) -> None:
+    """Refuse options that do not fit each other."""
+    if suspects and review:
+        raise click.UsageError("--suspects and --review: give one; decisions about them have different files")
+    if not write:
+        if annotator:
+            raise click.UsageError("--annotator is for --write")
+        return
+    if not (suspects or review):
+        raise click.UsageError("--write is for decisions about --suspects or --review; give one of them")
+    if is_static:
+        raise click.UsageError("--write needs the server: leave out --static")
+    if not annotator or annotator.split() != [annotator] or len(annotator) > 60 or not annotator.isprintable():
+        raise click.UsageError("--write: say who decides, in one word, such as --annotator anna")
 
 
 def _require_extra() -> None:

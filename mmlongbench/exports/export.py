@@ -63,7 +63,7 @@ def export_cells(
     chosen = choices or Choices()
     writer, folder, form = _ready(release, target, out, chosen)
     _check_examples(release, cells)
-    with _appearing(folder) as temporary:
+    with appearing(folder) as temporary:
         made = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
         written = _written(writer, made, target)
         if finish:
@@ -93,7 +93,7 @@ def _ready(release: Release, target: str, out: Path, choices: Choices) -> tuple[
         raise ReleaseError(f"max_tokens {choices.max_tokens!r}: expected a whole number, at least 1")
     if choices.images:
         release.image_urls(choices.images)  # refuses a form that does not exist
-    return writer, _checked(out, release), _form(writer, target, choices.form)
+    return writer, checked_folder(out, release), _form(writer, target, choices.form)
 
 
 def _form(target: Target, name: str, form: str) -> str:
@@ -118,7 +118,7 @@ def _written(target: Target, export: Export, name: str) -> Exported:
     return written
 
 
-def _checked(out: Path, release: Release) -> Path:
+def checked_folder(out: Path, release: Release) -> Path:
     """Return the folder to write, with all links followed."""
     try:
         folder = out.resolve()
@@ -156,7 +156,7 @@ def _check_examples(release: Release, cells: Sequence[Cell]) -> None:
 
 
 @contextmanager
-def _appearing(folder: Path) -> Iterator[Path]:
+def appearing(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `folder`, which is renamed to it if the block ends without an error."""
     temporary = folder.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{folder.name}"[:200])
     folder.parent.mkdir(parents=True, exist_ok=True)

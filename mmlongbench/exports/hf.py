@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.target import Export, Exported, Target
-from mmlongbench.exports.writing import Describing, refuse_model, write_text
+from mmlongbench.exports.writing import Describing, answer_type, refuse_model, write_text
 from mmlongbench.lengths import K
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import IMAGES
@@ -141,7 +141,7 @@ def _row(example: Example, describe: Describing) -> dict[str, object]:
         "images": [],  # the column of a folder without images
         "parts": json.dumps(_parts(example.prompt)),
         "answer": json.dumps(example.answer),
-        "answer_type": _type_of(example.answer),
+        "answer_type": answer_type(example.answer),
         "metric": described["metric"],
         "file": example.file,
         "digest": described["digest"],
@@ -163,11 +163,6 @@ def _parts(prompt: Prompt) -> Sequence[Mapping[str, object]]:
         }
         for turn in prompt.turns
     ]
-
-
-def _type_of(answer: object) -> str:
-    kinds: Mapping[type, str] = {str: "text", list: "list", tuple: "list", type(None): "none", bool: "boolean"}
-    return kinds.get(type(answer)) or ("number" if isinstance(answer, int | float) else "object")
 
 
 def _link(export: Export, images: Mapping[str, None]) -> None:

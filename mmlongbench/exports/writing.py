@@ -3,7 +3,7 @@ choices.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NotRequired
 
@@ -78,6 +78,16 @@ def embedded_bytes(example: Example, export: Export, form: str) -> int:
 def named(example: Example) -> str:
     """Return the name of an example, such as `NIAH/a_K8.jsonl, a-7, depth 0.2`, shortened if it is very long."""
     return example.name[:_SHOWN]
+
+
+def answer_type(answer: object) -> str:
+    """Return the type of an answer in a column `answer_type`: `text`, `number`, `list`, `object`, `boolean`, `none`.
+
+    >>> answer_type(["a"]), answer_type(4)
+    ('list', 'number')
+    """
+    kinds: Mapping[type, str] = {str: "text", list: "list", tuple: "list", type(None): "none", bool: "boolean"}
+    return kinds.get(type(answer)) or ("number" if isinstance(answer, int | float) else "object")
 
 
 def json_line(value: object) -> bytes:

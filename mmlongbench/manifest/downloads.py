@@ -1,6 +1,7 @@
 """Where the sources of a dataset come from: entries of the key `downloads` of a manifest.
 
-`mmlongbench fetch` reads them. They do not decide what a build releases, so they are not in the lock.
+`mmlongbench fetch` reads them. A build reads them only to say where the assets of a release come from; they are not in
+the lock.
 """
 
 import re
@@ -55,6 +56,8 @@ class DownloadSpec(BaseModel):
     to: str
     """The folder below the data folder that the files go to; for a URL the file. Files of the hub keep their paths
     below it."""
+    origin: str = ""
+    """The page or address that `steps` lead to, as the origin of the files in a release."""
     licence: str = ""
     """The licence of these files; by default that of the dataset."""
     agree: str = ""

@@ -15,6 +15,7 @@ from mmlongbench.field_texts import field_texts_anywhere
 from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.describing import sources_of, usable
 from mmlongbench.manifest.downloads import DownloadSpec
+from mmlongbench.manifest.licences import AssetColumns, LicenceSpec, LicenceTerms
 from mmlongbench.manifest.mix import MixSpec
 from mmlongbench.manifest.model import (
     LOCATIONS_SCHEMA,
@@ -36,10 +37,13 @@ JsonSchema: TypeAlias = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _PARTS: tuple[type, ...] = (
     *(
+        AssetColumns,
         CounterSpec,
         DatasetSpec,
         DownloadSpec,
         ImageSpec,
+        LicenceSpec,
+        LicenceTerms,
         Limits,
         PageSpec,
         PictureSpec,

@@ -22,7 +22,7 @@ def missing_of(spec: DatasetSpec) -> str:
     programs: dict[Path, list[str]] = {}
     by_hand: list[str] = []
     for key, path in missing:
-        for place, data in _places_of(spec, path):
+        for place, data in places_of_path(spec, path):
             if place.steps:
                 steps = " ".join(f"{number}. {step}" for number, step in enumerate(place.steps, start=1))
                 by_hand.append(f"{key} by hand: {steps}")
@@ -38,7 +38,7 @@ def unfinished_downloads(spec: DatasetSpec) -> tuple[str, ...]:
     """
     said = []
     for paths in local_paths(spec).values():
-        for place, data in (found for path in paths for found in _places_of(spec, path) if found[0].hub):
+        for place, data in (found for path in paths for found in places_of_path(spec, path) if found[0].hub):
             listed = _recorded(data).datasets.get(Place(place, "", ()).key)
             files = listed.files if listed else ()
             if lacking := [file for file in files if not (data / file).is_file()]:
@@ -55,7 +55,7 @@ def _recorded(data: Path) -> DownloadRecord:
     return DownloadRecord()
 
 
-def _places_of(spec: DatasetSpec, path: Path) -> Iterator[tuple[DownloadSpec, Path]]:
+def places_of_path(spec: DatasetSpec, path: Path) -> Iterator[tuple[DownloadSpec, Path]]:
     """Yield (place, data folder) of each place whose files may be at a path, or inside it."""
     for place in spec.downloads:
         if (data := _data_folder(path, place)) is not None:

@@ -29,6 +29,7 @@ from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.json_values import json_values
+from mmlongbench.manifest.licences import LicenceSpec, LicenceText, licence_spec, root_licence_files
 from mmlongbench.manifest.mix import parse_mix
 from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
 from mmlongbench.manifest.task_files import portable_name, root_task_files
@@ -339,12 +340,16 @@ class DatasetSpec(_Model):
     drawn_as: str | None = None
     """The name that draws use as a key, by default the dataset's name; two datasets with the same key and the same seed
     make the same choices."""
-    licence: str = ""
-    """The licence of the source, as its authors state it; it goes into the lock."""
+    licence: LicenceText = ""
+    """The licence of the sources, as their authors state it; it goes into the lock. A text, or a mapping: an SPDX
+    expression (`spdx`), named terms (`name`, `text` or `file`, `url`, `conditions`) or the reason why none is known
+    (`unknown`), and the licences of single sources (`sources`) and of single assets (`assets`, `columns`)."""
+    canary: bool = False
+    """Whether every record has the canary of the release: a text by which training data can be searched for it."""
     options: Annotated[dict[str, Any], BeforeValidator(json_values)] = {}
     """The options of the builder."""
     downloads: Annotated[tuple[DownloadSpec, ...], TupleOf] = ()
-    """Where the sources come from, for `mmlongbench fetch`; a build does not read it, and it is not in the lock."""
+    """Where the sources come from, for `mmlongbench fetch` and for the table of assets; it is not in the lock."""
 
     @model_validator(mode="before")
     @classmethod
@@ -363,6 +368,16 @@ class DatasetSpec(_Model):
     def shown_reader(self) -> str:
         """The reader's name in messages, without the folder of a task file."""
         return portable_name(self.reader)
+
+    @property
+    def licences(self) -> LicenceSpec:
+        """The licences of the dataset and of its sources."""
+        return licence_spec(self.licence)
+
+    @property
+    def licence_text(self) -> str:
+        """The licences in one line, as the manifest states them."""
+        return self.licence if isinstance(self.licence, str) else self.licence.shown
 
     @property
     def drawn_name(self) -> str:
@@ -431,6 +446,7 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
         parse_mix(found["mix"], str(path))  # a build does not use it: a mix is chosen from a release
     for dataset in _datasets(found, path):
         root_paths(dataset, path, data)
+        root_licence_files(dataset, path, data)
         yield dataset, path
 
 

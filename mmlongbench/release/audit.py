@@ -17,6 +17,7 @@ from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.release.asset_checks import audit_assets
 from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.images import ImageSizes
@@ -128,7 +129,8 @@ def audit(
     if opened.lock is None:
         return audits
     shown = _compare(opened, found)
-    return audits + audit_lock(opened) + audit_others(target.paths[0], opened.lock, progress, shown)
+    others = audit_others(target.paths[0], opened.lock, progress, shown)
+    return audits + audit_lock(opened) + others + ([] if target.variant else audit_assets(opened, found))
 
 
 def audit_lock(opened: LoadedRelease) -> list[FileAudit]:

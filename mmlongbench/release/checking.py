@@ -11,6 +11,8 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.resolve import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
+from mmlongbench.release.asset_checks import KnownAssets, resolve
+from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.depths import haystack, numbers_of, placement_faults
 from mmlongbench.release.findings import Facts
 from mmlongbench.release.items import Item, Items, NoItemError
@@ -54,6 +56,7 @@ class RecordChecks:
         self.unplaced = "" if tokenizer.additive else merges
         """Why the positions are not counted again; empty if they are counted."""
         self._missing_items = not is_bundle and not path.is_file()
+        self._assets = KnownAssets.of(root, dataset.builder.dataset) if ASSETS in lock.files else None
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
         """Yield what is wrong with one record."""
@@ -81,6 +84,9 @@ class RecordChecks:
             return
         if self._items and not items:
             yield "the items of an example are missing", where
+        if self._assets and not self._assets.fault:
+            found = resolve(items, made.prompt, self._assets, facts)
+            yield from ((kind, f"{where}: {said}") for kind, said in found)
         try:
             yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
         except UNREADABLE as error:  # only this example is skipped

@@ -165,6 +165,8 @@ class Facts:
     is none."""
     shown: set[str] = field(default_factory=set)
     """The images of all prompts."""
+    texts: set[bytes] = field(default_factory=set)
+    """A digest of each text of a unit that is among the assets of the release (`asset_checks.text_key`)."""
 
 
 @dataclass(slots=True)

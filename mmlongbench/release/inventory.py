@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from mmlongbench.io.atomic import TEMPORARY, sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
 from mmlongbench.release.lock import Lock
 
 OTHER_BYTES = "the bytes are not those of the lock"
@@ -27,13 +27,15 @@ def entries_below(root: Path) -> Iterator[Path]:
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """Yield the paths of all files of a release, except the lock and files of claims (`CLAIMS`); a link to a folder is
-    followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
+    """Yield the paths of all files of a release, except the lock, files of claims (`CLAIMS`) and `TOMBSTONES`; a link
+    to a folder is followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
     """
     for top in release.iterdir():
         is_part = top.name in (DATA, IMAGES, ITEMS)
         for path in entries_below(top) if is_part or not top.is_symlink() else (top,):
-            if path != release / LOCK and not (top.name == DATA and path.name.endswith(CLAIMS)):
+            if path not in (release / LOCK, release / TOMBSTONES) and not (
+                top.name == DATA and path.name.endswith(CLAIMS)
+            ):
                 yield path.relative_to(release).as_posix()
 
 

@@ -14,3 +14,6 @@ REJECTS = "rejects.jsonl"
 """The file of everything that was left out, with reasons."""
 LOCK = "build.lock.json"
 """The file that says what the release is made of; it is written last."""
+TOMBSTONES = "takedowns.jsonl"
+"""The file beside the lock that says what was taken out of a release after its build, and when. It is not in the lock,
+because it has a date."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.safe_read import read_regular
+from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import LOCK
 
@@ -20,6 +21,8 @@ MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy"
 MAX_BYTES = 512 * 1024 * 1024
 """The maximum size of a lock in bytes."""
 _ID_DIGITS = 16
+CANARY = "mmlongbench benchmark data, not for training: canary"
+"""The words before the identifier of a canary."""
 
 
 class _Part(BaseModel):
@@ -217,6 +220,9 @@ class Lock(BaseModel):
     """The counts of each dataset, by name."""
     files: dict[str, LockedFile]
     """The files, by path below the release."""
+    canary: str = ""
+    """The text that the field `canary` of every record has, in datasets whose manifest asks for it; empty if no dataset
+    does."""
 
     def counts(self, dataset: str) -> DatasetCounts | None:
         """Return the counts of a dataset; None if there are no readable ones."""
@@ -231,6 +237,20 @@ class Lock(BaseModel):
     def public(self) -> dict[str, Any]:
         """Return the lock as JSON values."""
         return self.model_dump(exclude_unset=True)  # JSON mode would lose names of documents that are not valid Unicode
+
+
+def locked_licences(data: Mapping[str, object]) -> LicenceSpec:
+    """Return the licences of a dataset in the form of the lock.
+
+    Raises:
+        ReleaseError: they are not in a form that a manifest may have.
+
+    """
+    given = data.get("licence") or ""
+    try:
+        return licence_spec(given) if isinstance(given, str) else LicenceSpec.model_validate(given)
+    except ValidationError as error:
+        raise ReleaseError(explain(error, f"{LOCK}: manifest: licence", LicenceSpec, [])) from error
 
 
 def versions() -> dict[str, str]:

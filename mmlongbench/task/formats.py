@@ -5,7 +5,7 @@ reads them again.
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +100,12 @@ class FileFormat(ABC):
         """
         return self.unbundle(path)
 
+    def without(self, path: Path, is_dropped: Callable[[Record], bool]) -> Iterator[bytes]:
+        """Return the bytes of a file without some of its examples. A format whose files do not hold whole records, or
+        that keeps the bytes of the other examples, overrides it.
+        """
+        return self.bundle(record for _, record in self.unbundle(path) if not is_dropped(record))
+
 
 class JsonLines(FileFormat):
     """One JSON object a line: the default format."""
@@ -117,6 +123,16 @@ class JsonLines(FileFormat):
             if isinstance(record, ReleaseError):
                 raise record
             yield where, record
+
+    def without(self, path: Path, is_dropped: Callable[[Record], bool]) -> Iterator[bytes]:
+        """Return the other lines, byte for byte."""
+        with path.open("rb") as lines:
+            for number, _, line in bounded_lines(lines):
+                record: object = None if line is None or not line.strip() else json.loads(line)
+                if line is None or (line.strip() and not isinstance(record, dict)):
+                    raise ReleaseError(f"{path.name}, line {number}: expected a JSON object, found another line")
+                if not isinstance(record, dict) or not is_dropped(record):
+                    yield line
 
     def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
         """Yield the record of each line that is not blank, or the error in it."""

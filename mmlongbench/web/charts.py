@@ -37,6 +37,8 @@ class Mark:
     x: str
     y: str
     title: str
+    column: str = ""
+    """The length, or whatever else the horizontal axis has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,10 @@ def length_charts(grid: Grid, models: Sequence[str], lengths: Sequence[str]) -> 
 
 def _curves(grid: Grid, row: Row, models: Sequence[str], lengths: Sequence[str]) -> list[Curve]:
     of_each = [[grid.cells.get((model, row, length)) for length in lengths] for model in models]
-    return [_curve(number, found, len(models)) for number, found in enumerate(of_each)]
+    return [_curve(number, found, len(models), lengths) for number, found in enumerate(of_each)]
 
 
-def _curve(number: int, found: Sequence[Estimate | None], models: int) -> Curve:
+def _curve(number: int, found: Sequence[Estimate | None], models: int, columns: Sequence[str]) -> Curve:
     """Return the curve of a model through its scores; the line has a gap at each length without a score."""
     shift = (number - (models - 1) / 2) * min(_DODGE, 24 / models)
     runs: list[list[tuple[float, float]]] = [[]]
@@ -98,7 +100,7 @@ def _curve(number: int, found: Sequence[Estimate | None], models: int) -> Curve:
             continue
         x, y = _x(place, len(found)) + shift, _y(one.mean)
         runs[-1].append((x, y))
-        marks.append(Mark(f"{x:.1f}", f"{y:.1f}", points(one.mean)))
+        marks.append(Mark(f"{x:.1f}", f"{y:.1f}", points(one.mean), columns[place]))
         if one.low is not None and one.high is not None:
             whiskers.append(_path([(x, _y(one.low)), (x, _y(one.high))]))
     return Curve(look_of(number), [_path(run) for run in runs if len(run) > 1], whiskers, marks)

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("tokenization", "mmlongbench", "builders")
 DISTRIBUTIONS = {
+    "license_expression": "license-expression",
     "typing_extensions": "typing-extensions",
     "annotated_types": "annotated-types",
     "PIL": "pillow",

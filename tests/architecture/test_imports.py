@@ -19,6 +19,7 @@ ORDER = (
         "cli",
         DOOR,
         "web",
+        "publishing",
         "questions",
         "mixes",
         "shortcuts",

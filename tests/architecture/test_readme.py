@@ -38,6 +38,7 @@ PAGES = (
     "README.md",
     "manifests/README.md",
     "mmlongbench/release/README.md",
+    "mmlongbench/publishing/README.md",
     "mmlongbench/shortcuts/README.md",
     "mmlongbench/questions/README.md",
     "mmlongbench/models/README.md",

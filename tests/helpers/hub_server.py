@@ -1,8 +1,10 @@
-"""A small server that speaks the protocol of the Hugging Face hub: listings, commits, files in ranges, tokens, faults.
+"""A small server that speaks the protocol of the Hugging Face hub: listings, commits, files in ranges, tokens, faults,
+and uploads.
 
 Large files lie on a second host, to which the first one redirects, as those of the hub do.
 """
 
+import base64
 import hashlib
 import json
 import re
@@ -65,6 +67,12 @@ class HubServer(ThreadingHTTPServer):
         """The address and the headers of each request."""
         self.other: HubServer | None = None
         """The host of large files."""
+        self.stored: dict[str, bytes] = {}
+        """Large files that were uploaded, by their SHA-256; they belong to no commit yet."""
+        self.received = 0
+        """The bytes of all bodies of requests."""
+        self.made: list[dict[str, Any]] = []
+        """What requests to make a dataset said."""
 
     @property
     def url(self) -> str:
@@ -98,6 +106,74 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self.do_GET()
 
+    def do_POST(self) -> None:
+        address, body = unquote(urlsplit(self.path).path), self._body()
+        if address == "/api/repos/create":
+            return self._create(json.loads(body))
+        if address == "/api/validate-yaml":
+            return self._json({"errors": [], "warnings": []})
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/preupload/main", address):
+            return self._json({"files": [_upload_mode(file) for file in json.loads(body)["files"]]})
+        if re.fullmatch(r"/datasets/([^/]+/[^/]+)\.git/info/lfs/objects/batch", address):
+            objects = [self._object(each) for each in json.loads(body)["objects"]]
+            return self._json({"transfer": "basic", "objects": objects})
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/commit/main", address):
+            return self._commit(found[1], [json.loads(line) for line in body.splitlines()])
+        return self._say(404, b"", {"X-Error-Code": "EntryNotFound"})
+
+    def do_PUT(self) -> None:
+        body = self._body()
+        self.server.stored[hashlib.sha256(body).hexdigest()] = body
+        return self._say(200, b"", {})
+
+    def _body(self) -> bytes:
+        """The body of a request, whose bytes are counted."""
+        if self.headers.get("transfer-encoding") == "chunked":
+            parts = []
+            while size := int(self.rfile.readline(), 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            body = b"".join(parts)
+        else:
+            body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        self.server.received += len(body)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.requests.append((f"{self.command} {unquote(urlsplit(self.path).path)}", headers))
+        return body
+
+    def _create(self, asked: dict[str, Any]) -> None:
+        name = f"{asked.get('organization', 'owner')}/{asked['name']}"
+        self.server.made.append(asked)
+        made = json.dumps({"url": f"{self.server.url}/datasets/{name}"}).encode()
+        is_there = name in self.server.datasets
+        if not is_there:
+            self.server.put(name, {})
+        return self._say(409 if is_there else 200, made, {"content-type": "application/json"})
+
+    def _object(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Where a large file must go; nowhere if it is there."""
+        if asked["oid"] in self.server.stored:
+            return asked
+        return {**asked, "actions": {"upload": {"href": f"{self.server.url}/stored/{asked['oid']}"}}}
+
+    def _commit(self, name: str, lines: list[dict[str, Any]]) -> None:
+        found = self.server.datasets[name]
+        files = dict(found.commits[found.branches["main"]])
+        for line in lines:
+            value = line["value"]
+            if line["key"] == "file":
+                files[value["path"]] = base64.b64decode(value["content"])
+            elif line["key"] == "lfsFile":
+                files[value["path"]] = self.server.stored[value["oid"]]
+            elif line["key"] == "deletedFile":
+                files.pop(value["path"])
+        commit = self.server.put(name, files)
+        return self._json({"commitUrl": f"{self.server.url}/datasets/{name}/commit/{commit}", "commitOid": commit})
+
+    def _json(self, value: object) -> None:
+        return self._say(200, json.dumps(value).encode(), {"content-type": "application/json"})
+
     def do_GET(self) -> None:
         address = unquote(urlsplit(self.path).path)
         self.server.requests.append((address, {name.lower(): value for name, value in self.headers.items()}))
@@ -106,8 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._say(fault.status, fault.body or b"", fault.headers)
         if listing := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/(.+)", address):
             return self._list(listing[1], listing[2])
-        if tree := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([0-9a-f]+)", address):
-            files = self.server.datasets[tree[1]].commits[tree[2]]
+        if tree := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([0-9a-f]+|main)", address):
+            found = self.server.datasets[tree[1]]
+            files = found.commits[found.branches.get(tree[2], tree[2])]
             entries = [_entry(path, data) for path, data in files.items()]
             return self._say(200, json.dumps(entries).encode(), {"content-type": "application/json"})
         if file := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([0-9a-f]+)/(.+)", address):
@@ -168,6 +245,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""
+
+
+def _upload_mode(file: dict[str, Any]) -> dict[str, Any]:
+    """Whether a file is uploaded in a commit, or as a large file."""
+    is_large = file["size"] >= LARGE
+    return {"path": file["path"], "uploadMode": "lfs" if is_large else "regular", "shouldIgnore": False}
 
 
 def _sibling(path: str, data: bytes) -> dict[str, Any]:

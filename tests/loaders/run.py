@@ -36,6 +36,7 @@ class Loader:
 LOADERS = {
     "inspect": Loader("inspect", is_frozen=True),
     "lmms_eval": Loader("lmms-eval", is_frozen=True),
+    "mteb": Loader("mteb"),
     "vllm": Loader("vllm-batch", sources="vllm==0.33.0"),
     "vlmevalkit": Loader("vlmevalkit"),
 }

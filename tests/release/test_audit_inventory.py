@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 IMAGE = "mmlb_image/mmlongbench-doc/ash/ash_page0.jpg"
 ITEMS = "items/documentQA/mmlongdoc_K1.parquet"
+ASSETS = "items/assets.parquet"
 BYTES = "the bytes are not those of the lock"
 
 
@@ -75,7 +76,7 @@ def test_problems_of_one_part_are_one_line(release: Path) -> None:
     (release / "items").mkdir()
     (release / "items" / "new").touch()
     assert others(release) == {
-        ("items", "missing file"): (2, ITEMS),
+        ("items", "missing file"): (3, ASSETS),
         ("items", "file is not in the lock"): (1, "items/new"),
     }
 

@@ -29,6 +29,7 @@ from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
+from mmlongbench.release.assets import text_digest
 from mmlongbench.release.items import Item
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
@@ -109,10 +110,11 @@ def _with_taken(dataset: Dataset, rows: Sequence[Row], length: int, taken: Relea
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the lines, and a last line that lists all images that they show, so that the images are known without
+    """Yield the lines, and a last line that lists all images and texts that they show, so that these are known without
     reading the other lines.
     """
     pages: set[str] = set()
+    texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
     for line in lines:
         if isinstance(line, PackedRecord | BundledRecord):
@@ -120,16 +122,17 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
                 pictures.setdefault(path, set()).add(origin)
         if isinstance(line, PackedRecord):
             pages.update(item["image"] for item in line.items if item["image"])
+            texts.update(line.texts)
             pages.update(line.crops)
         yield _without_images(line)
     named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
-    yield ShownImages(sorted(pages - pictures.keys()), named)
+    yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
 
 
 def _without_images(line: RecordLine) -> RecordLine:
     """Return a line as it is written: its images are listed in the last line."""
     if isinstance(line, PackedRecord):
-        return replace(line, pictures={}, crops=[])
+        return replace(line, pictures={}, texts=[], crops=[])
     return replace(line, pictures={}) if isinstance(line, BundledRecord) else line
 
 
@@ -306,7 +309,15 @@ def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
 def _line(dataset: Dataset, example: PackedExample, row: Row) -> PackedRecord:
     record, pictures = released_record(dataset, example, row), _shown(dataset, example)
     crops = [path for unit in example.units if unit.further for path in unit.images]
-    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures, crops)
+    items, texts = _items(example), _texts(example)
+    return PackedRecord(record, items, example.ran_dry, example.missing, pictures, texts, crops)
+
+
+def _texts(example: PackedExample) -> list[tuple[str, int, str]]:
+    """Return (unit, characters, SHA-256) of each unit of an example that is shown as a text."""
+    shown = ((unit.id, unit.body) for unit in example.units if isinstance(unit.body, str))
+    digests = ((id, *text_digest(body)) for id, body in shown)
+    return [(id, chars, digest.hex()) for id, chars, digest in digests]
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
@@ -333,6 +344,8 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
         "length": count.total,
         "tokens": {"text": count.text, "image": count.image, "reserve": example.reserve},
     }
+    if dataset.canary:
+        added["canary"] = dataset.canary
     if placement is not None:
         added[placement.field] = placement.value
         is_single = isinstance(placement, Depth)

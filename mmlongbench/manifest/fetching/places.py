@@ -46,7 +46,7 @@ def places_of(manifest: Manifest, only: Collection[str] = ()) -> tuple[Place, ..
     for dataset in manifest.datasets:
         for spec in dataset.downloads if dataset.name in only or not only else ():
             found.setdefault(spec, []).append(dataset.name)
-            licences.setdefault(spec, spec.licence or dataset.licence)
+            licences.setdefault(spec, spec.licence or dataset.licence_text)
     return tuple(Place(spec, licences[spec], tuple(names)) for spec, names in found.items())
 
 

@@ -117,14 +117,16 @@ def _fault(
         return Fault(
             "decided-twice", expected, f"{before.label}, {found.label}", sheet.name, found.id, todo="keep one of them"
         )
-    if found.revision and (wrong := _wrong(revised(question, found), found.id)):
+    if found.revision and (wrong := wrong_revision(question, found)):
         return Fault(
             wrong[0], "a question that passes the static checks", wrong[1], sheet.name, found.id, todo="revise it again"
         )
     return None
 
 
-def _wrong(question: Question, id: str) -> tuple[str, str] | None:
+def wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | None:
+    """Return why a revised question fails the static checks, as reason and detail; None if it passes."""
+    question, id = revised(before, decision), before.id
     values = question.answer if isinstance(question.answer, tuple) else (question.answer,)
     answer = normal(values, question.answer_format)
     if isinstance(answer, Faulty):

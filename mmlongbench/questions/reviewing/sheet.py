@@ -6,7 +6,7 @@ Every row has a fingerprint of what it shows, so that a decision about another w
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mmlongbench.draws import Draws, digest
@@ -40,16 +40,30 @@ def annotators_of(question: Question, share: float, seed: int = 0) -> int:
 
 def write_sheet(path: Path, questions: Iterable[Question], share: float) -> int:
     """Write a sheet as CSV that every spreadsheet opens; return the number of its rows."""
+    rows = empty_rows(questions, share)
+    write_rows(path, rows)
+    return len(rows)
+
+
+def in_order(questions: Iterable[Question]) -> list[Question]:
+    """Return questions in the order of a sheet: document by document, page by page."""
+    return sorted(questions, key=lambda each: (each.document, each.pages, each.id))
+
+
+def empty_rows(questions: Iterable[Question], share: float) -> list[dict[str, str]]:
+    """Return the rows of a sheet in which nothing is decided, as cells by column."""
+    columns = (*SHOWN, *FILLED, "fingerprint")
+    every = ([*_shown(each, share), *[""] * len(FILLED), fingerprint(each)] for each in in_order(questions))
+    return [{name: safe_cell(cell) for name, cell in zip(columns, cells, strict=True)} for cells in every]
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    """Write the rows of a sheet as CSV; all have the same columns."""
     text = io.StringIO()
     written = csv.writer(text, lineterminator="\r\n")
-    written.writerow([*SHOWN, *FILLED, "fingerprint"])
-    count = 0
-    for question in sorted(questions, key=lambda each: (each.document, each.pages, each.id)):
-        cells = [*_shown(question, share), *[""] * len(FILLED), fingerprint(question)]
-        written.writerow([_safe(cell) for cell in cells])
-        count += 1
+    written.writerow(rows[0] if rows else (*SHOWN, *FILLED, "fingerprint"))
+    written.writerows(row.values() for row in rows)
     write_whole(path, [text.getvalue().encode("utf-8-sig")])
-    return count
 
 
 def _shown(question: Question, share: float) -> list[str]:
@@ -73,12 +87,13 @@ def shown_answer(answer: str | Sequence[str]) -> str:
     return answer if isinstance(answer, str) else json.dumps(list(answer), ensure_ascii=False)
 
 
-def _safe(cell: str) -> str:
+def safe_cell(cell: str) -> str:
     """Return a cell that no spreadsheet takes for a formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
-def _plain(cell: object) -> str:
+def plain_cell(cell: object) -> str:
+    """Return the text of a cell that `safe_cell` may have written."""
     text = str(cell or "").strip()
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
@@ -94,16 +109,17 @@ def read_sheet(path: Path, known: dict[str, Question]) -> Iterator[Decision | Fa
         if isinstance(row, Fault):
             yield row
             continue
-        cells = {name: _plain(value) for name, value in row.items()}
+        cells = {name: plain_cell(value) for name, value in row.items()}
         if not cells["decision"]:
             continue
-        found = _decision(cells, known)
+        found = decision_of(cells, known)
         if isinstance(found, Fault):
             found = Fault(found.reason, found.expected, found.found, path.name, place, found.field, found.todo)
         yield found
 
 
-def _decision(cells: dict[str, str], known: dict[str, Question]) -> Decision | Fault:
+def decision_of(cells: Mapping[str, str], known: Mapping[str, Question]) -> Decision | Fault:
+    """Return what the cells of a row decide, or what is wrong with them."""
     question = known.get(cells["id"])
     if question is None:
         return Fault(
@@ -142,7 +158,7 @@ def _decision(cells: dict[str, str], known: dict[str, Question]) -> Decision | F
     )
 
 
-def _revision(cells: dict[str, str], question: Question) -> Revision | Fault:
+def _revision(cells: Mapping[str, str], question: Question) -> Revision | Fault:
     answer, pages = cells.get("answer_new", ""), cells.get("pages_new", "")
     numbers = [part.strip() for part in pages.replace(",", ";").split(";") if part.strip()]
     if not all(part.isdecimal() and len(part) < 6 for part in numbers):

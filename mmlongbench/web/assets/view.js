@@ -76,7 +76,8 @@ const View = (() => {
     keys.j = () => step(1);
     keys.k = () => step(-1);
   }
-  if (document.querySelector("table.cells")) rowKeys(() => [...document.querySelectorAll("table.cells a.go")]);
+  const rows = () => [...document.querySelectorAll("table.cells a.go, .curves a.go")].filter(each => each.checkVisibility());
+  if (document.querySelector("table.cells, .curves")) rowKeys(rows);
 
   return {about, isStatic, picture, load, forget, el, number, say, keys, rowKeys};
 })();

@@ -6,12 +6,12 @@
   const size = Number(about.page), models = JSON.parse(about.models);
   const find = id => document.getElementById(id);
   const table = find("examples"), body = table.tBodies[0], filter = find("filter"), length = find("length");
-  const state = {q: "", length: "", sort: "", page: 1};
+  const state = {q: "", length: "", sort: "", facet: "", placement: "", page: 1};
   let pages = 1, asked = 0;
 
   function read() {
     const given = new URLSearchParams(location.hash.slice(1));
-    for (const key of ["q", "length", "sort"]) state[key] = given.get(key) ?? "";
+    for (const key of ["q", "length", "sort", "facet", "placement"]) state[key] = given.get(key) ?? "";
     state.page = Math.max(1, Number(given.get("page")) || 1);
     filter.value = state.q;
     length.value = state.length;
@@ -33,6 +33,10 @@
     }
     if (turn !== asked) return;
     pages = found.pages;
+    for (const key of ["facet", "placement"]) {
+      find(key).textContent = state[key] ? `${key === "facet" ? "" : "placement "}${state[key]} ×` : "";
+      find(key).setAttribute("aria-label", `Show all, not only ${key} ${state[key]}`);
+    }
     state.page = found.page;
     body.replaceChildren(...found.rows.map(row));
     table.classList.toggle("no-placement", found.rows.every(each => !each.placement));
@@ -56,8 +60,15 @@
   function chosen(all) {
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     const text = row => [row.id, row.placement, row.question, row.answer, row.document, ...row.facets].join("\n").toLowerCase();
-    const rows = all.rows.filter(row => (!state.length || row.length === state.length) &&
-      words.every(word => text(row).includes(word)));
+    const cut = state.facet.indexOf(": "), name = state.facet.slice(0, cut + 2), group = `, ${state.facet.slice(cut + 2)}, `;
+    const inFacet = row => row.facets.some(each => each.startsWith(name) && `, ${each.slice(name.length)}, `.includes(group));
+    let rows = all.rows.filter(row => (!state.length || row.length === state.length) &&
+      (!state.facet || inFacet(row)) && words.every(word => text(row).includes(word)));
+    if (state.placement) {
+      const exact = rows.filter(row => value(row, "placement") === Number(state.placement));
+      const rounded = row => Math.round(10 * value(row, "placement")) / 10 === Number(state.placement);
+      rows = exact.length ? exact : rows.filter(rounded);
+    }
     const column = state.sort.replace(/^-/, "");
     if (column) rows.sort((one, other) => order(value(one, column), value(other, column)));
     if (state.sort.startsWith("-")) rows.reverse();
@@ -120,6 +131,7 @@
     const column = event.target.closest("[data-sort]")?.dataset.sort;
     if (column) change({sort: state.sort === column ? `-${column}` : column});
   });
+  for (const key of ["facet", "placement"]) find(key).addEventListener("click", () => change({[key]: ""}));
   const turn = by => { if (state.page + by >= 1 && state.page + by <= pages) change({page: state.page + by}); };
   find("before").addEventListener("click", () => turn(-1));
   find("after").addEventListener("click", () => turn(1));

@@ -20,7 +20,7 @@
 
   function begin(outline) {
     const bar = new Ruler.Bar(find("ruler"), find("legend"), outline);
-    const list = new PromptList.List(find("list"), outline, block => bar.isOutside(block));
+    const list = new PromptList.List(find("list"), outline, block => bar.isOutside(block), block => bar.counted(block));
     list.onmove = block => bar.point(block);
     bar.onpick = block => list.go(block, false);
     const step = by => list.go(list.current + by, true);

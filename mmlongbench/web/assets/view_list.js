@@ -7,8 +7,8 @@ const PromptList = (() => {
   const MARKS = {gold: "★ gold", needle: "◆ needle", evidence: "▲ evidence"};
 
   class List {
-    constructor(root, outline, isOutside) {
-      Object.assign(this, {root, outline, isOutside, shown: new Map(), chunks: new Map(), open: new Set()});
+    constructor(root, outline, isOutside, counted) {
+      Object.assign(this, {root, outline, isOutside, counted, shown: new Map(), chunks: new Map(), open: new Set()});
       this.count = outline.rows.block.length;
       this.added = new Set(outline.added);
       this.heights = new Float64Array(this.count);
@@ -189,15 +189,16 @@ const PromptList = (() => {
 
     make(row, data) {
       const made = this.frame(row, `${data.look}${data.marks.length ? " marked" : ""}`);
+      const {start, cost: tokens} = this.counted(data.block), image = tokens - data.text;
       const head = el("h3", "");
       head.id = `row-${row}`;
       made.setAttribute("aria-labelledby", head.id);
       if (data.part) head.append(el("span", "", "continued "));
-      head.append(el("b", "", data.role), " ", el("span", "", `token ${number(data.start)}`), " ");
+      head.append(el("b", "", data.role), " ", el("span", "", `token ${number(start)}`), " ");
       for (const mark of data.marks) head.append(el("em", "mark", MARKS[mark]), " ");
       if (this.added.has(data.block)) head.append(el("em", "added-mark", "+ added"), " ");
       if (this.isOutside(data.block)) { head.append(el("em", "outside-mark", "✕ outside the window"), " "); made.classList.add("outside"); }
-      const cost = `${number(data.cost)} tokens` + (data.text && data.image ? ` (${number(data.text)} text, ${number(data.image)} image)` : "");
+      const cost = `${number(tokens)} tokens` + (data.text && data.image ? ` (${number(data.text)} text, ${number(image)} image)` : "");
       head.append(el("span", "", cost));
       if (data.unit && !data.pieces.some(each => each.path?.includes(data.unit))) head.append(" ", el("span", "from", data.unit));
       made.append(head);

@@ -47,6 +47,9 @@ const Ruler = (() => {
       this.draw();
     }
 
+    // the tokens before a block and its own, by the chosen rule
+    counted(block) { return {start: this.start[block], cost: this.cost[block]}; }
+
     isOutside(block) { return this.room !== null && this.start[block] + this.cost[block] > this.room; }
 
     token(event) {

@@ -70,6 +70,8 @@ class Answers:
     """What could not be read or scored."""
     predictions: Mapping[str, Predictions] = field(default_factory=dict)
     """The predictions of each model."""
+    score_paths: tuple[Path, ...] = ()
+    """The files and folders of the scores, those that were made here included."""
     scores: dict[tuple[int, Key], list[tuple[str, ShownScore]]] = field(default_factory=dict)
     """(model, score) of each example, by file and key."""
     of_unknown_files: list[tuple[str, str]] = field(default_factory=list)
@@ -133,14 +135,16 @@ def read_answers(
         f"predictions: {REASONS[reason]}: {each['count']:,}; the first: {each['first'][0]}"
         for reason, each in problems.summary().items()
     ]
-    scored = {line.model for line in lines}
+    scored, made_here = {line.model for line in lines}, list[Path]()
     for name, path in sources.items():
         if name not in scored and path.stem not in scored:
-            made, note = _scored(viewed, name, path, tasks, progress or Progress(False))
+            folder = _score_folder(viewed, path)
+            made, note = _scored(viewed, name, path, folder, tasks, progress or Progress(False))
             lines += made
+            made_here += [folder] if made else []
             notes += [note] if note else []
     same = {path.stem: name for name, path in sources.items()}
-    found.predictions = read
+    found.predictions, found.score_paths = read, (*scores, *made_here)
     _add(found, viewed, lines, same)
     found.models = tuple(dict.fromkeys([*read, *(same.get(line.model, line.model) for line in lines)]))
     found.notes = tuple(notes)
@@ -161,9 +165,14 @@ def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mappi
         found.scores.setdefault(key, []).append((same.get(line.model, line.model), score))
 
 
-def _scored(viewed: Viewed, name: str, path: Path, tasks: TaskFiles, progress: Progress) -> tuple[list[ScoreLine], str]:
+def _score_folder(viewed: Viewed, path: Path) -> Path:
+    return cache_folder() / "scores" / _score_key(viewed, path)
+
+
+def _scored(
+    viewed: Viewed, name: str, path: Path, folder: Path, tasks: TaskFiles, progress: Progress
+) -> tuple[list[ScoreLine], str]:
     """Score predictions, or read the scores that were made before; return them, and what went wrong."""
-    folder = cache_folder() / "scores" / _score_key(viewed, path)
     try:
         if not any(folder.glob("*.jsonl")):
             with progress.bar(f"scores: {name}", 1) as advance:

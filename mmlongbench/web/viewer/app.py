@@ -1,9 +1,11 @@
 """The pages as a web application: which address is which page. Only files that the index knows are read."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -14,8 +16,9 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer.guard import Door, Guard
 from mmlongbench.web.viewer.index import plain
-from mmlongbench.web.viewer.pages import dataset, example, release
+from mmlongbench.web.viewer.pages import dataset, example, release, report, review
 from mmlongbench.web.viewer.pictures import small_copy, whole_file
+from mmlongbench.web.viewer.posting import read_choice
 from mmlongbench.web.viewer.site import Links, Site
 from mmlongbench.web.viewer.sources import ViewedFile
 from mmlongbench.web.viewer.tables import Query
@@ -28,6 +31,7 @@ ASSETS: Mapping[str, str] = {
     "view_dataset.js": "text/javascript",
     "view_example.js": "text/javascript",
     "view_list.js": "text/javascript",
+    "view_review.js": "text/javascript",
     "view_ruler.js": "text/javascript",
     "view.svg": "image/svg+xml",
 }
@@ -55,6 +59,18 @@ class ServerLinks(Links):
         """Return the address of what was left out."""
         return "/rejects"
 
+    def report(self) -> str:
+        """Return the address of the report."""
+        return "/report"
+
+    def review(self) -> str:
+        """Return the address of the list of what is reviewed."""
+        return "/review"
+
+    def subject(self, number: int) -> str:
+        """Return the address of something that is reviewed."""
+        return f"/review/{number}"
+
     def example(self, file: ViewedFile, row: int) -> str:
         """Return an address with the name of the file, which stays the same when other files are added."""
         return f"/example/{quote(file.name)}/{row}"
@@ -80,11 +96,18 @@ def application(site: Site, door: Door | None = None) -> Starlette:
     """Return the application."""
     links = ServerLinks()
     pages = _Pages(site, links)
+    door = door or Door()
+    if site.review and site.review.file:
+        door = replace(door, write_token=site.review.token)
     routes = [
         Route("/", pages.release),
         Route("/rejects", pages.rejects),
         Route("/dataset/{number:int}", pages.dataset),
         Route("/example/{name:path}/{row:int}", pages.example),
+        Route("/report", pages.report),
+        Route("/review", pages.review),
+        Route("/review/{number:int}", pages.subject),
+        Route("/data/review/{number:int}", pages.decide, methods=["POST"]),
         Route("/data/dataset/{number:int}/rows", pages.rows),
         Route(f"{_EXAMPLE}/outline", pages.data(example.outline_data)),
         Route(f"{_EXAMPLE}/rows/{{chunk:int}}", pages.data(example.chunk_data, "chunk")),
@@ -98,7 +121,7 @@ def application(site: Site, door: Door | None = None) -> Starlette:
         Route("/image/{file:int}/{number:int}", pages.image),
         Route("/assets/{name}", _asset),
     ]
-    middleware = [Middleware(Guard, door=door or Door()), Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
+    middleware = [Middleware(Guard, door=door), Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
     return Starlette(routes=routes, middleware=middleware, exception_handlers={MMLongBenchError: _fault})
 
 
@@ -134,6 +157,26 @@ class _Pages:
         if file is None:
             return PlainTextResponse("there is no such file in the release\n", 404)
         return _page(example.example_page(self._site, self._links, file, request.path_params["row"]))
+
+    def report(self, _: Request) -> Response:
+        return _page(report.report_page(self._site, self._links))
+
+    def review(self, _: Request) -> Response:
+        return _page(review.review_page(self._site, self._links))
+
+    def subject(self, request: Request) -> Response:
+        return _page(review.subject_page(self._site, self._links, request.path_params["number"]))
+
+    async def decide(self, request: Request) -> Response:
+        choice = await read_choice(request)
+        if isinstance(choice, Response):
+            return choice
+        number = request.path_params["number"]
+        review.review_of(self._site).subject(number)
+        try:
+            return _json(await run_in_threadpool(review.decide, self._site, self._links, number, choice))
+        except MMLongBenchError as error:
+            return PlainTextResponse(f"{error}\n", 409)
 
     def rows(self, request: Request) -> Response:
         query = Query.of(request.query_params)

@@ -18,6 +18,7 @@ from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import read_answers
 from mmlongbench.web.viewer.fitting import note_unfit
 from mmlongbench.web.viewer.index import open_index
+from mmlongbench.web.viewer.reviewing.review import open_review
 from mmlongbench.web.viewer.site import Site
 from mmlongbench.web.viewer.sources import open_viewed
 
@@ -36,6 +37,10 @@ class Given:
     against: Path | None = None
     images: Path | None = None
     tasks: TaskFiles = NO_TASK_FILES
+    suspects: Path | None = None
+    review: Path | None = None
+    write: Path | None = None
+    annotator: str = ""
 
 
 def open_site(release: Path, given: Given, progress: Progress) -> Site:
@@ -52,7 +57,8 @@ def open_site(release: Path, given: Given, progress: Progress) -> Site:
     note_unfit(answers, index)
     findings = read_findings(given.shortcuts) if given.shortcuts else ()
     against = (given.against.resolve().name, _difference(release, given.against, progress)) if given.against else None
-    return Site(viewed, index, answers, models, findings, against)
+    review = open_review(given.suspects, given.review, given.write, given.annotator)
+    return Site(viewed, index, answers, models, findings, against, review)
 
 
 def _difference(release: Path, other: Path, progress: Progress) -> ReleaseDifference:

@@ -232,8 +232,7 @@ def _image_cost(rule: VisionRule, piece: ShownImage, place: int, refused: set[st
 
 
 def _model_notes(model: Model, images: int, refused: set[str], total: int, room: int | None) -> Iterator[str]:
-    if model.text is None:
-        yield "texts are counted as in the release"
+    yield "images are counted by the rule of the model, texts as in the release"
     if refused:
         yield f"{model.name} refuses {len(refused):,} images because of their size"
     if model.max_images is not None and images > model.max_images:

@@ -17,6 +17,7 @@ from mmlongbench.web.viewer.answers import Answers
 from mmlongbench.web.viewer.index import Index
 from mmlongbench.web.viewer.index_lines import IndexRow, read_back
 from mmlongbench.web.viewer.opened import OpenExample, open_example
+from mmlongbench.web.viewer.reviewing.review import Review
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile
 
 _OPEN = 3
@@ -42,6 +43,18 @@ class Links(ABC):
     @abstractmethod
     def rejects(self) -> str:
         """Return the address of the page of rejects."""
+
+    @abstractmethod
+    def report(self) -> str:
+        """Return the address of the report."""
+
+    @abstractmethod
+    def review(self) -> str:
+        """Return the address of the list of what is reviewed."""
+
+    @abstractmethod
+    def subject(self, number: int) -> str:
+        """Return the address of something that is reviewed."""
 
     @abstractmethod
     def example(self, file: ViewedFile, row: int) -> str:
@@ -77,6 +90,8 @@ class Site:
     """The findings of `mmlongbench shortcuts --json`."""
     against: tuple[str, ReleaseDifference] | None = None
     """The name of another release, and the differences to it."""
+    review: Review | None = None
+    """What is reviewed; None if nothing is."""
     _open: OrderedDict[Key, OpenExample] = field(default_factory=OrderedDict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 

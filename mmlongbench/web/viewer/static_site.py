@@ -13,9 +13,10 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer.app import ASSETS
 from mmlongbench.web.viewer.index import plain
-from mmlongbench.web.viewer.pages import dataset, example, release
+from mmlongbench.web.viewer.pages import dataset, example, release, report, review
 from mmlongbench.web.viewer.pictures import LARGE_SIDE, small_copy
 from mmlongbench.web.viewer.prompt_list import chunks_of
+from mmlongbench.web.viewer.reviewing.beside import beside
 from mmlongbench.web.viewer.site import Key, Links, Site
 from mmlongbench.web.viewer.sources import ViewedFile
 from mmlongbench.web.viewer.tables import Query
@@ -58,6 +59,18 @@ class StaticLinks(Links):
     def rejects(self) -> str:
         """Return the name of the page of what was left out."""
         return "rejects.html"
+
+    def report(self) -> str:
+        """Return the name of the page of the report."""
+        return "report.html"
+
+    def review(self) -> str:
+        """Return the name of the list of what is reviewed."""
+        return "review.html"
+
+    def subject(self, number: int) -> str:
+        """Return the name of the page of something that is reviewed."""
+        return f"review-{number}.html"
 
     def example(self, file: ViewedFile, row: int) -> str:
         """Return the name of the page of an example; empty if the limit leaves it out."""
@@ -137,6 +150,9 @@ def write_site(
         writer.write(links.dataset(number), dataset.dataset_page(site, links, number))
         rows = dataset.dataset_data(site, links, number, Query(), total + 1)
         writer.data(f"dataset/{number}/rows", rows)
+    _write_review(site, links, writer)
+    if site.answers.score_paths:
+        writer.write(links.report(), report.report_page(site, links))
     writer.write(links.rejects(), release.rejects_page(site, links))
     writer.write(links.release(), release.release_page(site, links))
     return Written(len(shown), writer.files, writer.size, total - len(shown))
@@ -157,6 +173,18 @@ def _write_example(site: Site, links: Links, file: ViewedFile, row: int, writer:
         writer.data(f"{key}/model/{number}", example.model_data(site, file, row, number))
     for path in opened.example.prompt.images:
         _write_image(site, file, path, writer)
+
+
+def _write_review(site: Site, links: Links, writer: _Writer) -> None:
+    """Write the pages of a review, in which nothing can be decided."""
+    if site.review is None:
+        return
+    writer.write(links.review(), review.review_page(site, links))
+    for subject in site.review.subjects:
+        writer.write(links.subject(subject.number), review.subject_page(site, links, subject.number))
+        for page in beside(site, subject).pages:
+            if page.file and page.path:
+                _write_image(site, page.file, page.path, writer)
 
 
 def _write_image(site: Site, file: ViewedFile, path: str, writer: _Writer) -> None:

@@ -27,6 +27,10 @@ class Query:
     sort: str = ""
     """A column of `SORTS`, with `-` before it for the reverse order."""
     page: int = 1
+    facet: str = ""
+    """A facet and one of its groups, such as `pages: 3`; empty: all."""
+    placement: str = ""
+    """A depth or a permutation, such as `0.4`; empty: all."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "Query":
@@ -39,6 +43,8 @@ class Query:
             given.get("length", "")[:20],
             sort if sort.removeprefix("-") in SORTS else "",
             max(1, number),
+            given.get("facet", "")[:MAX_QUERY],
+            given.get("placement", "")[:20],
         )
 
 
@@ -49,7 +55,11 @@ def table(site: Site, links: Links, dataset: str, query: Query, size: int = PAGE
         for file in site.viewed.of(dataset)
         if query.length in ("", format_length(file.length))
         for row in _matching(site, file, query.words.casefold().split())
+        if not query.facet or any(query.facet == f"{name}: {each}" for name in row.facets for each in row.facets[name])
     ]
+    if query.placement:
+        exact = [pair for pair in found if _placement(pair[1], 6) == query.placement]
+        found = exact or [pair for pair in found if _placement(pair[1], 1) == query.placement]  # as reports round it
     if query.sort:
         column = query.sort.removeprefix("-")
         keys = {(file.number, row.row): _sort_key(site, file, row, column) for file, row in found}
@@ -65,6 +75,10 @@ def _matching(site: Site, file: ViewedFile, words: Sequence[str]) -> Iterator[In
     for row in site.index.file(file.number).rows:
         if not words or all(word in text for text in [_text(row)] for word in words):
             yield row
+
+
+def _placement(row: IndexRow, digits: int) -> str:
+    return "" if row.placement is None else f"{round(row.placement, digits):g}"
 
 
 def _text(row: IndexRow) -> str:

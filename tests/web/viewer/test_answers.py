@@ -22,7 +22,15 @@ def written(path: Path, lines: Iterable[Mapping[str, object]]) -> Path:
 
 def scored(**other: object) -> dict[str, object]:
     """A line of scores."""
-    common = {"model": "m", "metric": "doc_qa", "dataset": "mmlongdoc", "length": 1024, "status": "scored", "score": 1}
+    common = {
+        "model": "m",
+        "metric": "doc_qa",
+        "dataset": "mmlongdoc",
+        "category": "DocVQA",
+        "length": 1024,
+        "status": "scored",
+        "score": 1,
+    }
     return {**common, "file": FILE, **other}
 
 

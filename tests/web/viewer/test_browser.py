@@ -2,96 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
-from viewing import browser, served, site_of
+from playwright.sync_api import Browser, Page
+from seen import Seen, violations
+from viewing import served, site_of
 
 from mmlongbench.web.viewer.site import Site
 from mmlongbench.web.viewer.static_site import write_site
 
 pytestmark = pytest.mark.slow
-AXE = files("axe_playwright_python") / "axe.min.js"
 EVIL = "\"'><img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    path = browser()
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture(scope="module")
-def predictions(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Scores of a model that has every second example wrong."""
-    path = tmp_path_factory.mktemp("scores") / "model.jsonl"
-    site = site_of(finished)
-    lines = [
-        {
-            "model": "model",
-            "metric": "doc_qa",
-            "is_own": True,
-            "file": file.name,
-            "dataset": "mmlongdoc",
-            "length": file.length,
-            "id": row.id,
-            "status": "scored",
-            "score": float(row.row % 2),
-        }
-        for file in site.viewed.files
-        for row in site.index.file(file.number).rows
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def site(finished: Path, predictions: Path) -> Site:
-    return site_of(finished, "qwen2.5-vl,gemma3", ["gemma3=1K"], [predictions])
-
-
-@pytest.fixture(scope="module")
-def address(site: Site) -> Iterator[str]:
-    with served(site) as found:
-        yield found
-
-
-class Seen:
-    """A page, and what went wrong in it."""
-
-    def __init__(self, page: Page, own: str) -> None:
-        self.page, self.own = page, own
-        self.errors: list[str] = []
-        self.elsewhere: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("request", self._requested)
-
-    def _requested(self, request: Request) -> None:
-        if not request.url.startswith(self.own):
-            self.elsewhere.append(request.url)
-
-    def open(self, path: str, ready: str) -> Page:
-        self.page.goto(self.own + path)
-        self.page.wait_for_selector(ready, state="attached")
-        return self.page
-
-
-@pytest.fixture
-def seen(chromium: Browser, address: str) -> Iterator[Seen]:
-    context = chromium.new_context(viewport={"width": 1200, "height": 800}, service_workers="block")
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    found = Seen(context.new_page(), address)
-    yield found
-    context.close()
-    assert (found.errors, found.elsewhere) == ([], [])
 
 
 K2 = "/example/documentQA/mmlongdoc_K2.jsonl/0"
@@ -173,8 +96,12 @@ def test_the_ruler_leads_to_units_and_follows_a_model(seen: Seen) -> None:
     assert here(page) == 1
     page.keyboard.press("End")
     assert page.get_attribute("#ruler", "aria-valuetext") == page.inner_text("#here")
+    heads = "#list article:not(.waits) h3"
+    before = page.locator(heads).all_inner_texts()
     page.select_option("#model", "1")
     page.wait_for_selector("svg .window", state="attached")
+    assert page.locator(heads).all_inner_texts() != before, "the numbers of units follow the model"
+    assert "texts as in the release" in page.inner_text("#model-notes")
     assert "more than fit the window" in page.inner_text("#model-notes")
     assert page.locator("#list .outside").count() > 0
     assert page.locator("#list .added-mark").count() > 0
@@ -275,6 +202,16 @@ def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site,
     write_site(site, tmp_path / "site", limit=2)
     context = chromium.new_context(viewport={"width": 1000, "height": 700}, offline=True)
     found = Seen(context.new_page(), (tmp_path / "site").as_uri())
+    page = found.open("/review-0.html", ".sheet img")
+    assert page.evaluate("document.querySelector('.sheet img').naturalWidth") > 0
+    assert page.locator("#decision button").count() == 0
+    page = found.open("/report.html", ".curves a.go")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#examples tbody tr")
+    page.goto(page.url.split("#")[0] + "#facet=document type: Bark")
+    page.wait_for_selector("#facet:has-text('Bark')")
+    page.wait_for_selector("#count:has-text('examples')")
     page = found.open("/index.html", "table.cells")
     page.click("a.go")
     page.wait_for_selector("#examples tbody tr")
@@ -299,7 +236,16 @@ def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site,
     context.close()
 
 
-PAGES = {"/": "table.cells", "/rejects": "main", "/dataset/0": "#examples tbody tr", K2: SHOWN}
+PAGES = {
+    "/": "table.cells",
+    "/rejects": "main",
+    "/dataset/0": "#examples tbody tr",
+    "/dataset/0#facet=document type: Tree&length=1K": "#examples tbody tr",
+    "/review": "table.cells",
+    "/review/0": ".sheet",
+    "/report": ".curves a.go",
+    K2: SHOWN,
+}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -320,10 +266,3 @@ def test_pages_fit_a_narrow_screen_and_axe_finds_nothing(chromium: Browser, addr
         page.keyboard.press("?")
         assert violations(page) == [], "the keys"
         context.close()
-
-
-def violations(page: Page) -> list[tuple[str, list[str]]]:
-    """What axe finds: rules, each with the beginnings of elements."""
-    page.add_script_tag(path=str(AXE))
-    found = page.evaluate("async () => (await axe.run()).violations")
-    return [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found]

@@ -1,0 +1,65 @@
+"""The licences of single assets, as tables of licences or columns of the question table state them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.licence_tables import AssetRights, read_table, rights_of
+from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.licences import AssetColumns, LicenceTerms
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.task.rows import RawRow
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRights:
+    """What the sources of a dataset state about single assets."""
+
+    by_source: Mapping[str, Mapping[str, AssetRights]]
+    """The statements, by source (empty for those about all sources) and name of the asset."""
+
+    def of(self, source: str, *names: str) -> AssetRights | None:
+        """Return what is stated about an asset of a source, under the first of its names that is known."""
+        for table in (source, ""):
+            for name in names:
+                if found := self.by_source.get(table, {}).get(name):
+                    return found
+        return None
+
+
+def stated_rights(plan: DatasetPlan) -> StatedRights:
+    """Read what the tables of licences and the question table of a dataset state about single assets.
+
+    Raises:
+        SourceError: a line of a table cannot be used; the error names the line.
+
+    """
+    spec = plan.spec.licences
+    tables: dict[str, dict[str, AssetRights]] = {}
+    for source, terms in {"": spec, **spec.sources}.items():
+        tables[source] = dict(_of_terms(plan, terms))
+    return StatedRights(tables)
+
+
+def _of_terms(plan: DatasetPlan, terms: LicenceTerms) -> Iterator[tuple[str, AssetRights]]:
+    if terms.columns:
+        yield from _of_columns(plan, terms.columns)
+    if terms.assets:
+        yield from read_table(Path(terms.assets)).items()
+
+
+def _of_columns(plan: DatasetPlan, columns: AssetColumns) -> Iterator[tuple[str, AssetRights]]:
+    """Yield (asset, rights) of each row of the question table that has both. A row may name an asset again with the
+    same rights.
+    """
+    reader = reader_type(plan.spec.reader)()
+    with calling("reader", plan.spec.reader, "raw_rows()"):
+        for raw in reader.raw_rows(plan.sources):
+            if not isinstance(raw, RawRow):
+                continue
+            values = raw.fields
+            asset, licence = values.get(columns.asset), values.get(columns.licence)
+            if isinstance(asset, str) and isinstance(licence, str) and asset:
+                author, url = (str(values.get(name) or "") if name else "" for name in (columns.author, columns.url))
+                yield asset, rights_of(licence, author, url)

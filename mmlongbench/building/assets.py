@@ -1,0 +1,237 @@
+"""Makes the table of assets when a build finishes: what each image and text of the release is, and where it comes from.
+
+It reads no pixel and no text: the paths and hashes come from the results of earlier stages. Only metadata inside
+pictures and PDFs are read again, as hints. The names and hashes of one dataset are in memory at a time, and its assets
+one by one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from heapq import merge
+from itertools import groupby
+from pathlib import Path
+from typing import TypeAlias
+
+from mmlongbench.building.asset_licences import StatedRights, stated_rights
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.fingerprints import DocumentFile
+from mmlongbench.building.lines import RECORDS, ShownImages
+from mmlongbench.building.locating import CORPUS
+from mmlongbench.building.origins import Located, Origins
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.records import record_shards
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
+from mmlongbench.errors import BuildError
+from mmlongbench.manifest.licences import Licence
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, read_assets, write_assets
+from mmlongbench.release.layout import IMAGES, TOMBSTONES
+from mmlongbench.release.lock import LockedFile
+
+_Entry: TypeAlias = tuple[AssetKind, str, str, str | int | None]
+"""(kind, name, SHA-256, what else is known): of a picture its name in the source, of a text its characters."""
+
+
+def write_asset_table(plans: Iterable[DatasetPlan], session: Session, files: Mapping[str, LockedFile]) -> str:
+    """Write the table of assets of a release, and return its path.
+
+    Args:
+        plans: the plans of all datasets.
+        session: the open parts of the build.
+        files: the files of the release with their hashes.
+
+    """
+    found = (asset for plan in sorted(plans, key=lambda each: each.spec.name) for asset in _of(plan, session, files))
+    write_assets(session.build_dir.out / ASSETS, found)
+    return ASSETS
+
+
+def _of(plan: DatasetPlan, session: Session, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
+    """Yield the assets of a dataset, sorted; those of an extended release are among them."""
+    maker = _Maker(plan, session)
+    images, texts = _shown(plan, session)
+    entries: list[_Entry] = [("source", name, maker.source_hash(name), None) for name in maker.origins.names]
+    entries += [("image", path, files[f"{IMAGES}/{path}"].sha256, name) for path, name in images.items()]
+    entries += [("text", unit, sha256, chars) for unit, chars, sha256 in texts]
+    entries.sort(key=lambda entry: (entry[0], _printable(entry[1]), entry[2]))
+    both = merge(_taken(plan, session), map(maker.make, entries), key=lambda asset: asset.key)
+    for _, found in groupby(both, key=lambda asset: asset.key):
+        same = list(found)
+        # of the names that a picture has in the source, the first one is its origin, whichever build has met it
+        yield min(same, key=lambda asset: asset.inside) if same[0].kind == "image" else same[-1]
+
+
+def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, str], set[tuple[str, int, str]]]:
+    """Return the images that a dataset shows, each with the name of the picture in the source (empty for a page), and
+    its texts as (unit, characters, SHA-256).
+    """
+    images: dict[str, str] = {}
+    texts: set[tuple[str, int, str]] = set()
+    for shard in record_shards(session, plan.spec.name, plan.spec.lengths):
+        shown = session.build_dir.last(shard, RECORDS)
+        if not isinstance(shown, ShownImages):
+            raise session.build_dir.damaged(shard)
+        images.update(dict.fromkeys(shown.pages, ""))
+        texts.update(map(tuple, shown.texts))  # type: ignore[arg-type]  # JSON has lists
+        for path, names in shown.pictures.items():
+            images[path] = min(names) if not images.get(path) else min(images[path], *names)
+    return images, texts
+
+
+def _taken(plan: DatasetPlan, session: Session) -> Iterable[Asset]:
+    """Return the images and texts that the extended release has of a dataset; the release keeps all of them."""
+    released = session.released
+    if released is None or released.kept(plan.spec.name) is None:
+        return ()
+    return (asset for asset in read_assets(released.out, plan.spec.name) if asset.kind != "source")
+
+
+def refuse_unextendable(out: Path) -> None:
+    """Refuse to extend a release that has no table of assets, or of which something was taken out, because an extension
+    would put it back.
+
+    Raises:
+        BuildError: the release cannot be extended.
+
+    """
+    if (out / TOMBSTONES).is_file():
+        raise BuildError(
+            f"--out {out}: {TOMBSTONES} says that examples were taken out of the finished release; an extension would "
+            "put them back: build into another folder, with `exclude` in the manifest"
+        )
+    if not has_assets(out):
+        raise BuildError(
+            f"--out {out}: the finished release has no table of assets ({ASSETS}), because an older version built it; "
+            "it cannot be extended: use another folder, or remove this one to build it again"
+        )
+
+
+class _Maker:
+    """Makes the assets of one dataset."""
+
+    def __init__(self, plan: DatasetPlan, session: Session) -> None:
+        self._plan = plan
+        self._dataset = session.dataset(plan.spec.name)
+        self._licences = plan.spec.licences
+        self._rights: StatedRights = stated_rights(plan)
+        self._folder = reader_type(plan.spec.reader).image_folder
+        self.origins = Origins(plan)
+        self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
+        self._numbers = lru_cache(maxsize=1)(self._numbers_of)
+
+    def make(self, entry: _Entry) -> Asset:
+        """Return the asset of an entry."""
+        kind, name, sha256, about = entry
+        if kind == "source":
+            origin = self.origins.of[name]
+            places = dict.fromkeys(filter(None, (origin.place, *(place for _, place in origin.parts))))
+            return self._asset("source", name, sha256, Located(name, origin.prefix, " ".join(places)))
+        if isinstance(about, int):
+            return self._text(name, about, sha256)
+        return self._image(name, about or "", sha256)
+
+    def source_hash(self, name: str) -> str:
+        """Return the SHA-256 of a source, as the lock has it."""
+        corpus = self._plan.corpus
+        return corpus.sha256 if corpus and name == CORPUS else self._plan.source_hashes[name]
+
+    def _image(self, path: str, name: str, sha256: str) -> Asset:
+        """Return the asset of an image; `name` is that of a picture in the source, empty for a page."""
+        if not name and (file := self._document(path)):
+            return self._page(path, sha256, file)
+        found = self._dataset.sources.images.pictures.file(name or path) if self._dataset.sources.has_images else None
+        if isinstance(found, Path):
+            located = self.origins.locate(found)
+        else:
+            cell = f"{found.name}" if found is not None else name
+            located = self.origins.at(self.origins.only, cell)
+        hint = "" if found is None else picture_hint(found)
+        return self._asset("image", path, sha256, located, names=(name, Path(name).name, Path(path).name), hint=hint)
+
+    def _text(self, unit: str, chars: int, sha256: str) -> Asset:
+        """Return the asset of the text of a unit."""
+        if file := self._document(unit):
+            return replace(self._page(unit, sha256, file), kind="text", chars=chars)
+        document = unit.rpartition("#")[0] or unit
+        located = self._text_source(document, unit)
+        return self._asset("text", unit, sha256, located, document, (unit, document), chars=chars)
+
+    def _text_source(self, document: str, unit: str) -> Located:
+        """Return the source of a text that is no page of a document: the corpus, the file that a web page is named
+        after, or the only source.
+        """
+        names = self.origins.names
+        if self._plan.corpus:
+            return self.origins.at(CORPUS, f"#{unit}")
+        first, _, below = document.partition("/")
+        if first in names and below:
+            return self.origins.at(first, unit.removeprefix(f"{first}/"))
+        for name, path in self._plan.sources.items():
+            if name in names and path.is_dir() and (path / document).is_file():
+                return self.origins.at(name, unit)
+        rows = next((name for name in ("questions", "rows", "samples") if name in names), self.origins.only)
+        return self.origins.at(rows, f"#{unit}", is_whole=True)
+
+    def _document(self, path: str) -> DocumentFile | None:
+        """Return the document of a page, by the path of the page in the release."""
+        parts = path.split("/")
+        is_page = len(parts) > 1 and path.startswith(f"{self._folder}/")
+        return self._plan.documents.get(parts[-2]) if is_page else None
+
+    def _page(self, path: str, sha256: str, file: DocumentFile) -> Asset:
+        number = self._numbers(file.id).get(path.split("/")[-1])
+        if isinstance(file.pages, PageImages):
+            known = dict(zip(file.pages.numbers, file.pages.files, strict=True))
+            image = known.get(number) if number is not None else None
+            located = self.origins.locate(image or file.pages.files[0])
+            hint = picture_hint(image) if image else ""
+        else:
+            found = self.origins.locate(file.pages)
+            located = replace(found, inside=found.inside if number is None else f"{found.inside}#page={number + 1}")
+            hint = self._pdf_hint(file.pages)
+        names = (file.id, file.name, Path(located.inside.partition("#")[0]).name)
+        return self._asset("image", path, sha256, located, file.id, names, hint)
+
+    def _numbers_of(self, id: str) -> dict[str, int]:
+        """Return the number of each page of a document from 0, by the name of its image."""
+        document = self._dataset.sources.documents.usable.get(id)
+        return {page.path.split("/")[-1]: page.index for page in document.pages} if document else {}
+
+    def _asset(
+        self,
+        kind: AssetKind,
+        name: str,
+        sha256: str,
+        located: Located,
+        document: str = "",
+        names: tuple[str, ...] = (),
+        hint: str = "",
+        chars: int | None = None,
+    ) -> Asset:
+        """Return an asset with its licence: that of the asset itself, of its source, or of the dataset."""
+        stated = self._rights.of(located.source, *names) if kind != "source" else None
+        own: Licence = self._licences.of(located.source).licence
+        licence = stated.licence if stated else own
+        return Asset(
+            self._plan.spec.name,
+            kind,
+            _printable(name),
+            sha256,
+            chars,
+            located.source,
+            _printable(document),
+            located.place,
+            _printable(located.inside),
+            licence.name,
+            licence.kind,
+            stated.author if stated else "",
+            stated.url if stated else "",
+            hint,
+        )
+
+
+def _printable(text: str) -> str:
+    """Return a text that UTF-8 can encode, in the form that the items of a release have too."""
+    return text.encode("utf-8", "backslashreplace").decode()

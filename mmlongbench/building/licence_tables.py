@@ -1,0 +1,67 @@
+"""Tables of licences: CSV files that state the licences of single pictures or documents."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.safe_read import read_whole
+from mmlongbench.manifest.licences import Licence, terms_of
+
+COLUMNS = ("asset", "licence", "author", "url")
+"""The columns of a table of licences; `author` and `url` may be left out."""
+_MAX_FIELD = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class AssetRights:
+    """What is stated about one asset."""
+
+    licence: Licence
+    author: str = ""
+    url: str = ""
+
+
+def read_table(path: Path) -> dict[str, AssetRights]:
+    """Return what a table of licences states, by the name of the asset.
+
+    Raises:
+        SourceError: the table has other columns, or a line that cannot be used.
+
+    """
+    try:
+        text = read_whole(path, "a table of licences").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _refused(path, "", "UTF-8", str(error), "save the table in UTF-8") from error
+    lines = csv.reader(io.StringIO(text, newline=""))
+    found: dict[str, AssetRights] = {}
+    try:
+        header = [name.strip().lower() for name in next(lines, [])]
+        if not {"asset", "licence"} <= set(header) or not set(header) <= set(COLUMNS):
+            raise _refused(path, "line 1", ", ".join(COLUMNS), ", ".join(header), "correct the names of the columns")
+        for row in lines:
+            where = f"line {lines.line_num}"
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) != len(header):
+                raise _refused(path, where, f"{len(header)} values", f"{len(row)}", "correct the line")
+            values = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+            asset = values["asset"]
+            if not asset or any(len(cell) > _MAX_FIELD for cell in row):
+                raise _refused(path, where, "the name of an asset", f"{asset[:80]!r}", "correct the line")
+            if asset in found:
+                raise _refused(path, where, "each asset once", f"{asset[:80]!r} again", "take one of the lines out")
+            found[asset] = rights_of(values["licence"], values.get("author", ""), values.get("url", ""))
+    except csv.Error as error:
+        raise _refused(path, f"line {lines.line_num}", "CSV", str(error), "correct the line") from error
+    return found
+
+
+def rights_of(licence: str, author: str, url: str) -> AssetRights:
+    """Return what texts state about an asset."""
+    return AssetRights(terms_of(licence).licence, author, url)
+
+
+def _refused(path: Path, where: str, expected: str, found: str, todo: str) -> SourceError:
+    return SourceError(Fault("table-of-licences", expected, found, path.name, where, "licence.assets", todo))

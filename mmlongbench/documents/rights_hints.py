@@ -1,0 +1,102 @@
+"""What the metadata inside a file say about rights: EXIF, IPTC and XMP of pictures, and the metadata of PDFs.
+
+These are hints to show beside a stated licence. Nobody has checked them, and programs copy them from file to file.
+"""
+
+import html
+import io
+import re
+import struct
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmlongbench.documents.pixels import PictureFile, opened, unreadable
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+MAX_HINT = 300
+"""The maximum characters of a hint."""
+_ARTIST, _COPYRIGHT = 315, 33432
+"""Tags of EXIF."""
+_IPTC = {(2, 80): "IPTC by-line", (2, 116): "IPTC copyright"}
+_XMP = re.compile(
+    rb"<(dc:rights|dc:creator|xmpRights:UsageTerms|xmpRights:WebStatement|cc:license)\b[^>]*>(.{0,4000}?)</\1>|"
+    rb"\b(xmpRights:WebStatement|cc:license)=\"([^\"]{1,500})\"",
+    re.DOTALL,
+)
+_MAX_XMP = 256 * 1024
+
+
+def picture_hint(file: PictureFile) -> str:
+    """Return what the metadata of a picture say about rights; empty if they say nothing, or cannot be read."""
+    try:
+        with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
+            return _joined(_of_picture(picture))
+    except unreadable():
+        return ""
+
+
+def _of_picture(picture: "Image.Image") -> list[tuple[str, str]]:
+    from PIL import ImageFile, IptcImagePlugin
+
+    found: list[tuple[str, str]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about damaged metadata
+        try:
+            exif = picture.getexif()
+            found += [
+                (name, str(exif.get(tag) or ""))
+                for tag, name in ((_ARTIST, "EXIF artist"), (_COPYRIGHT, "EXIF copyright"))
+            ]
+            iptc = IptcImagePlugin.getiptcinfo(picture) if isinstance(picture, ImageFile.ImageFile) else None
+            found += [(name, _text((iptc or {}).get(tag))) for tag, name in _IPTC.items()]
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, SyntaxError, struct.error):
+            found.append(("metadata", "damaged"))
+    xmp = picture.info.get("xmp") or picture.info.get("XML:com.adobe.xmp") or b""
+    return found + _of_xmp(xmp.encode() if isinstance(xmp, str) else bytes(xmp))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(_text, value))
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+
+
+def _of_xmp(xmp: bytes) -> list[tuple[str, str]]:
+    """Return what a packet of XMP says about rights; it is searched, not parsed, because it may be damaged."""
+    found = []
+    for match in _XMP.finditer(xmp[:_MAX_XMP]):
+        name = (match[1] or match[3]).decode()
+        text = re.sub(rb"<[^>]*>", b" ", match[2] or match[4] or b"")
+        found.append((f"XMP {name}", html.unescape(text.decode("utf-8", "replace"))))
+    return found
+
+
+def pdf_hint(path: Path) -> str:
+    """Return what the metadata of a PDF say about rights and its author; empty if they say nothing, or cannot be
+    read.
+    """
+    import pymupdf
+
+    pymupdf.TOOLS.mupdf_display_errors(False)
+    pymupdf.TOOLS.mupdf_display_warnings(False)
+    try:
+        with pymupdf.open(path, filetype="pdf") as document:
+            if document.needs_pass:
+                return ""
+            said = [("PDF author", str((document.metadata or {}).get("author") or ""))]
+            return _joined(said + _of_xmp(document.get_xml_metadata().encode("utf-8", "replace")))
+    except (RuntimeError, ValueError, OSError):
+        return ""
+
+
+def _joined(found: list[tuple[str, str]]) -> str:
+    """Return hints in one line, each once, without characters that cannot be seen."""
+    said: dict[str, None] = {}
+    for name, text in found:
+        clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        if clean:
+            said[f"{name}: {clean}"] = None
+    return "; ".join(said)[:MAX_HINT]

@@ -1,0 +1,64 @@
+"""Changes one entry of a file of errata and leaves every other byte as it is, comments included."""
+
+import json
+import re
+from collections.abc import Mapping
+
+import yaml
+
+from mmlongbench.errors import ManifestError
+from mmlongbench.manifest.errata import errata_text
+
+_KEPT = re.compile(r"# (\S+) says that the source is right: (\".*\")")
+
+
+def kept_ids(text: str) -> dict[str, str]:
+    """Return the ids of rows whose source was found to be right, with who found it; errata have only comments for them.
+
+    >>> kept_ids(edited("", "row_7", kept_by="anna"))
+    {'row_7': 'anna'}
+    """
+    lines = (_KEPT.fullmatch(line) for line in text.splitlines())
+    return {str(json.loads(found[2])): found[1] for found in lines if found}
+
+
+def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kept_by: str = "") -> str:
+    """Return a file of errata with another entry for a row.
+
+    Args:
+        text: the file, valid errata.
+        id: the id of the row.
+        entry: the new erratum; None: the row has none.
+        kept_by: who found that the source is right, in one word; empty: nobody did.
+
+    Raises:
+        ManifestError: the file is not written as a list of entries, one below the other.
+
+    """
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    first, last = _span(text, id, lines)
+    new = [errata_text({id: entry}, "")] if entry else []
+    new += [f"# {kept_by} says that the source is right: {json.dumps(id)}\n"] if kept_by else []
+    found = [*lines[:first], *new, *lines[last:]]
+    return "".join(line for line in found if line in new or not _is_kept(line, id))
+
+
+def _is_kept(line: str, id: str) -> bool:
+    found = _KEPT.fullmatch(line.rstrip("\n"))
+    return found is not None and json.loads(found[2]) == id
+
+
+def _span(text: str, id: str, lines: list[str]) -> tuple[int, int]:
+    """Return the numbers of the first line of an entry and of the line after it; a new entry goes to the end."""
+    node = yaml.compose(text, yaml.SafeLoader)
+    if node is None:
+        return len(lines), len(lines)
+    if not isinstance(node, yaml.MappingNode) or node.flow_style:
+        raise ManifestError("errata: cannot be changed here; write the entries as lines, without braces around all")
+    at = next((key.start_mark.line for key, _ in node.value if key.value == id), None)
+    if at is None:
+        return len(lines), len(lines)
+    after = (n for n in range(at + 1, len(lines)) if lines[n].strip() and not lines[n].startswith((" ", "\t")))
+    return at, next(after, len(lines))

@@ -1,0 +1,271 @@
+"""Licences as a manifest states them: SPDX expressions, named terms with their text, or the reason why none is known.
+
+A licence belongs to a whole dataset, to one of its sources, or to one asset (a row of a table of licences). What a
+licence allows is not decided here.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from mmlongbench.errors import ManifestError, nearest
+from mmlongbench.io.safe_read import read_regular
+
+if TYPE_CHECKING:
+    from license_expression import Licensing
+
+MAX_TEXT = 1024 * 1024
+"""The maximum size of the text of a licence, in bytes."""
+UNKNOWN_WORDS = frozenset({"", "none", "unknown", "not stated", "unlicensed", "n/a", "?"})
+"""Texts that state no licence."""
+Condition: TypeAlias = Literal[
+    "attribution", "share-alike", "non-commercial", "no-derivatives", "no-redistribution", "ask-first"
+]
+"""What a licence asks of those who pass the material on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A licence that was stated for some material; all fields are empty if none is known."""
+
+    kind: Literal["spdx", "term", "unknown"] = "unknown"
+    """`spdx`: `name` is an SPDX expression. `term`: it names terms that have no SPDX identifier."""
+    name: str = ""
+    """The expression, or the name of the terms; empty if no licence is known."""
+    text: str = ""
+    """The text of the terms, if the manifest gives it."""
+    url: str = ""
+    """Where the licence, or the lack of one, is stated."""
+    conditions: tuple[Condition, ...] = ()
+    """What named terms ask for, as the manifest says; empty for an SPDX expression."""
+    reason: str = ""
+    """Why no licence is known, if the manifest says it."""
+
+
+UNKNOWN = Licence()
+"""The licence of material about which nothing is stated."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+class AssetColumns(_Model):
+    """The columns of the question table that say which licence an asset has."""
+
+    asset: str
+    """The column with the name of the picture or the document."""
+    licence: str
+    """The column with its licence."""
+    author: str = ""
+    """The column with its author; empty if there is none."""
+    url: str = ""
+    """The column with the address where it was published; empty if there is none."""
+
+
+class LicenceTerms(_Model):
+    """One licence: `spdx`, or `name` with the terms, or `unknown` with the reason."""
+
+    spdx: str = ""
+    """An SPDX expression, such as `CC-BY-4.0` or `MIT OR Apache-2.0`."""
+    name: str = ""
+    """The name of terms that have no SPDX identifier."""
+    unknown: str = ""
+    """Why no licence is known, such as `not stated on the card`."""
+    text: str = ""
+    """The text of the named terms."""
+    file: str = ""
+    """A file with the text of the named terms, relative to the manifest; the lock has the text instead."""
+    url: str = ""
+    """The page on which the licence is stated."""
+    conditions: Annotated[tuple[Condition, ...], BeforeValidator(_listed)] = ()
+    """What the named terms ask for: `attribution`, `share-alike`, `non-commercial`, `no-derivatives`,
+    `no-redistribution`, `ask-first`."""
+    assets: str = ""
+    """A CSV file with the columns `asset, licence, author, url`: the licences of single pictures or documents, relative
+    to the sources."""
+    assets_sha256: str = ""
+    """The SHA-256 of that file; only the lock has it."""
+    columns: AssetColumns | None = None
+    """The columns of the question table that have the licences of single pictures or documents."""
+
+    @field_validator("spdx")
+    @classmethod
+    def _valid(cls, value: str) -> str:
+        return spdx_expression(value) if value else value
+
+    @model_validator(mode="after")
+    def _one(self) -> "LicenceTerms":
+        given = [key for key in ("spdx", "name", "unknown") if getattr(self, key)]
+        if len(given) > 1:
+            raise ValueError(f"expected one of spdx, name and unknown, found {' and '.join(given)}")
+        if not self.name and (self.text or self.file or self.conditions):
+            raise ValueError("text, file and conditions describe named terms: give their name")
+        if self.file:
+            raise ValueError("file: expected a manifest that is read from a file, or text in its place")
+        return self
+
+    @property
+    def licence(self) -> Licence:
+        """The licence that is stated; an unknown one if none is."""
+        if self.spdx:
+            return Licence("spdx", self.spdx, url=self.url)
+        if self.name:
+            return Licence("term", self.name, self.text, self.url, self.conditions)
+        return Licence(url=self.url, reason=self.unknown)
+
+
+def _terms(value: object) -> object:
+    """Return the terms of a licence that is given as a text."""
+    return terms_of(value) if isinstance(value, str) else value
+
+
+class LicenceSpec(LicenceTerms):
+    """The licences of a dataset: one for all of its sources, and others for single sources."""
+
+    sources: dict[str, Annotated[LicenceTerms, BeforeValidator(_terms)]] = Field(default={})
+    """The licences of single sources, by the name of the source; `corpus` is the corpus."""
+
+    def of(self, source: str) -> LicenceTerms:
+        """Return the licence of a source: its own, or that of the dataset."""
+        return self.sources.get(source, self)
+
+    @property
+    def shown(self) -> str:
+        """The licences in one line."""
+        every = {"": self.licence, **{name: terms.licence for name, terms in self.sources.items()}}
+        said = [f"{each.name} ({name})" if name else each.name for name, each in every.items() if each.name]
+        return "; ".join(said)
+
+
+_TEXT, _TERMS = "tagged-union[text]", "tagged-union[terms]"
+"""The two forms of a licence, named like other alternatives, so that messages leave them out (`explain`)."""
+
+
+def _licence_form(value: object) -> str:
+    return _TERMS if isinstance(value, Mapping | LicenceSpec) else _TEXT
+
+
+LicenceText = Annotated[Annotated[str, Tag(_TEXT)] | Annotated[LicenceSpec, Tag(_TERMS)], Discriminator(_licence_form)]
+"""The licence of a dataset, as a text or as a mapping."""
+
+
+def licence_spec(value: "str | LicenceSpec") -> LicenceSpec:
+    """Return the licences that a manifest states as a text or as a mapping."""
+    if isinstance(value, LicenceSpec):
+        return value
+    return LicenceSpec.model_validate(terms_of(value).model_dump())
+
+
+def terms_of(text: str) -> LicenceTerms:
+    """Return the licence that a text states: an SPDX expression, also one with blanks for dashes, or a named term.
+
+    >>> terms_of("CC BY-NC 4.0").spdx, terms_of("the publisher's terms").name, terms_of("none").licence.kind
+    ('CC-BY-NC-4.0', "the publisher's terms", 'unknown')
+    """
+    if text.strip().lower() in UNKNOWN_WORDS:
+        return LicenceTerms()
+    for tried in (text, re.sub(r"\s+", "-", text.strip())):
+        try:
+            return LicenceTerms(spdx=spdx_expression(tried))
+        except ValueError:
+            continue
+    return LicenceTerms(name=" ".join(text.split()))
+
+
+@cache
+def _spdx() -> "Licensing":
+    from license_expression import get_spdx_licensing
+
+    return get_spdx_licensing()
+
+
+def spdx_expression(text: str) -> str:
+    """Return an SPDX expression in its usual spelling.
+
+    Raises:
+        ValueError: it is no expression, or names a licence that SPDX does not have.
+
+    """
+    if len(text) > 1_000:
+        raise ValueError(f"expected an SPDX expression, found a text of {len(text):,} characters")
+    from license_expression import ExpressionError, ExpressionParseError
+
+    try:
+        parsed = _spdx().parse(text, validate=True, strict=True)
+    except (ExpressionError, ExpressionParseError) as error:
+        said = " ".join(str(error).split())[:200]
+        hint = nearest(text.strip(), sorted(_spdx().known_symbols))
+        raise ValueError(
+            f"expected an SPDX expression such as CC-BY-4.0: {said}{hint}; for other terms give name and text"
+        ) from error
+    if parsed is None:
+        raise ValueError("expected an SPDX expression such as CC-BY-4.0, found an empty text")
+    return str(parsed.render())
+
+
+def spdx_ids(expression: str) -> tuple[str, ...]:
+    """Return the identifiers in an SPDX expression, each once."""
+    return tuple(str(key) for key in _spdx().license_keys(expression))
+
+
+def spdx_alternatives(expression: str) -> tuple[tuple[str, ...], ...]:
+    """Return the identifiers of an SPDX expression as alternatives, of which one may be chosen; all identifiers of an
+    alternative apply together.
+
+    >>> spdx_alternatives("MIT OR (Apache-2.0 AND CC-BY-4.0)")
+    (('MIT',), ('Apache-2.0', 'CC-BY-4.0'))
+    """
+    return tuple(_alternatives(_spdx().parse(expression)))
+
+
+def _alternatives(parsed: Any) -> "list[tuple[str, ...]]":  # noqa: ANN401  (a tree of license-expression)
+    kind = type(parsed).__name__
+    if kind == "OR":
+        return [each for arm in parsed.args for each in _alternatives(arm)]
+    if kind == "AND":
+        found: list[tuple[str, ...]] = [()]
+        for arm in parsed.args:
+            found = [(*one, *other) for one in found for other in _alternatives(arm)]
+        return found
+    return [(str(parsed),)]
+
+
+def root_licence_files(dataset: dict[str, Any], manifest: Path, data: Path | None) -> None:
+    """Replace the file of named terms by its text, and join the table of licences with the folder of the sources.
+
+    Raises:
+        ManifestError: a file cannot be read.
+
+    """
+    licence = dataset.get("licence")
+    if isinstance(licence, Mapping):
+        dataset["licence"] = _rooted(licence, manifest, data or manifest.parent)
+
+
+def _rooted(licence: Mapping[str, Any], manifest: Path, data: Path) -> dict[str, Any]:
+    found = dict(licence)
+    if isinstance(found.get("file"), str) and found["file"] and "text" not in found:
+        found["text"] = _text(manifest.parent / found.pop("file"), manifest)
+    if isinstance(found.get("assets"), str) and found["assets"]:
+        found["assets"] = str(data / found["assets"])
+    if isinstance(found.get("sources"), Mapping):
+        inner = found["sources"].items()
+        found["sources"] = {k: _rooted(v, manifest, data) if isinstance(v, Mapping) else v for k, v in inner}
+    return found
+
+
+def _text(path: Path, manifest: Path) -> str:
+    try:
+        return read_regular(path, MAX_TEXT).decode()
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{manifest}: licence.file: {path} cannot be read: {error}") from error

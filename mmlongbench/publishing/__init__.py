@@ -1,0 +1,1 @@
+"""What is needed to publish a release: the rights of its assets, and takedowns."""

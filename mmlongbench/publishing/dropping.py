@@ -1,0 +1,83 @@
+"""Decides which examples of a dataset a takedown drops, and what the others show."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mmlongbench.publishing.withdrawn import Withdrawn
+from mmlongbench.release.asset_checks import KnownAssets, resolve
+from mmlongbench.release.findings import Facts
+from mmlongbench.release.items import Item, items_in_order
+from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile
+from mmlongbench.release.measuring import placement_of
+from mmlongbench.task.rows import Record
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is left of one public file."""
+
+    dropped: dict[str, None] = field(default_factory=dict)
+    """The ids of the questions whose examples are dropped, in the order of the file."""
+    lines: int = 0
+    """The examples that stay."""
+    gone: int = 0
+    """The examples that are dropped."""
+    balanced: Counter[str] = field(default_factory=Counter)
+    """How often each value of the field `TaskSpec.balance` is left."""
+    facts: Facts = field(default_factory=lambda: Facts(is_bundle=False))
+    """The images and the texts that the other examples show."""
+
+
+def dropped_of(opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset, gone: Withdrawn) -> Kept:
+    """Return which questions of a file are dropped: those with an example that shows something of what is taken out, at
+    any of its placements, and those about a document that is taken out.
+    """
+    found = Kept()
+    for record, items in examples_of(opened, file, dataset):
+        if shows(record, items, dataset, gone):
+            found.dropped[str(record.get("id"))] = None
+    return found
+
+
+def add_kept(found: Kept, opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset, known: KnownAssets) -> None:
+    """Add up what the examples that stay show."""
+    balance = dataset.builder.spec.balance
+    for record, items in examples_of(opened, file, dataset):
+        if str(record.get("id")) in found.dropped:
+            found.gone += 1
+            continue
+        found.lines += 1
+        prompt = dataset.prompt(record)
+        found.facts.shown.update(prompt.images)
+        for _ in resolve(items, prompt, known, found.facts):  # an audit reports what cannot be resolved
+            pass
+        if balance:
+            found.balanced[str(record.get(balance))] += 1
+
+
+def shows(record: Record, items: Sequence[Item], dataset: AuditedDataset, gone: Withdrawn) -> bool:
+    """Return whether an example shows, or is about, something that is taken out."""
+    if not gone.images.isdisjoint(dataset.prompt(record).images):
+        return True
+    name = dataset.builder.dataset
+    if any(item["image"] is None and (name, item["unit"]) in gone.texts for item in items):
+        return True
+    evidence = dataset.builder.evidence(record) if gone.folders else None
+    return evidence is not None and evidence.document in gone.folders
+
+
+def examples_of(
+    opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset
+) -> Iterator[tuple[Record, Sequence[Item]]]:
+    """Yield (record, items) of each example of a file; the second file of a task (`TaskSpec.bundle`) has no items."""
+    form = file.form or dataset.builder.spec.format
+    listed = iter(()) if file.is_bundle or opened.root is None else items_in_order(opened.root, file.name, file.length)
+    ahead = next(listed, None)
+    for _, record in form.unbundle(file.path):
+        id = str(record.get("id")).encode("utf-8", "backslashreplace").decode()
+        if ahead and (ahead[0], ahead[1]) == (id, placement_of(record)):
+            yield record, ahead[2]
+            ahead = next(listed, None)
+        else:
+            yield record, ()

@@ -1,0 +1,195 @@
+"""Makes a folder ready to publish from a release: tables, card, metadata, licences, citation, checksums.
+
+The same release and the same choices give the same bytes: nothing depends on the clock. Nothing leaves the machine.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mmlongbench.building.canary import canary_text
+from mmlongbench.errors import ReleaseError
+from mmlongbench.exports.export import appearing, checked_folder
+from mmlongbench.exports.hf import UNOPENED
+from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.publishing.about import About
+from mmlongbench.publishing.card import CARD, write_card
+from mmlongbench.publishing.card_pictures import write_pictures
+from mmlongbench.publishing.clearing import Cleared, clear
+from mmlongbench.publishing.croissant import CROISSANT, NamedFile, write_croissant
+from mmlongbench.publishing.facts import Facts, read_audit, read_shortcuts
+from mmlongbench.publishing.licence_files import write_citation, write_licences
+from mmlongbench.publishing.practices import PRACTICES, State
+from mmlongbench.publishing.rights import rights_of, stated_licences
+from mmlongbench.publishing.tables import write_tables
+from mmlongbench.release.assets import ASSETS, read_assets, write_assets
+from mmlongbench.release.inventory import files_below
+from mmlongbench.release.layout import LOCK, TOMBSTONES
+from mmlongbench.release.lock import Lock
+from mmlongbench.release.opened import Release, open_release
+
+MANIFEST = "manifest.resolved.yaml"
+CHECKSUMS = "checksums.txt"
+IMAGE_CONFIG = "images"
+"""The configuration with the images, unless a dataset has this name."""
+_MEDIA_TYPES = {
+    ".parquet": "application/x-parquet",
+    ".json": "application/json",
+    ".jsonl": "application/jsonlines",
+    ".jpg": "image/jpeg",
+    ".md": "text/markdown",
+    ".txt": "text/plain",
+    ".yaml": "application/yaml",
+    ".cff": "application/yaml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """How a release is published."""
+
+    about: About = field(default_factory=About)
+    """What the publisher says."""
+    repository: str = ""
+    """The name on the Hub, such as `owner/name`; empty: not on the Hub."""
+    shortcuts: Path | None = None
+    """The output of `mmlongbench shortcuts --json`."""
+    audit: Path | None = None
+    """The output of `mmlongbench audit --json`."""
+    allow_unknown_licence: bool = False
+    """Whether assets without a licence are published."""
+    cleared: tuple[str, ...] = ()
+    """The licences that ask to be asked first, and whose owners agreed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was made."""
+
+    out: Path
+    """The folder."""
+    examples: int
+    """How many examples it has."""
+    left_out: int
+    """The examples that are not in it, because a licence forbids it."""
+    images: int
+    """How many images it has, each once."""
+    image_bytes: int
+    """The bytes of these images."""
+    files: int
+    """The number of files."""
+    bytes: int
+    """The size of all files."""
+    missing: tuple[str, ...]
+    """What nobody has said: keys of `--about`."""
+    incomplete: tuple[str, ...]
+    """The required keys that `croissant.json` lacks therefore."""
+    practices: dict[State, int]
+    """How many practices are met, not met, and not for a publication to meet."""
+
+
+def publish(
+    release: Path, out: Path, how: Publishing, progress: Progress, tasks: TaskFiles = NO_TASK_FILES
+) -> Published:
+    """Make a folder ready to publish, which appears whole or not at all.
+
+    Args:
+        release: the folder of the release.
+        out: the folder to make, which is new or empty.
+        how: what the publisher says and allows.
+        progress: shows the bar.
+        tasks: the task files that the release was built with.
+
+    Raises:
+        ReleaseError: the release cannot be read, a licence is unknown, nothing may be published, a file of `how` is not
+            of this release, or `out` cannot be used.
+
+    """
+    opened = open_release(release, tasks)
+    if mark := next((mark for mark in UNOPENED if mark in str(out)), ""):
+        raise ReleaseError(f"--out: datasets opens no folder with {mark!r} in its path; give another one")
+    folder, lock = checked_folder(out, opened), opened.lock
+    stated = stated_licences(lock)
+    rights = rights_of(read_assets(release), stated)
+    cleared = clear(release, rights, allow_unknown=how.allow_unknown_licence, cleared=how.cleared, tasks=tasks)
+    shortcuts = read_shortcuts(how.shortcuts, lock) if how.shortcuts else None
+    audit = read_audit(how.audit, lock) if how.audit else None
+    with appearing(folder) as made:
+        tables = write_tables(opened, made, cleared, progress)
+        facts = Facts(
+            name=how.repository or "DIR",
+            about=how.about if how.about.title else how.about.model_copy(update={"title": release.resolve().name}),
+            lock=lock,
+            lock_id=opened.lock_id,
+            rights=rights,
+            cleared=cleared,
+            tables=tables,
+            url=how.about.url or (f"https://huggingface.co/datasets/{how.repository}" if how.repository else ""),
+            image_config=IMAGE_CONFIG if IMAGE_CONFIG not in opened.datasets else "image-table",
+            canary=lock.canary or (canary_text(dict(lock.manifest[0])) if lock.manifest else ""),
+            shortcuts=shortcuts,
+            audit=audit,
+        )
+        _copy(opened, made, cleared)
+        write_licences(made, rights, stated.values())
+        write_citation(made, facts)
+        shown = write_pictures(opened, made, cleared)
+        write_card(made, facts, shown, {table.path: (made / table.path).stat().st_size for table in tables.examples})
+        incomplete = write_croissant(made, facts, list(_files(made)))
+        files = _write_checksums(made)
+    return _published(out, facts, files, incomplete)
+
+
+def _copy(release: Release, out: Path, cleared: Cleared) -> None:
+    """Copy the lock and the tombstones; write the manifest, and the table of assets without what is withheld."""
+    import yaml
+
+    shutil.copyfile(release.path / LOCK, out / LOCK)
+    if (release.path / TOMBSTONES).is_file():
+        shutil.copyfile(release.path / TOMBSTONES, out / TOMBSTONES)
+    said = {"datasets": _plain(release.lock)}
+    text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=120)
+    write_whole(out / MANIFEST, [text.encode("utf-8", "backslashreplace")])
+    assets = (asset for asset in read_assets(release.path) if asset.dataset not in cleared.withheld_datasets)
+    kept = (asset for asset in assets if not (asset.kind == "image" and asset.name in cleared.images))
+    write_assets(out / Path(ASSETS).name, kept)
+
+
+def _plain(lock: Lock) -> Sequence[object]:
+    return [dict(data) for data in lock.manifest]
+
+
+def _files(out: Path) -> Iterator[NamedFile]:
+    """Yield the files so far; the metadata name all of them but the card, the pictures in it and themselves."""
+    for path in sorted(files_below(out)):
+        name = path.relative_to(out).as_posix()
+        if name not in (CARD, CROISSANT, CHECKSUMS) and not name.startswith("pictures/"):
+            kind = _MEDIA_TYPES.get(path.suffix, "application/octet-stream")
+            yield NamedFile(name, path.stat().st_size, sha256_of(path), kind)
+
+
+def _write_checksums(out: Path) -> int:
+    """Write the SHA-256 of every file, and return how many files there are."""
+    files = {path.relative_to(out).as_posix(): sha256_of(path) for path in files_below(out)}
+    write_whole(out / CHECKSUMS, (f"{digest}  {name}\n".encode() for name, digest in sorted(files.items())))
+    return len(files) + 1
+
+
+def _published(out: Path, facts: Facts, files: int, incomplete: tuple[str, ...]) -> Published:
+    states = [each.state_of(facts) for each in PRACTICES]
+    tables = facts.tables
+    return Published(
+        out=out,
+        examples=facts.examples,
+        left_out=sum(tables.left_out.values()),
+        images=len(tables.shown),
+        image_bytes=sum(file.bytes for file in tables.images),
+        files=files,
+        bytes=sum(path.stat().st_size for path in files_below(out)),
+        missing=tuple(facts.about.missing()),
+        incomplete=incomplete,
+        practices={state: states.count(state) for state in ("met", "not met", "not ours")},
+    )

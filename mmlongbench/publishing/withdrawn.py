@@ -1,0 +1,130 @@
+"""Finds what a takedown takes out: the images and texts of a document, an image, or a source, and all equal ones."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from mmlongbench.documents.pixels import is_like_any, likeness, unreadable
+from mmlongbench.errors import ReleaseError, nearest
+from mmlongbench.io.progress import Progress
+from mmlongbench.release.assets import Asset, read_assets
+from mmlongbench.release.layout import IMAGES
+
+Kind: TypeAlias = Literal["document", "image", "source"]
+MAX_COMPARED = 200
+"""The maximum number of images whose likeness is searched in the rest of a release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """What is asked to be taken out of a release."""
+
+    kind: Kind
+    """What `id` names."""
+    id: str
+    """The id of a document, article or web page; the path of an image below `mmlb_image/`, which the text of the same
+    page shares; or `dataset/source`, or the name of a source in all datasets."""
+
+    def matches(self, asset: Asset) -> bool:
+        """Return whether an asset is, or is a part of, what is taken out."""
+        if self.kind == "document":
+            return asset.document == self.id
+        if self.kind == "image":
+            return asset.kind != "source" and asset.name == self.id  # a page may be an image here and a text there
+        return asset.kind != "source" and self.id in (asset.source, f"{asset.dataset}/{asset.source}")
+
+
+@dataclass(slots=True)
+class Withdrawn:
+    """The assets that are taken out."""
+
+    images: set[str] = field(default_factory=set)
+    """Their paths below `mmlb_image/`."""
+    texts: set[tuple[str, str]] = field(default_factory=set)
+    """(dataset, unit) of the texts."""
+    folders: set[str] = field(default_factory=set)
+    """The names of documents as records spell them; a question about one of them goes, whatever its context shows."""
+    equal: set[str] = field(default_factory=set)
+    """The images and units that are taken out only because they equal another one."""
+
+    def add(self, asset: Asset) -> None:
+        """Add an image or a text."""
+        if asset.kind == "image":
+            self.images.add(asset.name)
+        elif asset.kind == "text":
+            self.texts.add((asset.dataset, asset.name))
+
+
+def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
+    """Return the assets that a takedown takes out: those that match, and all with the same bytes or the same text.
+
+    Raises:
+        ReleaseError: nothing in the release matches; the error names the nearest id.
+
+    """
+    found, hashes, known = Withdrawn(), set[str](), dict[str, None]()
+    for asset in read_assets(release):
+        known.update(dict.fromkeys(_ids(asset, withdrawal.kind)))
+        if withdrawal.matches(asset):
+            found.add(asset)
+            if asset.chars != 0:  # pages without text are all equal
+                hashes.add(asset.sha256)
+            if withdrawal.kind == "document":
+                found.folders |= {asset.document, *asset.name.split("/")[-2:-1]}
+    if not found.images and not found.texts:
+        raise ReleaseError(
+            f"--{withdrawal.kind} {withdrawal.id!r:.200}: nothing in {release.name} is of it"
+            f"{nearest(withdrawal.id, list(known)[:10_000])}"
+        )
+    _add_equal(found, hashes, release)
+    return found
+
+
+def _add_equal(found: Withdrawn, hashes: set[str], release: Path) -> None:
+    """Add all images and texts with the same hash as one that is taken out, and the texts of pages whose images are."""
+    for asset in read_assets(release):
+        is_known = asset.name in found.images if asset.kind == "image" else (asset.dataset, asset.name) in found.texts
+        if asset.sha256 in hashes and asset.kind != "source" and not is_known:
+            found.add(asset)
+            found.equal.add(asset.name)
+    for asset in read_assets(release):
+        if asset.kind == "text" and asset.name in found.images and (asset.dataset, asset.name) not in found.texts:
+            found.add(asset)
+            found.equal.add(asset.name)
+
+
+def _ids(asset: Asset, kind: Kind) -> Iterator[str]:
+    """Yield the ids under which an asset can be taken out."""
+    if kind == "document" and asset.document:
+        yield asset.document
+    if kind == "image" and asset.kind == "image":
+        yield asset.name
+    if kind == "source" and asset.kind != "source" and asset.source:
+        yield from (asset.source, f"{asset.dataset}/{asset.source}")
+
+
+def near_images(release: Path, gone: Iterable[str], kept: Iterable[str], progress: Progress) -> list[str] | None:
+    """Return the kept images that look like one of those that were taken out. They are not taken out themselves,
+    because a likeness may be by chance; a person looks at them. None: too many are taken out to compare.
+    """
+    removed = sorted(set(gone))
+    if len(removed) > MAX_COMPARED:
+        return None
+    looks = [look for path in removed if (look := _look(release / IMAGES / path))]
+    rest = sorted(set(kept))
+    found = []
+    with progress.bar("takedown: images compared", len(rest) if looks else 0) as advance:
+        for path in rest if looks else ():
+            look = _look(release / IMAGES / path)
+            if look and is_like_any(look, looks):
+                found.append(path)
+            advance()
+    return found
+
+
+def _look(path: Path) -> bytes | None:
+    try:
+        return likeness(path.read_bytes())
+    except unreadable():
+        return None

@@ -1,0 +1,185 @@
+"""The assets of a release: where every source, image and text comes from, under which licence, with its SHA-256.
+
+`items/assets.parquet` has one row for each asset of each dataset, sorted by dataset, kind and name. It is made when a
+build finishes, and an audit compares it with the prompts.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.io.atomic import atomic_write
+from mmlongbench.release.layout import ITEMS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+ASSETS = f"{ITEMS}/assets.parquet"
+"""The path of the table of assets in a release."""
+AssetKind: TypeAlias = Literal["image", "source", "text"]
+"""`image`: a file below `mmlb_image/`. `source`: a source of a dataset. `text`: the text of a unit."""
+_ROWS = 20_000
+"""How many rows are written or read at once."""
+_MAX_ROW = 64 * 1024
+"""The maximum size of a row, on average, in bytes."""
+_MAX_FIRST = 1024 * 1024
+"""The bytes that a table may always have, even with few rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One asset of one dataset."""
+
+    dataset: str
+    """The name of the dataset."""
+    kind: AssetKind
+    name: str
+    """The path of an image below `mmlb_image/`; the id of a unit with a text; the name of a source."""
+    sha256: str
+    """The SHA-256 in hexadecimal: of an image's file, of a text in UTF-8 without blanks around it, of a source as in
+    the lock."""
+    chars: int | None = None
+    """The characters of a text, without blanks around it; None for other assets."""
+    source: str = ""
+    """The source of the dataset that it comes from, as the manifest names it; empty if that is not known."""
+    document: str = ""
+    """The document, article or web page that it is a part of; empty if it is a part of none."""
+    origin: str = ""
+    """Where the source was published: `hub:owner/name@revision`, a URL, or `sample:reader`; empty if not known."""
+    inside: str = ""
+    """Its place in the origin: a path, with `#page=3` for a page of a PDF; or an id."""
+    licence: str = ""
+    """Its licence: an SPDX expression or the name of terms; empty if it is not known."""
+    licence_kind: Literal["spdx", "term", "unknown"] = "unknown"
+    """What `licence` is."""
+    author: str = ""
+    """Its author, if the source says so."""
+    url: str = ""
+    """Where it was published, if the source says so for this asset."""
+    hint: str = ""
+    """What its own metadata say about rights (EXIF, IPTC, XMP, PDF); it is shown, and never believed."""
+
+    @property
+    def has_licence(self) -> bool:
+        """Whether a licence is stated for it."""
+        return self.licence_kind != "unknown"
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether it is known where it was published."""
+        return bool(self.origin or self.url)
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What the table is sorted by; no two rows have the same."""
+        return self.dataset, self.kind, self.name, self.sha256
+
+
+def text_digest(text: str) -> tuple[int, bytes]:
+    """Return the characters and the SHA-256 of a text, without blanks around it."""
+    bare = text.strip()
+    return len(bare), hashlib.sha256(bare.encode("utf-8", "backslashreplace")).digest()
+
+
+def _schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    others: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
+    return pa.schema([(each.name, others.get(each.name, pa.string())) for each in fields(Asset)])
+
+
+def write_assets(path: Path, assets: Iterable[Asset]) -> int:
+    """Write a table of assets, which must be sorted by `Asset.key`, and return how many it has. A part of the rows is
+    in memory at a time.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema, count, rows = _schema(), 0, list[Asset]()
+    with atomic_write(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+
+        def flush() -> None:
+            columns = {field.name: [_stored(asset, field.name) for asset in rows] for field in schema}
+            writer.write_table(pa.table(columns, schema))
+            rows.clear()
+
+        for asset in assets:
+            rows.append(asset)
+            count += 1
+            if len(rows) >= _ROWS:
+                flush()
+        if rows or not count:
+            flush()
+    return count
+
+
+def _stored(asset: Asset, name: str) -> object:
+    value = getattr(asset, name)
+    if name == "sha256":
+        return bytes.fromhex(value)
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def has_assets(release: Path) -> bool:
+    """Return whether a release has a table of assets; releases of older versions have none."""
+    return (release / ASSETS).is_file()
+
+
+def read_assets(release: Path, dataset: str | None = None) -> Iterator[Asset]:
+    """Yield the assets of a release in the order of the table, or those of one dataset; a part of the table is in
+    memory at a time.
+
+    Raises:
+        ReleaseError: the release has no such table, or it is damaged.
+
+    """
+    import pyarrow as pa
+
+    names = [each.name for each in fields(Asset)]
+    try:
+        with _table(release / ASSETS) as table:
+            if missing := [name for name in names if name not in table.schema_arrow.names]:
+                raise ReleaseError(f"{ASSETS}: the column {missing[0]!r} is missing; see `mmlongbench verify`")
+            for batch in table.iter_batches(_ROWS, _groups(table, dataset), columns=names):
+                for row in batch.to_pylist():
+                    if dataset is None or row["dataset"] == dataset:
+                        yield Asset(**{**row, "sha256": row["sha256"].hex()})
+    except FileNotFoundError as error:
+        raise ReleaseError(
+            f"{release / ASSETS}: no such file: the release was built by an older version; build it again to know "
+            "where its images and texts come from"
+        ) from error
+    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
+        raise ReleaseError(f"{ASSETS}: is no table of assets: {type(error).__name__}; see verify") from error
+
+
+def _groups(table: "pq.ParquetFile", dataset: str | None) -> list[int]:
+    """Return the groups of rows that may have assets of a dataset, by their statistics; all of them for None."""
+    found = []
+    for number in range(table.metadata.num_row_groups):
+        group = table.metadata.row_group(number)
+        columns = (group.column(each) for each in range(group.num_columns))
+        known = next((each.statistics for each in columns if each.path_in_schema == "dataset"), None)
+        is_other = dataset and known and known.has_min_max and not str(known.min) <= dataset <= str(known.max)
+        if not is_other:
+            found.append(number)
+    return found
+
+
+@contextmanager
+def _table(path: Path) -> "Iterator[pq.ParquetFile]":
+    """Open a table of assets; refuse one that unpacks to more bytes than its rows may have."""
+    import pyarrow.parquet as pq
+
+    with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
+        table = pq.ParquetFile(opened)
+        meta = table.metadata
+        size = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
+        if size > (bound := _MAX_FIRST + meta.num_rows * _MAX_ROW):
+            raise ReleaseError(f"{ASSETS}: {size:,} bytes unpacked, {meta.num_rows:,} rows have at most {bound:,}")
+        yield table

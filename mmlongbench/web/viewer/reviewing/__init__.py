@@ -1,0 +1,1 @@
+"""What people review in the viewer: what is shown beside each other, and the file of what they decide."""

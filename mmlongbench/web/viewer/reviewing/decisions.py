@@ -1,0 +1,107 @@
+"""What somebody decides about a subject, and the file that holds it: errata for suspects, a sheet for questions.
+
+A file is read again before each change, because it may have been changed elsewhere; it is replaced as a whole, and what
+else it holds stays in it.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.io.atomic import file_lock
+from mmlongbench.web.viewer.places import cache_folder, key_of
+from mmlongbench.web.viewer.reviewing.subjects import Subject
+
+Act: TypeAlias = Literal["accept", "revise", "remove", "keep", "undo"]
+_PATIENCE = 5.0
+"""The seconds for which a change waits for another viewer that writes the same file."""
+
+
+class Choice(BaseModel):
+    """What a page sends when somebody decides."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    act: Act
+    problem: Annotated[str, StringConstraints(max_length=60)] = ""
+    """What is wrong with a question, by a name of the review sheet."""
+    comment: Annotated[str, StringConstraints(max_length=2000)] = ""
+    values: dict[
+        Annotated[str, StringConstraints(max_length=200)], Annotated[str, StringConstraints(max_length=20_000)]
+    ] = {}
+    """The fields of the form, by name; those that are as before change nothing."""
+
+    @model_validator(mode="after")
+    def _is_text(self) -> "Choice":
+        if any("\0" in text for text in (self.problem, self.comment, *self.values, *self.values.values())):
+            raise ValueError("a NUL character, which no table can hold")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the file says about a subject."""
+
+    act: Act
+    words: str
+    """What was decided, by whom and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A button of the page."""
+
+    act: Act
+    key: str
+    name: str
+    about: str
+
+
+class DecisionFile(ABC):
+    """A file that holds decisions."""
+
+    actions: ClassVar[tuple[Action, ...]]
+
+    def __init__(self, path: Path, by: str) -> None:
+        self.path, self.by = path, by
+        self._guard = threading.Lock()
+
+    @abstractmethod
+    def read(self) -> Mapping[str, Decided]:
+        """Return what is decided, by the id of the subject.
+
+        Raises:
+            MMLongBenchError: the file cannot be read.
+
+        """
+
+    @abstractmethod
+    def change(self, subject: Subject, choice: Choice) -> None:
+        """Read the file, change what it says about a subject, and write it.
+
+        Raises:
+            MMLongBenchError: the choice cannot be written; the file is as before.
+
+        """
+
+    def decide(self, subject: Subject, choice: Choice) -> None:
+        """Write what was chosen; only one thread and one process changes a file at a time.
+
+        Raises:
+            MMLongBenchError: it cannot be written; the file is as before.
+
+        """
+        lock = cache_folder() / "locks" / key_of((), str(self.path.resolve()))
+        if choice.act not in [each.act for each in self.actions]:
+            raise ReleaseError(f"{choice.act}: is not among what can be decided here")
+        try:
+            with self._guard, file_lock(lock, str(self.path), patience=_PATIENCE):
+                self.change(subject, choice)
+        except OSError as error:
+            raise ReleaseError(f"{self.path}: cannot be written: {error.strerror or error}") from error

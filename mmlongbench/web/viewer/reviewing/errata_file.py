@@ -1,0 +1,129 @@
+"""Decisions about suspects, as a file of errata, which a manifest can name."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import JsonValue
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.yaml_text import MAX_BYTES
+from mmlongbench.manifest.errata import Erratum, errata_of
+from mmlongbench.manifest.errata_edit import edited, kept_ids
+from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile
+from mmlongbench.web.viewer.reviewing.subjects import Field, Subject, SuspectLine
+
+_DRAFT = "mmlongbench doctor:"
+"""The beginning of the source of errata that nobody has checked."""
+_HEAD = "# What people decided about suspects of `mmlongbench doctor`. A manifest applies it with `errata: FILE`.\n"
+
+
+class ErrataFile(DecisionFile):
+    """A file of errata. Rows whose source is right stand in it as comments."""
+
+    actions = (
+        Action("accept", "a", "Accept", "the proposed correction is right"),
+        Action("revise", "r", "Revise", "the fields below are right"),
+        Action("remove", "x", "Remove", "leave the row out"),
+        Action("keep", "s", "Source is right", "nothing is to be changed"),
+        Action("undo", "u", "Undo", "decide again"),
+    )
+
+    def __init__(self, path: Path, by: str, lines: Mapping[str, SuspectLine]) -> None:
+        super().__init__(path, by)
+        if names := {line.dataset for line in lines.values()} - {next(iter(lines.values())).dataset}:
+            known = ", ".join(sorted({line.dataset for line in lines.values()}))
+            raise ReleaseError(f"--write: suspects of {len(names) + 1} datasets ({known}), but errata are for one")
+        self._lines = lines
+
+    def read(self) -> Mapping[str, Decided]:
+        """Return what is decided; drafts of the doctor are not."""
+        text, errata = self._load()
+        kept = {id: Decided("keep", f"the source is right, says {by}") for id, by in kept_ids(text).items()}
+        found = {id: each for id, each in errata.items() if not each.source.startswith(_DRAFT)}
+        return {**kept, **{id: self._decided(id, each) for id, each in found.items()}}
+
+    def change(self, subject: Subject, choice: Choice) -> None:
+        """Change the entry of a row."""
+        text, before = self._load()
+        entry = self._entry(subject, choice)
+        new = edited(text or _HEAD, subject.id, entry, kept_by=self.by if choice.act == "keep" else "")
+        write_whole(self.path, [self._checked(new, before, subject.id, entry).encode()])
+
+    def _load(self) -> tuple[str, Mapping[str, Erratum]]:
+        if not self.path.exists():
+            return "", {}
+        try:
+            data = read_regular(self.path, MAX_BYTES)
+            return data.decode("utf-8-sig"), errata_of(data, self.path.name)
+        except ValueError as error:
+            raise ReleaseError(f"{self.path}: expected errata of at most {MAX_BYTES:,} bytes in UTF-8") from error
+
+    def _checked(self, text: str, before: Mapping[str, Erratum], id: str, entry: Mapping[str, object] | None) -> str:
+        """Return a text if it says what it should; a change must not touch other entries."""
+        after = dict(errata_of(text.encode(), self.path.name))
+        others = {key: each for key, each in before.items() if key != id}
+        if (after.pop(id, None) is None) != (entry is None) or after != others:
+            raise ReleaseError(f"{self.path}: cannot be changed here without touching other entries; give another file")
+        return text
+
+    def _entry(self, subject: Subject, choice: Choice) -> Mapping[str, object] | None:
+        """Return the erratum for a choice; None if the row has none."""
+        if choice.act in ("undo", "keep"):
+            return None
+        line = self._lines[subject.id]
+        said = f"; {choice.comment.strip()}" if choice.comment.strip() else ""
+        source = f"review by {self.by}: {line.kind}: {line.evidence}{said}"
+        if choice.act == "remove":
+            return {"source": source, "drop": True}
+        new = line.correction if choice.act == "accept" else _changed(subject, choice)
+        if not new:
+            what = "the doctor proposes no correction" if choice.act == "accept" else "no field was changed"
+            raise ReleaseError(f"{what}: change a field and revise, or remove the row, or say that the source is right")
+        was = {name: line.fields[name] for name in new if name in line.fields}
+        return {"source": source, "set": dict(new), **({"was": was} if was else {})}
+
+    def _decided(self, id: str, erratum: Erratum) -> Decided:
+        if erratum.drop:
+            return Decided("remove", erratum.source)
+        line = self._lines.get(id)
+        is_accepted = line is not None and erratum.set == _as_read(line.correction)
+        words = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in erratum.set.items())
+        return Decided("accept" if is_accepted else "revise", f"{words}; {erratum.source}")
+
+
+def _as_read(value: JsonValue) -> object:
+    """Return a value as errata have it after reading: everything but true and false is a text."""
+    if isinstance(value, dict):
+        return {key: _as_read(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_read(each) for each in value]
+    return value if isinstance(value, bool | str) else "null" if value is None else str(value)
+
+
+def _changed(subject: Subject, choice: Choice) -> dict[str, JsonValue]:
+    known = {field.name: field for field in subject.fields}
+    if unknown := [name for name in choice.values if name not in known]:
+        raise ReleaseError(f"{unknown[0][:80]}: is no field of this row")
+    return {
+        name: _value(known[name], text)
+        for name, text in choice.values.items()
+        if text.replace("\r\n", "\n") != known[name].text.replace("\r\n", "\n")
+    }
+
+
+def _value(field: Field, text: str) -> JsonValue:
+    if field.is_text:
+        return text
+    try:
+        found: JsonValue = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ReleaseError(f"{field.name}: expected JSON, such as {field.text[:60]}; found {text[:60]!r}") from error
+    return found
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,100 @@
+"""Decisions about questions, as a sheet that `mmlongbench questions import` reads."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmlongbench.errors import Fault, ReleaseError, SourceError
+from mmlongbench.io.tables import table_rows
+from mmlongbench.questions.question import Question
+from mmlongbench.questions.reviewing.decisions import Decision, Label
+from mmlongbench.questions.reviewing.merging import wrong_revision
+from mmlongbench.questions.reviewing.sheet import (
+    COLUMNS,
+    FILLED,
+    decision_of,
+    empty_rows,
+    plain_cell,
+    read_sheet,
+    safe_cell,
+    write_rows,
+)
+from mmlongbench.web.viewer.reviewing.decisions import Act, Action, Choice, Decided, DecisionFile
+from mmlongbench.web.viewer.reviewing.subjects import Subject
+
+_LABELS: Mapping[Act, Label] = {"accept": "Retain", "revise": "Revise", "remove": "Remove"}
+_ACTS: Mapping[Label, Act] = {label: act for act, label in _LABELS.items()}
+_NEW = ("question_new", "answer_new", "pages_new")
+
+
+class SheetFile(DecisionFile):
+    """A sheet of one annotator; a sheet that `questions export` wrote is filled in."""
+
+    actions = (
+        Action("accept", "a", "Accept", "question, answer and pages are right"),
+        Action("revise", "r", "Revise", "the fields below are right"),
+        Action("remove", "x", "Remove", "leave the question out"),
+        Action("undo", "u", "Undo", "decide again"),
+    )
+
+    def __init__(self, path: Path, by: str, questions: Mapping[str, Question]) -> None:
+        super().__init__(path, by)
+        if path.suffix.lower() != ".csv":
+            raise ReleaseError(f"--write {path}: a sheet is written as CSV; give a name that ends in .csv")
+        self._questions = questions
+
+    def read(self) -> Mapping[str, Decided]:
+        """Return what is decided; rows that cannot be used are not."""
+        if not self.path.exists():
+            return {}
+        rows = read_sheet(self.path, dict(self._questions))
+        return {each.id: _decided(each) for each in rows if isinstance(each, Decision)}
+
+    def change(self, subject: Subject, choice: Choice) -> None:
+        """Fill the cells of a row."""
+        rows = self._rows()
+        row = next((each for each in rows if plain_cell(each["id"]) == subject.id), None)
+        if row is None:
+            raise ReleaseError(f"{self.path}: has no row for {subject.id}; export the sheet again, or give a new file")
+        if plain_cell(row["decision"]) and plain_cell(row["annotator"]) != self.by:
+            raise ReleaseError(f"{self.path}: {row['annotator']} has decided this; give each annotator a file")
+        row |= {name: safe_cell(text) for name, text in self._cells(subject, choice).items()}
+        if choice.act != "undo":
+            self._check({name: plain_cell(text) for name, text in row.items()})
+        write_rows(self.path, rows)
+
+    def _rows(self) -> list[dict[str, str]]:
+        if not self.path.exists():
+            return empty_rows(self._questions.values(), 1.0)
+        rows = []
+        for place, row in table_rows(self.path, COLUMNS):
+            if isinstance(row, Fault):
+                raise SourceError(Fault(row.reason, row.expected, row.found, self.path.name, place, todo=row.todo))
+            rows.append({**{name: str(cell or "") for name, cell in row.items()}})
+        return [{**row, **{name: "" for name in FILLED if name not in row}} for row in rows]
+
+    def _cells(self, subject: Subject, choice: Choice) -> dict[str, str]:
+        """Return the filled cells of a row."""
+        cells = dict.fromkeys(FILLED, "")
+        if choice.act == "undo":
+            return cells
+        cells |= {"decision": _LABELS[choice.act], "annotator": self.by, "comment": choice.comment.strip()}
+        if choice.act != "accept":
+            cells["problem"] = choice.problem
+        if choice.act == "revise":
+            before = {field.name: field.text for field in subject.fields}
+            cells |= {name: text for name in _NEW if (text := choice.values.get(name, "").strip()) != before[name]}
+        return cells
+
+    def _check(self, cells: Mapping[str, str]) -> None:
+        """Refuse a row that could not be imported."""
+        found = decision_of(cells, self._questions)
+        if isinstance(found, Fault):
+            raise ReleaseError(str(found))
+        wrong = wrong_revision(self._questions[found.id], found) if found.revision else None
+        if wrong:
+            raise ReleaseError(f"{wrong[0]}: {wrong[1]}; revise it again")
+
+
+def _decided(found: Decision) -> Decided:
+    said = "; ".join(part for part in (found.label, found.problem, found.comment) if part)
+    return Decided(_ACTS[found.label], f"{said}; by {found.annotator}")

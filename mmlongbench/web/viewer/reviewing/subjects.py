@@ -1,0 +1,165 @@
+"""What is reviewed: suspects of `mmlongbench doctor`, and questions of a folder that `mmlongbench questions` made."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.io.safe_read import read_regular
+
+if TYPE_CHECKING:
+    from mmlongbench.questions.question import Question
+
+MAX_BYTES = 64 * 1024 * 1024
+"""The most bytes of a file of suspects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that a review may change."""
+
+    name: str
+    text: str
+    """Its value: a text as it is, any other value as JSON."""
+    is_text: bool = True
+    proposed: str = ""
+    """The value that is proposed, in the same form; empty if none is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A row or a question that somebody should look at."""
+
+    number: int
+    """Its number in the viewer, from 0."""
+    id: str
+    dataset: str
+    """The dataset, if it is known."""
+    document: str
+    """The document, if it is known."""
+    kind: str
+    """Why it is here, as a slug."""
+    why: str
+    """Why it is here, in words."""
+    question: str
+    answer: str
+    """The claimed answer."""
+    pages: tuple[int, ...]
+    """The claimed pages, from 1."""
+    proposed: tuple[int, ...]
+    """The pages that are proposed instead."""
+    fields: tuple[Field, ...]
+
+
+class SuspectLine(BaseModel):
+    """A line that `mmlongbench doctor --json` prints."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dataset: str
+    id: str
+    kind: str
+    evidence: str
+    """Why the row may be wrong."""
+    correction: dict[str, JsonValue] = {}
+    """The values that are proposed."""
+    fields: dict[str, JsonValue] = {}
+    """The row of the source; empty if it could not be read, or in a file of an older version."""
+
+
+def read_suspects(path: Path) -> tuple[list[Subject], dict[str, SuspectLine]]:
+    """Read the suspects of a file; return them also as they are there, by id.
+
+    Raises:
+        ReleaseError: the file cannot be read, or has no suspect.
+
+    """
+    try:
+        texts = read_regular(path, MAX_BYTES).splitlines()
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from error
+    lines: dict[str, SuspectLine] = {}
+    for number, text in enumerate(texts, 1):
+        if text.strip():
+            found = _line(text, f"{path}, line {number}")
+            lines.setdefault(found.id, found)
+    if not lines:
+        raise ReleaseError(f"{path}: has no suspect; write it with `mmlongbench doctor MANIFEST --json`")
+    return [_suspect(number, line) for number, line in enumerate(lines.values())], lines
+
+
+def _line(text: bytes, where: str) -> SuspectLine:
+    try:
+        return SuspectLine.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        said = f"{field}: {first['msg']}"[:200]
+        raise ReleaseError(f"{where}: expected the output of `mmlongbench doctor --json`; {said}") from error
+
+
+def _suspect(number: int, line: SuspectLine) -> Subject:
+    fields = {**{name: None for name in line.correction if name not in line.fields}, **line.fields}
+    pages = [name for name in line.correction if "page" in name] or [name for name in fields if "page" in name]
+    return Subject(
+        number=number,
+        id=line.id,
+        dataset=line.dataset,
+        document=next((str(line.fields[name]) for name in ("doc_id", "doc", "document") if line.fields.get(name)), ""),
+        kind=line.kind,
+        why=line.evidence,
+        question=str(line.fields.get("question") or ""),
+        answer=_text(line.fields.get("answer") or ""),
+        pages=tuple(dict.fromkeys(page for name in pages for page in _numbers(fields.get(name)))),
+        proposed=tuple(dict.fromkeys(page for name in pages for page in _numbers(line.correction.get(name)))),
+        fields=tuple(
+            Field(name, _text(value), isinstance(value, str), _text(line.correction.get(name, "")))
+            for name, value in sorted(fields.items(), key=lambda item: item[0] not in line.correction)
+        ),
+    )
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _numbers(value: JsonValue) -> Iterator[int]:
+    """Yield the page numbers in a value: a list, or a text such as `[4, 5]`."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return
+    for each in value if isinstance(value, list) else [value]:
+        if type(each) is int and 0 < each < 10**6:
+            yield each
+
+
+def question_subjects(questions: "Sequence[Question]") -> list[Subject]:
+    """Return the questions of a folder as they are reviewed."""
+    from mmlongbench.questions.reviewing.sheet import shown_answer
+
+    return [
+        Subject(
+            number=number,
+            id=each.id,
+            dataset="",
+            document=each.document,
+            kind=each.notes.get("flags") or each.kind,
+            why="; ".join(rest.text for rest in each.grounding),
+            question=each.question,
+            answer=shown_answer(each.answer),
+            pages=each.pages,
+            proposed=(),
+            fields=(
+                Field("question_new", each.question),
+                Field("answer_new", shown_answer(each.answer)),
+                Field("pages_new", "; ".join(map(str, each.pages))),
+            ),
+        )
+        for number, each in enumerate(questions)
+    ]

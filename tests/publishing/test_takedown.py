@@ -1,0 +1,101 @@
+"""Takedown: nothing of an asset remains, and everything else keeps its bytes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from taken_down import drawn_withdrawals, remains
+from tiny import command, lock, rejects
+
+from mmlongbench.io.progress import Progress
+from mmlongbench.publishing.takedown import read_tombstones, take_down
+from mmlongbench.publishing.withdrawn import Withdrawal
+from mmlongbench.release.layout import TOMBSTONES
+
+pytestmark = pytest.mark.slow
+DAY = "2026-11-25"
+MANIFEST = """
+defaults: {source: sample, lengths: [8K], licence: CC0-1.0, sample: {n: 4}}
+datasets:
+  - {name: mmlongdoc, builder: docvqa, reader: mmlongbench_doc, options: {max_answer_words: 5}}
+  - name: text_mmlongdoc
+    builder: docvqa
+    reader: mmlongbench_doc
+    drawn_as: mmlongdoc
+    options: {pages_as: text, text_fill: budget, max_answer_words: 5}
+  - {name: retrieval-text, builder: mm_niah, reader: mm_niah, options: {task: retrieval, needle: text}}
+  - {name: food101, builder: many_shot, reader: image_tables, sample: {n: 4, stratify: kind}}
+"""
+
+
+@pytest.fixture(scope="module", name="release")
+def _release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("takedown")
+    (folder / "m.yaml").write_text(MANIFEST, "utf-8")
+    ran = command("build", folder / "m.yaml", "--out", folder / "release", "-q")
+    assert ran.code == 0, ran.err
+    return folder / "release"
+
+
+def test_nothing_of_drawn_assets_remains(release: Path, tmp_path: Path) -> None:
+    for number, asked in enumerate(drawn_withdrawals(release, {"document": 2, "image": 2, "source": 1})):
+        out = tmp_path / str(number)
+        made = take_down(release, asked, out, DAY, Progress(False))
+        found = remains(release, asked, made)
+        assert not any((found.by_bytes, found.by_hash, found.by_text, found.by_name, found.changed)), (asked, found)
+        assert command("audit", out, "-q").err == "", asked
+        assert command("verify", out).code == 0
+
+
+def test_the_command_says_what_went(release: Path, tmp_path: Path) -> None:
+    document = next(drawn_withdrawals(release, {"document": 1})).id
+    said = command("takedown", release, "--document", document, "--out", tmp_path / "new", "--date", DAY)
+    assert said.code == 0, said.err
+    assert f'for a rebuild, in the manifest: exclude: ["{document}"]' in said.out
+    (stone,) = read_tombstones(tmp_path / "new")
+    assert (stone.date, stone.kind, stone.id) == (DAY, "document", document)
+    assert "date" not in (tmp_path / "new/build.lock.json").read_text("utf-8").partition('"files"')[2]
+    dropped = sum(stone.examples.values())
+    added = [line for line in rejects(tmp_path / "new") if line["reason"] == "taken-down"]
+    assert dropped >= len(added) > 0
+    again = command("takedown", release, "--document", document, "--out", tmp_path / "other", "--date", "2027-01-01")
+    assert again.code == 0
+    assert lock(tmp_path / "other") == lock(tmp_path / "new")
+
+
+def test_a_second_takedown_keeps_the_tombstone_of_the_first(release: Path, tmp_path: Path) -> None:
+    first, second = drawn_withdrawals(release, {"image": 2})
+    one = take_down(release, first, tmp_path / "one", DAY, Progress(False))
+    take_down(one.out, second, tmp_path / "two", DAY, Progress(False))
+    assert [stone.id for stone in read_tombstones(tmp_path / "two")] == [first.id, second.id]
+    assert command("audit", tmp_path / "two", "-q").err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--source", "document"), "did you mean 'documents'?"),
+        ((), "give one of --document, --image and --source"),
+        (("--image", "x", "--source", "y"), "give one of"),
+    ],
+)
+def test_what_is_not_there_is_refused(words: tuple[str, ...], said: str, release: Path, tmp_path: Path) -> None:
+    ran = command("takedown", release, *words, "--out", tmp_path / "new")
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_extension_does_not_put_back_what_was_taken_out(release: Path, tmp_path: Path) -> None:
+    asked = Withdrawal("document", next(drawn_withdrawals(release, {"document": 1})).id)
+    made = take_down(release, asked, tmp_path / "new", DAY, Progress(False))
+    (tmp_path / "m.yaml").write_text(MANIFEST.replace("[8K]", "[8K, 16K]"), "utf-8")
+    ran = command("build", tmp_path / "m.yaml", "--out", made.out, "-q")
+    assert ran.code == 2
+    assert TOMBSTONES in ran.err
+
+
+def test_json_has_the_tombstone(release: Path, tmp_path: Path) -> None:
+    image = next(drawn_withdrawals(release, {"image": 1})).id
+    ran = command("takedown", release, "--image", image, "--out", tmp_path / "new", "--date", DAY, "--json")
+    assert json.loads(ran.out)["tombstone"]["id"] == image

@@ -1,0 +1,71 @@
+"""The review and the report in a real browser: their keys, and what they write and lead to."""
+
+import pytest
+from seen import Seen
+
+from mmlongbench.web.viewer.site import Site
+
+pytestmark = pytest.mark.slow
+
+
+def test_keys_of_a_review(seen: Seen, site: Site) -> None:
+    assert site.review
+    assert site.review.file
+    page = seen.open("/review", "table.cells")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/review/0")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert "Page 3: proposed" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("k")
+    assert "Page 2: claimed" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("n")
+    page.wait_for_url("**/review/1")
+    page.keyboard.press("p")
+    page.wait_for_url("**/review/0")
+    page.keyboard.press("a")
+    page.wait_for_url("**/review/1")
+    page.keyboard.press("/")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("oak")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.wait_for_url("**/review/2")
+    page.keyboard.press("s")
+    page.wait_for_selector("#decided:has-text('keep')")
+    assert "all are decided" in page.inner_text("#said")
+    assert [each.act for each in site.review.decided().values()] == ["keep", "accept", "revise"]
+    for key, act in (("x", "remove"), ("u", "")):
+        page.keyboard.press(key)
+        page.wait_for_selector(f"#decided[data-act='{act}']")
+        page.wait_for_selector("#decision button:enabled")
+    page.goto(page.url.replace("/2", "/1"))
+    page.keyboard.press("u")
+    page.wait_for_selector("#decided[data-act='']")
+    assert list(site.review.decided()) == ["mmlongdoc_1"]
+
+
+def test_a_decision_that_cannot_be_written_is_said(seen: Seen) -> None:
+    page = seen.open("/review/2", "#decision button")
+    page.keyboard.press("a")
+    page.wait_for_selector("#said:has-text('not written')")
+    assert any("409" in each for each in seen.errors), "a browser reports every refusal"
+    seen.errors.clear()
+
+
+def test_points_of_the_report_lead_to_their_examples(seen: Seen) -> None:
+    page = seen.open("/report", ".curves a.go")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("model, 1K: ")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#examples tbody tr")
+    assert page.url.endswith("#length=1K&sort=score")
+    scores = page.locator("#examples tbody td:last-child").all_inner_texts()
+    assert scores == sorted(scores, key=float)
+    page.goto(page.url.split("#")[0] + "#facet=document type: Bark")
+    page.wait_for_selector("#facet:has-text('Bark')")
+    some = page.locator("#examples tbody tr").count()
+    page.click("#facet")
+    page.wait_for_selector("#facet", state="hidden")
+    assert 0 < some < page.locator("#examples tbody tr").count()
