@@ -38,7 +38,9 @@ def test_what_fits_no_example_is_counted_by_reason_with_its_first_line(finished:
     good: dict[str, object] = {"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}
     other = [good | {"file": "documentQA/x_K1.jsonl"}, good | {"id": "nobody"}, good | {"depth": 0.2}]
     path = written(tmp_path / "model-a.jsonl", [good, *other, good | {"id": "no one"}])
-    scores = written(tmp_path / "m.jsonl", [scored(id="mmlongdoc_0"), scored(id="gone"), scored(id="g", file="y")])
+    scores = written(
+        tmp_path / "m.jsonl", [scored(id="mmlongdoc_0"), scored(id="gone"), scored(id="g", file="y", dataset="y")]
+    )
     ran = command("view", finished, "--static", tmp_path / "site", "--predictions", path, "--scores", scores, "-q")
     assert ran.code == 0, ran.err
     notes = [
