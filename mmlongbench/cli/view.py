@@ -2,12 +2,14 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import click
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.task_option import with_tasks
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.printable import printable
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
@@ -29,7 +31,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.option("--review", type=_PATH, metavar="FOLDER", help="A folder of `questions`, to review its questions.")
 @click.option("--write", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write decisions here.")
 @click.option("--annotator", metavar="NAME", help="With --write, who decides, in one word.")
-@click.option("--images", type=_PATH, help="The folder of the images of public files that others made.")
+@click.option("--images", type=_PATH, help="The folder of images, if it is not in RELEASE.")
 @click.option("--static", type=click.Path(path_type=Path), metavar="DIR", help="Write the pages as files, and end.")
 @click.option("--limit", type=click.IntRange(min=1), help="With --static, the examples of each file; 20 by default.")
 @click.option("--port", type=click.IntRange(0, 65535), default=7870, show_default=True, help="0 takes a free port.")
@@ -73,6 +75,8 @@ def view(
         raise click.UsageError("--limit is for --static: a server shows all examples")
     if host not in _LOOPBACK and not token and not static:
         raise click.UsageError(f"--host {host}: others could read the release; give a --token of 16 characters or more")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise click.UsageError("--token: has a character that no cookie can hold; use printable ASCII characters")
     if token is not None and len(token) < 16:
         raise click.UsageError(f"--token: {len(token)} characters, expected at least 16")
     _check_review(suspects, review, write, annotator, is_static=static is not None)
@@ -137,7 +141,8 @@ def _serve(site: "Site", host: str, port: int, token: str) -> None:
     shown = f"[{host}]" if ":" in host else host
 
     def ready(found: int) -> None:
-        query = f"?token={token}" if token else ""
-        say(f"http://{shown}:{found}/{query} shows {site.viewed.name}; press Ctrl-C to end")
+        query = f"?token={quote(token, safe='')}" if token else ""
+        line = f"http://{shown}:{found}/{query} shows {site.viewed.name}; press Ctrl-C to end"
+        click.echo(printable(line))  # `say` would leave the token out
 
     serve(application(site, Door(host, token)), host, port, ready)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -11,14 +12,15 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.safe_read import MAX_BYTES
+from mmlongbench.manifest.registry import GROUPS
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.models.receipts import FAULTS
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions
-from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.problems import REASONS, Problems
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.web.viewer.index_lines import IndexRow
 from mmlongbench.web.viewer.places import cache_folder, key_of
-from mmlongbench.web.viewer.sources import Viewed, ViewedFile
+from mmlongbench.web.viewer.sources import Viewed, ViewedFile, code_of_modules
 
 WRONG = 0.5
 """An example is wrong for a model if its score by the task's own metric is below this."""
@@ -72,6 +74,8 @@ class Answers:
     """The files and folders of the scores, those that were made here included."""
     scores: dict[tuple[int, Key], list[tuple[str, ShownScore]]] = field(default_factory=dict)
     """(model, score) of each example, by file and key."""
+    of_unknown_files: list[tuple[str, str]] = field(default_factory=list)
+    """(model, place) of each score of a file that is not viewed."""
 
     def of(self, file: ViewedFile, row: IndexRow) -> list[ShownAnswer]:
         """Return all answers to an example, in the order of the models."""
@@ -127,7 +131,10 @@ def read_answers(
         name = _free(_model(path), read)
         read[name], sources[name] = read_predictions([path], problems), path
     lines = [line for path in scores for line in read_scores(path)]
-    notes = [f"predictions: {reason}: {each['count']}" for reason, each in problems.summary().items()]
+    notes = [
+        f"predictions: {REASONS[reason]}: {each['count']:,}; the first: {each['first'][0]}"
+        for reason, each in problems.summary().items()
+    ]
     scored, made_here = {line.model for line in lines}, list[Path]()
     for name, path in sources.items():
         if name not in scored and path.stem not in scored:
@@ -148,6 +155,8 @@ def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mappi
     for line in lines:
         file = viewed.aliases.get(line.file)
         if file is None:
+            model = same.get(line.model, line.model)
+            found.of_unknown_files.append((model, f"a score of {line.file}, {line.id}"))
             continue
         kind = "depth" if line.depth is not None else "permutation" if line.permutation is not None else ""
         value = line.depth if line.depth is not None else float(line.permutation or 0)
@@ -157,7 +166,7 @@ def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mappi
 
 
 def _score_folder(viewed: Viewed, path: Path) -> Path:
-    return cache_folder() / "scores" / key_of([path], viewed.lock_id, str(viewed.path.absolute()))
+    return cache_folder() / "scores" / _score_key(viewed, path)
 
 
 def _scored(
@@ -172,6 +181,15 @@ def _scored(
         return list(read_scores(folder)), ""
     except MMLongBenchError as error:
         return [], f"{path.name} is not scored: {error}"
+
+
+def _score_key(viewed: Viewed, path: Path) -> str:
+    """Return the key of scores: it changes with the predictions, the public files, and the code of builders and
+    metrics.
+    """
+    files = [path, *(sorted(path.rglob("*")) if path.is_dir() else ()), *(file.path for file in viewed.files)]
+    metrics = code_of_modules(each.module for each in entry_points(group=GROUPS["metric"]))
+    return key_of(files, viewed.lock_id, str(viewed.path.absolute()), viewed.code, metrics)
 
 
 def score_file(release: Path, predictions: Path, folder: Path, tasks: TaskFiles) -> int:

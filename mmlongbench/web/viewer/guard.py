@@ -6,6 +6,8 @@ site made it is refused; with a token, whoever does not have it gets nothing.
 """
 
 import ipaddress
+import logging
+import re
 import secrets
 import socket
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mmlongbench.io.printable import printable
 from mmlongbench.web.viewer.posting import write_refusal
 
 POLICY = (
@@ -30,6 +33,9 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "x-frame-options": "DENY",
 }
+_LONG_NUMBER = re.compile("[0-9]{1000}")
+"""Matches a number that no page has; Python refuses to read numbers of more than 4,300 digits."""
+_LOG = logging.getLogger("uvicorn.error")
 WRITES = "/data/review/"
 """The beginning of the addresses that write."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -83,7 +89,11 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
+        is_begun = False
+
         async def sending(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -91,17 +101,25 @@ class Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        refused = self._refusal(scope)
-        await (refused or self._app)(scope, receive, sending)
+        try:
+            refused = self._refusal(scope)
+            await (refused or self._app)(scope, receive, sending)
+        except Exception as error:  # a fault of the viewer ends one answer, which has the headers of safety, too
+            if is_begun:
+                raise
+            _LOG.error("%s: %s", type(error).__name__, printable(str(error))[:300])
+            await PlainTextResponse(f"the viewer failed: {type(error).__name__}\n", 500)(scope, receive, sending)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused; None if it is not."""
         headers = Headers(scope=scope)
         host = headers.getlist("host")
+        if _LONG_NUMBER.search(scope["path"]):
+            return PlainTextResponse("there is no such page\n", 404)
         if len(host) != 1 or not self._door.is_ours(_host_name(host[0])):
             return PlainTextResponse("this is not the name of this machine\n", 421)
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host[0].lower():
+        if origin is not None and _netloc(origin) != host[0].lower():
             return PlainTextResponse("a page of another site made this request\n", 403)
         is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_visit:
@@ -145,6 +163,18 @@ def _host_name(host: str) -> str:
         return ""
     try:
         return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _netloc(origin: str) -> str:
+    """Return the host and port of an Origin header; empty if it has none.
+
+    >>> _netloc("http://LOCALHOST:7870"), _netloc("http://[")
+    ('localhost:7870', '')
+    """
+    try:
+        return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
 

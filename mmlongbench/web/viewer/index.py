@@ -82,8 +82,12 @@ class Index:
             raise ReleaseError(f"{file.name}, row {row.row}: {row.fault}")
         self._require_same(number)
         is_copied = self.file(number).head.is_copied
-        data = _piece(self._paths(number).records if is_copied else file.path, row.offset, row.size)
-        found = record_of(zlib.decompress(data) if is_copied else data, f"row {row.row}")
+        copies = self._paths(number).records
+        data = _piece(copies if is_copied else file.path, row.offset, row.size)
+        try:
+            found = record_of(zlib.decompress(data) if is_copied else data, f"row {row.row}")
+        except zlib.error as error:
+            raise _no_index(copies, error) from error
         if isinstance(found, ReleaseError):
             raise ReleaseError(f"{file.name}: {found}")
         return found
@@ -97,7 +101,11 @@ class Index:
         """
         if not row.units_size:
             return Units()
-        return UNITS.validate_json(_piece(self._paths(number).units, row.units_at, row.units_size))
+        path = self._paths(number).units
+        try:
+            return UNITS.validate_json(_piece(path, row.units_at, row.units_size))
+        except ValidationError as error:
+            raise _no_index(path, error) from error
 
     def images(self, number: int) -> Sequence[str]:
         """Return the paths of the images of a file; the number of an image is its place here."""
@@ -150,8 +158,12 @@ def open_index(
 
 
 def _key(viewed: Viewed, file: ViewedFile) -> str:
-    """Return the key of a file's index: its path, size and time of change, those of its items, and the lock."""
-    return key_of([file.path, *([file.items] if file.items else [])], viewed.lock_id, file.name, str(file.images))
+    """Return the key of a file's index: its path, size and time of change, those of its items, the lock and the
+    code that reads it.
+    """
+    return key_of(
+        [file.path, *([file.items] if file.items else [])], viewed.lock_id, viewed.code, file.name, str(file.images)
+    )
 
 
 def _read(paths: IndexPaths) -> FileIndex:
@@ -159,14 +171,20 @@ def _read(paths: IndexPaths) -> FileIndex:
         with paths.rows.open("rb") as lines:
             return FileIndex(_head(paths), [ROW.validate_json(line) for line in lines])
     except (OSError, ValidationError) as error:
-        raise ReleaseError(f"{paths.rows}: is no index ({type(error).__name__}); remove it and start again") from error
+        raise _no_index(paths.rows, error) from error
 
 
 def _head(paths: IndexPaths) -> IndexHead:
     try:
         return HEAD.validate_json(paths.head.read_bytes())
     except (OSError, ValidationError) as error:
-        raise ReleaseError(f"{paths.head}: is no index ({type(error).__name__}); remove it and start again") from error
+        raise _no_index(paths.head, error) from error
+
+
+def _no_index(path: Path, error: Exception) -> ReleaseError:
+    """Return the error for a damaged file of an index; without its head, the index is made again."""
+    head = path.with_suffix(".head")
+    return ReleaseError(f"{path}: is no index ({type(error).__name__}); remove {head} and start again")
 
 
 def _piece(path: Path, offset: int, size: int) -> bytes:

@@ -17,8 +17,10 @@ from mmlongbench.web.viewer.sources import Viewed, ViewedFile
 
 PIECES = 12
 """The texts and images that one row of the list may have; a block with more of them has several rows."""
-COUNTED = "the release has no items of this file: units are the parts of the prompt, and their tokens are estimated"
+ESTIMATED = "units are the parts of the prompt, and their tokens are estimated"
 """What is said where the tokens of units were counted apart from each other."""
+COUNTED = f"the release has no items of this file: {ESTIMATED}"
+"""What is said if that is the reason."""
 _NO_SIZE = (1, 1)
 
 
@@ -104,7 +106,7 @@ def open_example(
     blocks = _placed(shown) if has_places else _estimated(shown, units, example)
     notes = [each for each in shown.notes if each != NO_ITEMS]
     notes += [note] if note else []
-    notes += [] if has_places else [COUNTED]
+    notes += [] if has_places else [ESTIMATED if note else COUNTED]
     rows = tuple(_rows(blocks))
     shown = replace(shown, notes=tuple(notes))
     return OpenExample(row, example, shown, blocks, rows, frozenset(sizes.missing), not has_places)

@@ -16,6 +16,7 @@ from mmlongbench.release.diff import ReleaseDifference, diff
 from mmlongbench.release.models import ModelOptions
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import read_answers
+from mmlongbench.web.viewer.fitting import note_unfit
 from mmlongbench.web.viewer.index import open_index
 from mmlongbench.web.viewer.reviewing.review import open_review
 from mmlongbench.web.viewer.site import Site
@@ -53,6 +54,7 @@ def open_site(release: Path, given: Given, progress: Progress) -> Site:
     models = [each.open() for each in given.models]
     index = open_index(viewed, given.images, given.tasks, progress)
     answers = read_answers(viewed, given.predictions, given.scores, given.tasks, progress)
+    note_unfit(answers, index)
     findings = read_findings(given.shortcuts) if given.shortcuts else ()
     against = (given.against.resolve().name, _difference(release, given.against, progress)) if given.against else None
     review = open_review(given.suspects, given.review, given.write, given.annotator)

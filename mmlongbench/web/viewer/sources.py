@@ -2,7 +2,7 @@
 latter, because the items of a release say what its units cost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.code import package_sha256
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.inventory import leads_out
@@ -83,6 +84,11 @@ class Viewed:
         return tuple(dict.fromkeys([*named, *(file.dataset for file in self.files)]))
 
     @cached_property
+    def code(self) -> str:
+        """A fingerprint of the code that reads examples: of the engine and of the builders."""
+        return code_of_modules(type(file.builder).__module__ for file in self.files)
+
+    @cached_property
     def by_name(self) -> Mapping[str, ViewedFile]:
         """The files by name."""
         return {file.name: file for file in self.files}
@@ -108,12 +114,25 @@ class Viewed:
         return Release(self.path.absolute(), _NO_LOCK, {})
 
 
+def code_of_modules(names: Iterable[str]) -> str:
+    """Return a fingerprint of the code of the engine and of the packages of some modules."""
+    packages = sorted({"mmlongbench", "tokenization", *(name.partition(".")[0] for name in names)})
+    return " ".join(f"{name} {_package_sha256(name)}" for name in packages)
+
+
+def _package_sha256(name: str) -> str:
+    try:
+        return package_sha256(name)
+    except ValueError:  # a task file is no package; the name of its module has the hash of the file
+        return ""
+
+
 def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TASK_FILES) -> Viewed:
     """Open a release, or public files of other origin.
 
     Args:
         path: the folder of a release, or of public files, or one public file.
-        images: the folder of the images of public files; by default `mmlb_image/` beside `mmlb_data/`.
+        images: the folder of the images; by default `mmlb_image/` beside `mmlb_data/`, unless it is a link.
         tasks: the task files that the release was built with.
 
     Raises:
@@ -121,11 +140,11 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
         PluginError: a builder that the lock names is not installed, or is broken.
 
     """
-    return _locked(path, tasks) if (path / LOCK).is_file() else _public(path, images)
+    return _locked(path, images, tasks) if (path / LOCK).is_file() else _public(path, images)
 
 
-def _locked(path: Path, tasks: TaskFiles) -> Viewed:
-    lock = read_lock(path)
+def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
+    lock, root = read_lock(path), images or _own_images(path)
     names = sorted((name.removeprefix(f"{DATA}/") for name in lock.files if name.startswith(f"{DATA}/")), key=by_length)
     files: list[ViewedFile] = []
     for data in lock.manifest:
@@ -148,7 +167,7 @@ def _locked(path: Path, tasks: TaskFiles) -> Viewed:
                 builder_name=spec.builder,
                 rule=PatchRule(**spec.counter.image.model_dump()),
                 reserve=builder.spec.reserve if spec.reserve is None else spec.reserve,
-                images=path / IMAGES,
+                images=root,
                 items=items_path(path, name),
             )
             files.append(file)
@@ -166,7 +185,7 @@ def _locked(path: Path, tasks: TaskFiles) -> Viewed:
 
 def _public(path: Path, images: Path | None) -> Viewed:
     if images is None:
-        images = next((each for each in _images_near(path) if each.is_dir()), path / IMAGES)
+        images = _own_images(next((each for each in _folders_near(path) if (each / IMAGES).is_dir()), path))
     opened = load_public([path], images)
     files: list[ViewedFile] = []
     known = sorted((each for each in opened.files if each.dataset), key=lambda each: by_length(each.name))
@@ -202,5 +221,18 @@ def _public(path: Path, images: Path | None) -> Viewed:
     return Viewed(path, path.resolve().name, numbered, unknown=unknown)
 
 
-def _images_near(path: Path) -> list[Path]:
-    return [folder / IMAGES for folder in (path.absolute(), *path.absolute().parents)]
+def _folders_near(path: Path) -> list[Path]:
+    return [path.absolute(), *path.absolute().parents]
+
+
+def _own_images(folder: Path) -> Path:
+    """Return the folder of images in a folder; a link that leads out of it could show any picture of this machine.
+
+    Raises:
+        ReleaseError: it is such a link.
+
+    """
+    images = folder / IMAGES
+    if not images.resolve().is_relative_to(folder.resolve()):
+        raise ReleaseError(f"{images}: is a link out of the release; if you trust it, give --images {images}")
+    return images

@@ -7,6 +7,7 @@ from starlette.testclient import TestClient
 from viewing import HOST, client, site_of
 
 from mmlongbench.web.viewer.guard import POLICY, Door
+from mmlongbench.web.viewer.pages import release
 from mmlongbench.web.viewer.site import Site
 
 TOKEN = "a token of sufficient length"
@@ -48,7 +49,16 @@ def test_any_other_name_of_the_host_is_refused(asked: TestClient, host: str) -> 
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "file://", "http://localhost:7870"]
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:9999",
+        "file://",
+        "http://localhost:7870",
+        "http://[",
+        "http://[::1",
+    ],
 )
 def test_a_request_of_another_origin_is_refused(asked: TestClient, origin: str) -> None:
     assert asked.get("/data/dataset/0/rows", headers={"origin": origin}).status_code == 403
@@ -91,6 +101,29 @@ def test_every_answer_has_the_headers_of_safety(asked: TestClient, path: str) ->
     assert headers["x-frame-options"] == "DENY"
     assert "access-control-allow-origin" not in headers
     assert "unsafe" not in POLICY
+
+
+@pytest.mark.parametrize(
+    "path", ["/dataset/{0}", "/example/x/{0}", "/data/example/{0}/{0}/rows/{0}", "/small/0/{0}", "/image/{0}/0"]
+)
+def test_a_number_that_python_does_not_read_is_not_found(asked: TestClient, path: str) -> None:
+    answer = asked.get(path.format("9" * 5000))
+    assert answer.status_code == 404
+    assert answer.headers["content-security-policy"] == POLICY
+
+
+def test_a_fault_of_the_viewer_is_one_line_with_the_headers_of_safety(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> str:
+        raise ValueError("secret\x1b[2J")
+
+    monkeypatch.setattr(release, "release_page", fail)
+    answer = client(site).get("/")
+    assert (answer.status_code, answer.text) == (500, "the viewer failed: ValueError\n")
+    assert answer.headers["content-security-policy"] == POLICY
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == ["ValueError: secret\\x1b[2J"]
+    assert not any(each.exc_info for each in caplog.records)
 
 
 def test_with_a_token_only_who_has_it_is_answered(site: Site) -> None:

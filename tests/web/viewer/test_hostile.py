@@ -136,6 +136,22 @@ def test_no_address_leads_out(tiles: Path, path: str) -> None:
     assert "root:" not in answer.text
 
 
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_a_folder_of_images_that_is_a_link_out_is_refused_unless_it_is_given(
+    finished: Path, tmp_path: Path, has_lock: bool
+) -> None:
+    release = Path(shutil.copytree(finished, tmp_path / "release"))
+    outside = (release / "mmlb_image").rename(tmp_path / "outside")
+    (release / "mmlb_image").symlink_to(outside)
+    if not has_lock:
+        (release / "build.lock.json").unlink()
+    ran = command("view", release, "--static", tmp_path / "site")
+    assert ran.code == 2
+    assert "mmlb_image: is a link out of the release" in ran.err
+    assert not (tmp_path / "site").exists()
+    assert site_of(release, images=outside).viewed.files[0].images == outside
+
+
 def test_a_data_file_that_is_a_link_out_is_refused(tiles: Path, tmp_path: Path) -> None:
     release = Path(shutil.copytree(tiles, tmp_path / "release"))
     path = release / "mmlb_data/tiles/headed_K1.jsonl"

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,11 @@ def test_items_that_are_not_those_of_the_prompt_are_said_and_not_used(finished: 
     shutil.copy(items / "mmlongdoc_K2.parquet", items / "mmlongdoc_K1.parquet")
     site = site_of(release)
     opened = [site.open(site.viewed.files[0], row) for row in range(len(site.index.file(0).rows))]
-    assert any(each.is_estimated and "see `mmlongbench verify`" in each.shown.notes[0] for each in opened)
+    notes = [each.shown.notes for each in opened if each.is_estimated]
+    assert any("see `mmlongbench verify`" in each[0] for each in notes)
+    for each in notes:
+        assert each[-1] == "units are the parts of the prompt, and their tokens are estimated"
+        assert not any("has no items" in note for note in each)
 
 
 def test_an_index_that_is_damaged_is_named(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +107,24 @@ def test_an_index_that_is_damaged_is_named(finished: Path, tmp_path: Path, monke
         path.write_bytes(b"{}\n")
     with pytest.raises(ReleaseError, match="is no index"):
         site.index.file(0)
+
+
+@pytest.mark.parametrize("part", ["units", "records"])
+def test_an_index_with_damaged_units_or_copies_is_named_and_made_again(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    site = site_of(finished)
+    known = site.index.file(0)
+    site.index._read[0] = replace(known, head=replace(known.head, is_copied=part == "records"))
+    for path in (tmp_path / "cache/mmlongbench/view/index").glob(f"*.{part}"):
+        path.write_bytes(b"?" * 100_000)
+    with pytest.raises(ReleaseError, match=r"is no index \(\w+\); remove .*\.head and start again"):
+        site.read(site.viewed.files[0], 0)
+    for path in (tmp_path / "cache/mmlongbench/view/index").glob("*.head"):
+        path.unlink()
+    again = site_of(finished)
+    assert again.read(again.viewed.files[0], 0).blocks
 
 
 def test_the_process_of_an_index_opens_the_release_itself(finished: Path, tmp_path: Path) -> None:

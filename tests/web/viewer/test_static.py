@@ -5,10 +5,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 from tiny import command
 from viewing import site_of
 
@@ -96,11 +99,32 @@ def test_the_command_serves_on_a_free_port_until_it_is_interrupted(finished: Pat
     assert (process.returncode, said) == (0, "")
 
 
+@pytest.mark.parametrize("token", ["a-token-of-sixteen", "".join(map(chr, range(32, 127)))])
+def test_the_address_that_the_command_prints_lets_its_reader_in(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    asked = list[TestClient]()
+
+    def serve(app: ASGIApp, host: str, port: int, ready: Callable[[int], None]) -> None:
+        asked.append(TestClient(app, base_url=f"http://{host}:{port}"))
+        ready(port)
+
+    monkeypatch.setattr("mmlongbench.web.viewer.serving.serve", serve)
+    ran = command("view", finished, "--token", token)
+    assert (ran.code, ran.err) == (0, "")
+    address = ran.out.split(" shows ")[0]
+    assert asked[0].get("/").status_code == 401
+    assert asked[0].get(address).status_code == 200
+    assert asked[0].get("/").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--host", "0.0.0.0"], "others could read the release; give a --token"),
         (["--host", "0.0.0.0", "--token", "short"], "expected at least 16"),
+        (["--token", "ein Schlüssel für Leser"], "has a character that no cookie can hold; use printable ASCII"),
+        (["--token", "sixteen characters\n"], "has a character that no cookie can hold; use printable ASCII"),
         (["--limit", "3"], "--limit is for --static"),
         (["--models", "qwen9"], "no model 'qwen9' is known"),
         (["--window", "gemma3=1K"], "is not among the models"),

@@ -1,0 +1,99 @@
+"""Predictions and scores that are given to the viewer: what fits no example is said, and nothing old is shown."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from tiny import command
+
+from mmlongbench.web.viewer import answers, index, sources
+from mmlongbench.web.viewer.sources import open_viewed
+
+FILE = "documentQA/mmlongdoc_K1.jsonl"
+
+
+def written(path: Path, lines: Iterable[Mapping[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def scored(**other: object) -> dict[str, object]:
+    """A line of scores."""
+    common = {
+        "model": "m",
+        "metric": "doc_qa",
+        "dataset": "mmlongdoc",
+        "category": "DocVQA",
+        "length": 1024,
+        "status": "scored",
+        "score": 1,
+    }
+    return {**common, "file": FILE, **other}
+
+
+def test_what_fits_no_example_is_counted_by_reason_with_its_first_line(finished: Path, tmp_path: Path) -> None:
+    good: dict[str, object] = {"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}
+    other = [good | {"file": "documentQA/x_K1.jsonl"}, good | {"id": "nobody"}, good | {"depth": 0.2}]
+    path = written(tmp_path / "model-a.jsonl", [good, *other, good | {"id": "no one"}])
+    scores = written(
+        tmp_path / "m.jsonl", [scored(id="mmlongdoc_0"), scored(id="gone"), scored(id="g", file="y", dataset="y")]
+    )
+    ran = command("view", finished, "--static", tmp_path / "site", "--predictions", path, "--scores", scores, "-q")
+    assert ran.code == 0, ran.err
+    notes = [
+        "model-a: predictions for a file that the release does not have: 1; the first: model-a.jsonl, line 2",
+        "model-a: predictions for an id that the file does not have: 2; the first: model-a.jsonl, line 3 (nobody)",
+        "model-a: predictions for a placement that the example does not have: 1; the first: model-a.jsonl, line 4",
+        f"m: predictions for an id that the file does not have: 1; the first: a score of {FILE}, gone",
+        "m: predictions for a file that the release does not have: 1; the first: a score of y, g",
+    ]
+    page = (tmp_path / "site/index.html").read_text("utf-8")
+    for note in notes:
+        assert f"note: {note}" in ran.err
+        assert note in page
+
+
+def test_lines_that_cannot_be_read_are_said_with_the_first_of_them(finished: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", [{"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}, {"id": "x"}])
+    ran = command("view", finished, "--static", tmp_path / "site", "--predictions", path, "-q")
+    assert "note: predictions: predictions without a field they need: 1; the first: a.jsonl, line 2: file" in ran.err
+
+
+@pytest.mark.parametrize("option", ["--predictions", "--scores"])
+def test_a_file_of_which_nothing_fits_is_refused(finished: Path, tmp_path: Path, option: str) -> None:
+    line: Mapping[str, object] = (
+        scored(id="nobody") if option == "--scores" else {"file": FILE, "id": "nobody", "prediction": "hard"}
+    )
+    ran = command("view", finished, "--static", tmp_path / "s", option, written(tmp_path / "m.jsonl", [line]))
+    assert ran.code == 2
+    assert "m: predictions for an id that the file does not have: 1; the first:" in ran.err
+    assert "Nothing of m fits; give what was made for " in ran.err
+
+
+def test_scores_that_were_kept_are_those_of_these_files_and_this_code(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = Path(shutil.copytree(finished, tmp_path / "release"))
+    path = written(tmp_path / "m.jsonl", [{"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}])
+
+    def key() -> str:
+        return answers._score_key(open_viewed(release), path)
+
+    first = key()
+    assert key() == first
+    os.utime(release / "mmlb_data" / FILE, ns=(1, 1))
+    changed = key()
+    assert changed != first
+    monkeypatch.setattr(sources, "package_sha256", lambda name: f"other code of {name}")
+    assert key() != changed
+
+
+def test_an_index_that_other_code_made_is_not_used(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    viewed = open_viewed(finished)
+    first = index._key(viewed, viewed.files[0])
+    monkeypatch.setattr(sources, "package_sha256", lambda name: f"other code of {name}" if name == "builders" else "")
+    other = open_viewed(finished)
+    assert index._key(other, other.files[0]) != first
