@@ -11,7 +11,7 @@ from typing import Any
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.extracting import extract_sources
 from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
-from mmlongbench.building.licence_tables import read_table
+from mmlongbench.building.licence_tables import licence_tables
 from mmlongbench.building.locating import CORPUS, check_errata, find_sources, refuse_own_output
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
@@ -313,23 +313,6 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
         found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
     for source, paths in found.items():
         yield from source_file_list(spec.name, source, paths, progress)
-
-
-def licence_tables(spec: DatasetSpec) -> list[Path]:
-    """Return the tables of licences that a dataset names.
-
-    Raises:
-        ManifestError: one does not exist.
-        SourceError: a line of one cannot be used; the error names it.
-
-    """
-    named = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
-    paths = [Path(name) for name in dict.fromkeys(filter(None, named))]
-    if missing := next((path for path in paths if not path.is_file()), None):
-        raise ManifestError(f"dataset {spec.name!r}: licence.assets: no such file: {missing}")
-    for path in paths:
-        read_table(path)  # a bad line is found before the long work
-    return paths
 
 
 def _corpus_tables(folder: Path) -> list[Path]:

@@ -5,9 +5,10 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.manifest.licences import Licence, terms_of
+from mmlongbench.manifest.model import DatasetSpec
 
 COLUMNS = ("asset", "licence", "author", "url")
 """The columns of a table of licences; `author` and `url` may be left out."""
@@ -21,6 +22,23 @@ class AssetRights:
     licence: Licence
     author: str = ""
     url: str = ""
+
+
+def licence_tables(spec: DatasetSpec) -> list[Path]:
+    """Return the tables of licences that a dataset names.
+
+    Raises:
+        ManifestError: one does not exist.
+        SourceError: a line of one cannot be used; the error names it.
+
+    """
+    named = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
+    paths = [Path(name) for name in dict.fromkeys(filter(None, named))]
+    if missing := next((path for path in paths if not path.is_file()), None):
+        raise ManifestError(f"dataset {spec.name!r}: licence.assets: no such file: {missing}")
+    for path in paths:
+        read_table(path)  # a bad line is found before the long work
+    return paths
 
 
 def read_table(path: Path) -> dict[str, AssetRights]:

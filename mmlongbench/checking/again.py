@@ -28,10 +28,11 @@ from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
+from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.audit import audit_release
-from mmlongbench.release.layout import DATA
+from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.loading import load_release
-from mmlongbench.release.lock import read_lock
+from mmlongbench.release.lock import lock_bytes, read_lock
 from mmlongbench.task.rows import Row, SourcePaths
 
 WORKERS = 2
@@ -168,10 +169,20 @@ def problems_of(release: Path, tasks: TaskFiles = NO_TASK_FILES) -> list[AuditPr
 
 
 def hashes(release: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of a release, by its path; the files of an unfinished build are left out."""
+    """Return the SHA-256 of every file of a release, by its path; the files of an unfinished build are left out. So is
+    the table of assets, also in the lock: the second build reads the sources where the first one has unpacked or
+    downloaded them to, so it knows other origins.
+    """
     files = (path for path in sorted(release.rglob("*")) if path.is_file())
     named = {path.relative_to(release).as_posix(): path for path in files}
-    return {name: sha256_of(path) for name, path in named.items() if not name.startswith(f"{_BUILD}/")}
+    found = {name: sha256_of(path) for name, path in named.items() if not name.startswith(f"{_BUILD}/")}
+    found.pop(ASSETS, None)
+    if LOCK in found:
+        lock = read_lock(release)
+        files_of_lock = {name: file for name, file in lock.files.items() if name != ASSETS}
+        data = b"".join(lock_bytes(lock.model_copy(update={"files": files_of_lock})))
+        found[LOCK] = hashlib.sha256(data).hexdigest()
+    return found
 
 
 def difference(one: Path, other: Path) -> Difference:

@@ -54,7 +54,9 @@ def test_no_released_file_holds_an_absolute_path(source: Path, finished: Path, t
         for path in (path for path in release.rglob("*") if path.is_file()):
             data = path.read_bytes()
             if path.suffix == ".parquet":
-                data = json.dumps([pq.read_table(path).to_pylist(), str(pq.read_schema(path).metadata)]).encode()
+                data = json.dumps(
+                    [pq.read_table(path).to_pylist(), str(pq.read_schema(path).metadata)], default=str
+                ).encode()
             for secret in (tmp_path, source, source.parents[1], Path.cwd(), Path.home()):
                 assert str(secret).encode() not in data, path
     assert {line["reason"] for line in rejects(tmp_path / "out")} > {"not-a-pdf", "truncated-document"}

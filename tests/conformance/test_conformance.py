@@ -156,11 +156,13 @@ def test_the_golden_prompt(worlds: Worlds, name: str) -> None:
 
 
 def test_records_and_items_are_those_of_before_to_the_byte(worlds: Worlds) -> None:
-    """The hash of each public file and of its items; MMLONGBENCH_GOLDENS=write writes them anew."""
+    """The hash of each public file and of its items; MMLONGBENCH_GOLDENS=write writes them anew. The table of assets is
+    not among them, because it has hashes of images, which depend on the encoder.
+    """
     files = [
         path for folder in (DATA, ITEMS) for path in sorted((worlds.release / folder).rglob("*")) if path.is_file()
     ]
-    made = {path.relative_to(worlds.release).as_posix(): _hash(path) for path in files}
+    made = {path.relative_to(worlds.release).as_posix(): _hash(path) for path in files if path.name != "assets.parquet"}
     if os.environ.get("MMLONGBENCH_GOLDENS") == "write":
         HASHES.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
     assert len(made) > 2 * len(NAMES) * len(LENGTHS)

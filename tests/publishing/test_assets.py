@@ -5,10 +5,13 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pymupdf
 import pytest
 import yaml
-from tiny import command, hashes, lock, records, write_manifest
+from PIL import Image
+from tiny import command, draw_source, hashes, lock, records, row, write_manifest
 
+from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.release.assets import ASSETS, Asset, read_assets, write_assets
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.opened import open_release
@@ -131,6 +134,37 @@ def test_a_release_of_an_older_version_has_no_assets_and_no_problem(built: Path,
     ran = command("rights", tmp_path / "release")
     assert ran.code == 2
     assert "built by an older version" in ran.err
+
+
+def test_columns_of_the_question_table_state_licences(tmp_path: Path) -> None:
+    rows = (
+        row("ash.pdf", "What is its wood?", "hard", "[1]", rights="CC0-1.0", by="Ann"),
+        row("birch.pdf", "What is its bark?", "white", "[2]"),
+    )
+    draw_source(tmp_path / "source", rows)
+    licence = {"spdx": "MIT", "columns": {"asset": "doc_id", "licence": "rights", "author": "by"}}
+    write_manifest(tmp_path / "source" / "m.yaml", licence=licence, lengths=["1K"])
+    ran = command("build", tmp_path / "source" / "m.yaml", "--out", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    found = {(a.document, a.licence, a.author) for a in read_assets(tmp_path / "out") if a.kind == "image"}
+    assert {("ash", "CC0-1.0", "Ann"), ("birch", "MIT", "")} <= found
+
+
+def test_metadata_of_pictures_and_pdfs_are_hints(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[315], exif[33432] = "Ann", "(c) Ann\x07, all rights reserved"
+    Image.new("RGB", (9, 9)).save(tmp_path / "a.jpg", exif=exif)
+    assert picture_hint(tmp_path / "a.jpg") == "EXIF artist: Ann; EXIF copyright: (c) Ann , all rights reserved"
+    xmp = b'<x:xmpmeta><rdf:Description cc:license="https://creativecommons.org/licenses/by/4.0/"/></x:xmpmeta>'
+    Image.new("RGB", (9, 9)).save(tmp_path / "b.jpg", xmp=xmp)
+    assert picture_hint(tmp_path / "b.jpg") == "XMP cc:license: https://creativecommons.org/licenses/by/4.0/"
+    (tmp_path / "c.jpg").write_bytes(b"none")
+    assert picture_hint(tmp_path / "c.jpg") == pdf_hint(tmp_path / "c.jpg") == ""
+    with pymupdf.open() as document:
+        document.new_page()
+        document.set_metadata({"author": "The Club"})
+        document.save(tmp_path / "d.pdf")
+    assert pdf_hint(tmp_path / "d.pdf") == "PDF author: The Club"
 
 
 def test_records_have_the_canary_only_if_it_is_asked_for(source: Path, tmp_path: Path) -> None:

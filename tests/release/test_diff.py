@@ -50,7 +50,7 @@ def relock(release: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_a_copy_is_the_same(finished: Path, other: Path) -> None:
-    line = f"A is {finished}, B is {other}: 19 files are the same, nothing differs\n"
+    line = f"A is {finished}, B is {other}: 20 files are the same, nothing differs\n"
     assert command("diff", finished, other) == Ran(0, line, "")
     assert json.loads(command("diff", finished, other, "--json").out)["is_same"]
 
