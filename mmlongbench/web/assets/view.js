@@ -51,7 +51,7 @@ const View = (() => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const field = event.target.closest?.(fields);
     if (event.key === "Escape") {
-      if (field) { field.blur(); keys.Escape?.(); }
+      if (field) { event.preventDefault(); field.blur(); keys.Escape?.(); }  // a browser would empty a search field
       return;
     }
     if (field || document.querySelector("dialog[open]")) return;

@@ -126,6 +126,10 @@
   }
 
   filter.addEventListener("input", () => change({q: filter.value}));
+  filter.addEventListener("keydown", event => {
+    const links = event.key === "Enter" ? [...body.querySelectorAll("a.go")] : [];
+    if (links.length === 1) links[0].click(); else links[0]?.focus();
+  });
   length.addEventListener("change", () => change({length: length.value}));
   table.tHead.addEventListener("click", event => {
     const column = event.target.closest("[data-sort]")?.dataset.sort;

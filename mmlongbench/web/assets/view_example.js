@@ -103,9 +103,11 @@
 
   find("copy")?.addEventListener("click", async () => {
     try {
-      const text = JSON.stringify(await load(`${about.key}/messages`), null, 2);
+      const messages = await load(`${about.key}/messages`), text = JSON.stringify(messages, null, 2);
+      const parts = messages.flatMap(each => Array.isArray(each.content) ? each.content : [{type: "text"}]);
+      const images = parts.filter(each => each.type !== "text").length;
       await navigator.clipboard.writeText(text);
-      say(`copied: ${View.number(text.length)} characters of JSON`);
+      say(`copied as JSON: texts ${parts.length - images}, images ${images} as paths in the release (mmlongbench export writes their bytes)`);
     } catch (error) {
       say(`not copied: ${error.message}`);
     }

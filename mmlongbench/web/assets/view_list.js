@@ -4,6 +4,7 @@
 const PromptList = (() => {
   const {about, el, number, load} = View;
   const AHEAD = 700, MAX_ROWS = 70, MAX_IMAGES = 90, GAP = 8, LINE = 21, HEAD = 44, COLUMN = 292, A_FRAME = 10, MAX_BESIDE = 90;
+  const ending = path => path.length > 36 ? `…${path.slice(-35)}` : path;  // the number of a page is at the end
   const MARKS = {gold: "★ gold", needle: "◆ needle", evidence: "▲ evidence"};
 
   class List {
@@ -200,7 +201,7 @@ const PromptList = (() => {
       if (this.isOutside(data.block)) { head.append(el("em", "outside-mark", "✕ outside the window"), " "); made.classList.add("outside"); }
       const cost = `${number(tokens)} tokens` + (data.text && data.image ? ` (${number(data.text)} text, ${number(image)} image)` : "");
       head.append(el("span", "", cost));
-      if (data.unit && !data.pieces.some(each => each.path?.includes(data.unit))) head.append(" ", el("span", "from", data.unit));
+      if (data.unit && !data.pieces.some(each => each.path?.includes(data.unit))) head.append(" ", el("span", "from", ending(data.unit)));
       made.append(head);
       for (const piece of data.pieces) made.append("t" in piece ? this.text(row, data, piece) : this.picture(piece));
       return made;
@@ -230,7 +231,7 @@ const PromptList = (() => {
       button.dataset.image = piece.image;
       button.dataset.path = piece.path;
       button.append(image);
-      const caption = el("figcaption", "", el("span", "path", piece.path), ` ${number(piece.size[0])} × ${number(piece.size[1])}, ${number(piece.tokens)} tokens`);
+      const caption = el("figcaption", "", el("span", "path", ending(piece.path)), ` ${number(piece.size[0])} × ${number(piece.size[1])}, ${number(piece.tokens)} tokens`);
       caption.title = piece.path;
       return el("figure", "", button, caption);
     }

@@ -123,6 +123,9 @@ def test_the_table_filters_as_one_types_and_its_address_keeps_it(seen: Seen) -> 
     page.reload()
     page.wait_for_selector("#count:has-text('2 examples')")
     assert page.input_value("#filter") == "petals"
+    page.focus("#filter")
+    page.keyboard.press("Escape")
+    assert page.input_value("#filter") == "petals"  # what the table is filtered by stays to be seen
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector(READY)

@@ -26,8 +26,6 @@ class Cell:
 
     length: str
     file: str
-    first: str
-    """The address of its first example; empty if the site does not have it."""
     examples: int
     fill: float
     """The mean fill."""
@@ -106,7 +104,6 @@ def _dataset(site: Site, links: Links, number: int) -> Dataset:
             Cell(
                 length=length,
                 file=file.name,
-                first=links.example(file, 0) if head.rows else "",
                 examples=head.rows,
                 fill=head.fill_sum / rows,
                 images=head.image_sum / rows,
