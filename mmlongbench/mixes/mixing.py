@@ -95,12 +95,11 @@ def export_mix(
     comparison = _comparison(release, spec, shown)
     left_out: list[Overlap] = []
     if comparison and drops_overlap:
-        every = [each for pool in offer.pools for item in pool.items for each in item.values()]
-        left_out = list(_overlaps(release, comparison, every, shown))
+        left_out = list(_overlaps(release, comparison, offer.candidates, shown))
         shared = {_key_of(each) for each in left_out}
-        offer = offer_of(release, spec, lambda each: _key(each) not in shared)
+        offer = offer.only(spec, lambda each: _key(each) not in shared)
     chosen = _chosen(spec, offer, left_out)
-    if comparison and not drops_overlap:
+    if comparison:
         _refuse(list(_overlaps(release, comparison, chosen.candidates, shown)), len(chosen.candidates))
     receipt = _receipt(release, spec, offer, chosen, _proof(comparison, left_out))
     found: list[MixReceipt] = []

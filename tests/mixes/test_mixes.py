@@ -125,6 +125,15 @@ def test_a_mix_that_cannot_be_made_is_named_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["mix.yaml"]
 
 
+def test_no_placement_of_an_overlapping_question_is_taken(built: Path, tmp_path: Path) -> None:
+    """A question that is dropped at its drawn placement is not taken at another one, which is shared too."""
+    mix = written(tmp_path, tokens=40_000, tokens_by_task={"vh_single": 1}, disjoint_from=[str(built)])
+    examples = sum(len(path.read_text("utf-8").splitlines()) for path in built.glob("mmlb_data/NIAH/vh_single*_K*"))
+    with pytest.raises(mm.ReleaseError, match=rf"no example can be taken.*; {examples:,} examples were left out"):
+        mm.export_mix(built, mix, "training", tmp_path / "out", drop_overlap=True)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_that_is_not_empty_is_refused(built: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/own.txt").write_text("mine")
