@@ -104,7 +104,8 @@ def export_mix(
     receipt = _receipt(release, spec, offer, chosen, _proof(comparison, left_out))
     found: list[MixReceipt] = []
 
-    def finish(folder: Path) -> None:
+    def finish(folder: Path, written: Exported) -> None:
+        _check_whole(written, len(chosen.candidates))
         if comparison and drops_overlap:
             lines = "".join(f"{each.model_dump_json()}\n" for each in left_out)
             (folder / OVERLAPS).write_text(lines, "utf-8")
@@ -195,6 +196,21 @@ def _refuse(found: Sequence[Overlap], examples: int) -> None:
         f"mix: {count:,} of {examples:,} examples share something with an evaluation release ({counts}): {named}; "
         "--drop-overlap leaves such examples out and lists them, or build the release from other sources"
     )
+
+
+def _check_whole(written: Exported, examples: int) -> None:
+    """Check that a target wrote all examples of a mix, because the receipt counts them.
+
+    Raises:
+        ReleaseError: it did not.
+
+    """
+    if written.left_out or written.examples != examples:
+        named = "; ".join(written.left_out[:_NAMED]) or "it names none that it left out"
+        raise ReleaseError(
+            f"mix: {written.examples:,} of {examples:,} examples were written, so the mix would not be what its receipt "
+            f"says: {named}; use a target, or datasets, whose examples can all be written"
+        )
 
 
 def _proof(compared: _Compared | None, left_out: Sequence[Overlap]) -> Disjoint | None:
