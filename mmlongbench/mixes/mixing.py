@@ -208,8 +208,8 @@ def _check_whole(written: Exported, examples: int) -> None:
     if written.left_out or written.examples != examples:
         named = "; ".join(written.left_out[:_NAMED]) or "it names none that it left out"
         raise ReleaseError(
-            f"mix: {written.examples:,} of {examples:,} examples were written, so the mix would not be what its receipt "
-            f"says: {named}; use a target, or datasets, whose examples can all be written"
+            f"mix: {written.examples:,} of {examples:,} examples were written, so the mix would not be what its "
+            f"receipt says: {named}; use a target, or datasets, whose examples can all be written"
         )
 
 
