@@ -159,7 +159,9 @@ class _Taking:
         return self.free[pool][-1] if self.free[pool] else None
 
     def _distances(self, steps: "Sequence[_Step]") -> "NDArray[np.float64]":
-        """Return how far the mix is from what is asked after each step: the sum of the squares of all deviations."""
+        """Return how far the mix is from what is asked after each step: the sum of the squares of all deviations, and
+        1 for each share without any example.
+        """
         import numpy as np
 
         counts, tokens = self._sums()
@@ -173,12 +175,13 @@ class _Taking:
         for row in self.plan.rows:
             of_row = np.zeros(len(counts) + 1)
             of_row[list(row.columns)] = 1
+            held = sum(counts[place] for place in row.columns) - of_row[gives] + of_row[takes]
+            off += (held == 0) * (row.share > 0)  # a small share is close to nothing, but nothing does not meet it
             if row.measure == "tokens":
                 part = sum(tokens[place] for place in row.columns) - of_row[gives] * minus + of_row[takes] * plus
                 off += (part / np.maximum(all_tokens, 1) - row.share) ** 2
             else:
-                part = sum(counts[place] for place in row.columns) - of_row[gives] + of_row[takes]
-                off += (part / all_counts - row.share) ** 2
+                off += (held / all_counts - row.share) ** 2
         return off
 
     def _exchange(self) -> bool:
@@ -226,12 +229,15 @@ def _check(spec: MixSpec, chosen: Chosen) -> None:
     if abs(total - spec.tokens) > TOLERANCE * spec.tokens:
         off.append(f"{total:,} of {spec.tokens:,} tokens")
     for row in chosen.rows:
-        if abs(chosen.reached(row) - row.share) > TOLERANCE:
+        if row.share > 0 and not any(chosen.counts[place] for place in row.columns):
+            off.append(f"{row}: no example, {row.share:.2%} of the {row.measure} are asked")
+        elif abs(chosen.reached(row) - row.share) > TOLERANCE:
             off.append(f"{row}: {chosen.reached(row):.2%} of the {row.measure}, {row.share:.2%} are asked")
     if off:
         largest = max(each.mean for each in chosen.columns)
+        smallest = min((row.share for row in chosen.rows if row.share > 0), default=1.0)
         raise ReleaseError(
             f"mix: no choice of whole examples was found that comes closer than this: {'; '.join(off)}; an example has "
             f"up to {largest:,.0f} tokens, which is {largest / spec.tokens:.1%} of the mix: ask for more tokens, such "
-            f"as {50 * largest:,.0f}, or for other shares"
+            f"as {max(50, 1 / smallest) * largest:,.0f}, or for other shares"
         )
