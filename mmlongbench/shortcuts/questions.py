@@ -1,11 +1,12 @@
 """The questions of a release, to find each one that is asked elsewhere in the same or nearly the same words."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.reading import AskedQuestion
-from mmlongbench.shortcuts.wording import digest_of, grams, resemblance, shingles
+from mmlongbench.shortcuts.wording import digest_of, grams, resemblance, shingles, words
 
 if TYPE_CHECKING:
     from datasketch import MinHash
@@ -19,6 +20,8 @@ _MAX_CANDIDATES = 1_000
 """The most candidates of one question that are compared word by word; a template such as `is there a ...?` has many."""
 _LONGEST = 2_000
 """The most letters of a text that may be a question."""
+_SEPARATED = re.compile(r"(?<![\d.,])\d{1,3}(?:([, ])\d{3})(?:\1\d{3})*(?!\d)")
+"""Matches a number whose digits are in groups of three."""
 _Key = tuple[str, str]
 
 
@@ -89,7 +92,19 @@ class KnownQuestions:
 
 def _is_about(asked: AskedQuestion, subject: str, answers: tuple[str, ...]) -> bool:
     is_same_thing = bool(subject) and asked.subject == subject
-    return is_same_thing or (asked.choices is None and bool(set(asked.answers) & set(answers)))
+    return is_same_thing or (
+        asked.choices is None and not set(map(_plain, asked.answers)).isdisjoint(map(_plain, answers))
+    )
+
+
+def _plain(answer: str) -> str:
+    """Return an answer in a form in which answers that differ in case, punctuation or separated digits are equal.
+
+    >>> _plain("About 1,040 crews.") == _plain("about 1040 crews")
+    True
+    """
+    joined = _SEPARATED.sub(lambda found: re.sub("[, ]", "", found[0]), answer)
+    return words(joined) or answer
 
 
 def _sketch(text: str) -> "MinHash":
