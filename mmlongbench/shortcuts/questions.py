@@ -18,8 +18,9 @@ _FOUND = 0.6
 _PERMUTATIONS = 128
 _MAX_CANDIDATES = 1_000
 """The most candidates of one question that are compared word by word; a template such as `is there a ...?` has many."""
-_LONGEST = 2_000
-"""The most letters of a text that may be a question."""
+LONGEST = 2_000
+"""The most letters of a question of which runs of three words are compared; of a longer one, all words and runs of 13
+words are compared."""
 _SEPARATED = re.compile(r"(?<![\d.,])\d{1,3}(?:([, ])\d{3})(?:\1\d{3})*(?!\d)")
 """Matches a number whose digits are in groups of three."""
 _Key = tuple[str, str]
@@ -71,8 +72,6 @@ class KnownQuestions:
         Without this rule `Which country is this from?` would be shared by all that ask about pictures. An answer that
         is chosen from offered ones, such as yes, is not compared.
         """
-        if len(question) > _LONGEST:
-            return []
         found = [
             pair
             for digest in self._candidates(question)
@@ -86,7 +85,8 @@ class KnownQuestions:
         if not digest:
             return []
         near = [*(each for gram in sorted(grams(question)) for each in self._grams.get(gram, ()))]
-        near += sorted(self._index.query(_sketch(question)))
+        if len(question) <= LONGEST:
+            near += sorted(self._index.query(_sketch(question)))
         return list(dict.fromkeys([*([digest] if digest in self._texts else []), *near]))[:_MAX_CANDIDATES]
 
 

@@ -36,3 +36,11 @@ def test_answers_that_differ_in_case_punctuation_or_separators_are_the_same(one:
 )
 def test_other_answers_are_not_the_same(one: str, other: str) -> None:
     assert known(CREWS, one).same(CREWS, "another ledger", (other,)) == []
+
+
+def test_a_very_long_question_is_compared_too() -> None:
+    long = " ".join(f"{CREWS} That is question {number}." for number in range(40))
+    assert known(long, "1040").same(long, "ledger", ("7",)) == [("x", "1")]
+    assert known(CREWS, "1040").same(long, "ledger", ("7",)) == [("x", "1")]
+    other = " ".join(f"word{number}" for number in range(1_000))
+    assert known(CREWS, "1040").same(other, "ledger", ("1040",)) == []
