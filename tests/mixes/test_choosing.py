@@ -176,6 +176,18 @@ def test_a_share_that_only_no_example_would_meet_is_refused(measure: str) -> Non
         choose(spec, offer(every, spec))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_small_mix_of_examples_of_different_sizes_is_found(seed: int) -> None:
+    """The first drawn order is not always the one whose whole examples meet the mix."""
+    draws = Draws(("sizes",))
+    every = [
+        candidate(name, 8192, f"q{n}", draws.integer(f"{name} {n}", 3000, 8000)) for name in DATASETS for n in range(30)
+    ]
+    shares = {DATASETS[0]: 0.5, DATASETS[1]: 0.25, DATASETS[2]: 0.25}
+    spec = parse_mix({"tokens": 200_000, "tokens_by_task": shares, "seed": seed}, "test")
+    assert is_met(spec, choose(spec, offer([each for each in every if each.dataset in shares], spec)))
+
+
 def test_a_small_share_has_an_example() -> None:
     every = [candidate(name, 8192, f"q{n}", 8000) for name in ("maps", "photos") for n in range(100)]
     spec = parse_mix({"tokens": 800_000, "tokens_by_task": {"maps": 0.996, "photos": 0.004}}, "test")
