@@ -54,11 +54,11 @@ def export_cells(
     target: str,
     out: Path,
     choices: Choices | None = None,
-    finish: Callable[[Path], None] | None = None,
+    finish: Callable[[Path, Exported], None] | None = None,
 ) -> Exported:
     """Write the examples of cells into a folder, in the form of a target (see `export`).
 
-    `finish` may write more files into the folder before it appears.
+    `finish` may check what the target wrote, and write more files into the folder before it appears.
     """
     chosen = choices or Choices()
     writer, folder, form = _ready(release, target, out, chosen)
@@ -67,7 +67,7 @@ def export_cells(
         made = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
         written = _written(writer, made, target)
         if finish:
-            finish(temporary)
+            finish(temporary, written)
         files = [Path(root, name) for root, _, names in os.walk(temporary) for name in names]
         own = [file for file in files if not file.is_symlink()]
         _sync(own)

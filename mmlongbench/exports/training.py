@@ -5,7 +5,7 @@ images: a literal marker of a text is written with blanks in it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from pathlib import Path
@@ -13,7 +13,7 @@ from textwrap import fill
 from typing import BinaryIO, ClassVar
 
 from mmlongbench.draws import Draws
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.exports.harness import LINKED_IMAGES, asked_of, link_release, write_template
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import INDEX, embedded_bytes, json_line, named, refuse_model
@@ -22,7 +22,7 @@ from mmlongbench.manifest.registry import metric_type
 from mmlongbench.messages import Message, messages
 from mmlongbench.prompt import MARKER
 from mmlongbench.release.opened import Example
-from mmlongbench.task.metric import Metric, Settings, first_answer
+from mmlongbench.task.metric import Metric, Settings, first_answer, is_answered
 
 
 class Form(StrEnum):
@@ -72,13 +72,23 @@ class Training(Target):
                     lines.add(order, said)
                     index.add(order, json_line(_about(example, line.changed_last)))
                     written += 1
+        if not written:
+            raise ReleaseError(
+                f"training: the release has no answer for any of the {len(line.left_out):,} chosen examples, so there "
+                f"is nothing to train on; the first one is {line.left_out[0].split(': ')[0]}; choose other datasets"
+            )
         if export.form == Form.SHAREGPT:
             (export.out / "dataset_info.json").write_bytes(json_line(_LLAMA_FACTORY))
         if not export.images:
             link_release(export)
-        about = fill(FORMS[export.form], 120, break_on_hyphens=False)
-        write_template(export.out / "README.md", "training.md", form=about, file=FILES[export.form])
+        _write_page(export, line.left_out)
         return Exported(written, tuple(line.left_out), tuple(line.notes()), line.embedded)
+
+
+def _write_page(export: Export, left_out: Sequence[str]) -> None:
+    about = fill(FORMS[export.form], 120, break_on_hyphens=False)
+    listed = "".join(f"- left out: {each}\n" for each in left_out)
+    write_template(export.out / "README.md", "training.md", form=about, file=FILES[export.form], left_out=listed)
 
 
 _LLAMA_FACTORY: Mapping[str, object] = {
@@ -103,11 +113,14 @@ class Answers:
         decides, the answer as text. Empty: the release has no answer.
         """
         asked, metric = asked_of(self._export, example), self._metric(example.dataset)
-        if asked.gold is None or asked.gold in ("", []):
+        gold = asked.gold
+        if not is_answered(gold):
             return ""
         with calling("metric", type(metric).__name__, "full_answer()", about=example.name):
             said = metric.full_answer(asked) if metric else None
-        return said or first_answer(asked.gold)
+        if said and said.strip():
+            return said
+        return first_answer([each for each in gold if is_answered(each)] if isinstance(gold, list) else gold)
 
     def _metric(self, dataset: str) -> Metric | None:
         if dataset not in self._metrics:

@@ -2,20 +2,23 @@
 and tokens are as close as whole examples allow.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.mix import MixSpec
 from mmlongbench.mixes.amounts import TOLERANCE, Column, Row
 from mmlongbench.mixes.planning import Plan, plan_of
-from mmlongbench.mixes.pools import Candidate, Offer, Pool
+from mmlongbench.mixes.pools import Candidate, Offer, Pool, Way
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_ATTEMPTS = 20
+"""How many drawn orders of the examples are tried, one after the other, until one meets the mix."""
 _STEPS = 500
 """The most steps of each kind towards the shares and the tokens; each one makes the mix closer."""
 _GAIN = 1e-9
@@ -52,14 +55,33 @@ def choose(spec: MixSpec, offer: Offer) -> Chosen:
 
     """
     plan = plan_of(spec, offer)
-    taking = _Taking(spec.tokens, plan, offer.pools)
+    for attempt in range(_ATTEMPTS):
+        chosen = _taken(spec, plan, [_again(pool, spec, attempt) for pool in offer.pools])
+        if not list(_faults(spec, chosen)):
+            return chosen
+    raise _refused(spec, _taken(spec, plan, offer.pools))
+
+
+def _taken(spec: MixSpec, plan: Plan, pools: Sequence[Pool]) -> Chosen:
+    taking = _Taking(spec.tokens, plan, pools)
     for place, count in enumerate(plan.counts):
         for _ in range(int(count + _GAIN)):
             taking.take(place)
     taking.settle()
-    chosen = taking.chosen()
-    _check(spec, chosen)
-    return chosen
+    return taking.chosen()
+
+
+def _again(pool: Pool, spec: MixSpec, attempt: int) -> Pool:
+    """Return a pool with its items in another drawn order; at the first attempt, in their own."""
+    if not attempt:
+        return pool
+    draws = Draws((spec.seed, "mix"))
+    return replace(pool, items=tuple(draws.order(f"attempt {attempt}", pool.items, _name)))
+
+
+def _name(item: Mapping[Way, Candidate]) -> str:
+    each = item[min(item)]
+    return f"{each.dataset} {each.length} {each.id} {each.placement}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +181,9 @@ class _Taking:
         return self.free[pool][-1] if self.free[pool] else None
 
     def _distances(self, steps: "Sequence[_Step]") -> "NDArray[np.float64]":
-        """Return how far the mix is from what is asked after each step: the sum of the squares of all deviations."""
+        """Return how far the mix is from what is asked after each step: the sum of the squares of all deviations, and
+        1 for each share without any example.
+        """
         import numpy as np
 
         counts, tokens = self._sums()
@@ -173,12 +197,13 @@ class _Taking:
         for row in self.plan.rows:
             of_row = np.zeros(len(counts) + 1)
             of_row[list(row.columns)] = 1
+            held = sum(counts[place] for place in row.columns) - of_row[gives] + of_row[takes]
+            off += (held == 0) * (row.share > 0)  # a small share is close to nothing, but nothing does not meet it
             if row.measure == "tokens":
                 part = sum(tokens[place] for place in row.columns) - of_row[gives] * minus + of_row[takes] * plus
                 off += (part / np.maximum(all_tokens, 1) - row.share) ** 2
             else:
-                part = sum(counts[place] for place in row.columns) - of_row[gives] + of_row[takes]
-                off += (part / all_counts - row.share) ** 2
+                off += (held / all_counts - row.share) ** 2
         return off
 
     def _exchange(self) -> bool:
@@ -215,23 +240,26 @@ class _Taking:
         return min(found)
 
 
-def _check(spec: MixSpec, chosen: Chosen) -> None:
-    """Check that a mix is what is asked.
-
-    Raises:
-        ReleaseError: it is not, because its examples are too large for it.
-
-    """
-    total, off = sum(chosen.tokens), list[str]()
+def _faults(spec: MixSpec, chosen: Chosen) -> Iterator[str]:
+    """Yield in what a mix is not what is asked."""
+    total = sum(chosen.tokens)
     if abs(total - spec.tokens) > TOLERANCE * spec.tokens:
-        off.append(f"{total:,} of {spec.tokens:,} tokens")
+        yield f"{total:,} of {spec.tokens:,} tokens"
     for row in chosen.rows:
-        if abs(chosen.reached(row) - row.share) > TOLERANCE:
-            off.append(f"{row}: {chosen.reached(row):.2%} of the {row.measure}, {row.share:.2%} are asked")
-    if off:
-        largest = max(each.mean for each in chosen.columns)
-        raise ReleaseError(
-            f"mix: no choice of whole examples was found that comes closer than this: {'; '.join(off)}; an example has "
-            f"up to {largest:,.0f} tokens, which is {largest / spec.tokens:.1%} of the mix: ask for more tokens, such "
-            f"as {50 * largest:,.0f}, or for other shares"
-        )
+        if row.share > 0 and not any(chosen.counts[place] for place in row.columns):
+            yield f"{row}: no example, {row.share:.2%} of the {row.measure} are asked"
+        elif abs(chosen.reached(row) - row.share) > TOLERANCE:
+            yield f"{row}: {chosen.reached(row):.2%} of the {row.measure}, {row.share:.2%} are asked"
+
+
+def _refused(spec: MixSpec, chosen: Chosen) -> ReleaseError:
+    """Return the error of a mix that whole examples do not meet."""
+    largest = max(each.mean for each in chosen.columns)
+    smallest = min((row.share for row in chosen.rows if row.share > 0), default=1.0)
+    enough = max(50, 1 / smallest) * largest
+    more = f"ask for more tokens, such as {enough:,.0f}" if enough > spec.tokens else "give another 'seed'"
+    off = "; ".join(_faults(spec, chosen))
+    return ReleaseError(
+        f"mix: no choice of whole examples was found that comes closer than this: {off}; an example has up to "
+        f"{largest:,.0f} tokens, which is {largest / spec.tokens:.1%} of the mix: {more}, or other shares"
+    )

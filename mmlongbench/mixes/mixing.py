@@ -95,17 +95,17 @@ def export_mix(
     comparison = _comparison(release, spec, shown)
     left_out: list[Overlap] = []
     if comparison and drops_overlap:
-        every = [each for pool in offer.pools for item in pool.items for each in item.values()]
-        left_out = list(_overlaps(release, comparison, every, shown))
+        left_out = list(_overlaps(release, comparison, offer.candidates, shown))
         shared = {_key_of(each) for each in left_out}
-        offer = offer_of(release, spec, lambda each: _key(each) not in shared)
+        offer = offer.only(spec, lambda each: _key(each) not in shared)
     chosen = _chosen(spec, offer, left_out)
-    if comparison and not drops_overlap:
+    if comparison:
         _refuse(list(_overlaps(release, comparison, chosen.candidates, shown)), len(chosen.candidates))
     receipt = _receipt(release, spec, offer, chosen, _proof(comparison, left_out))
     found: list[MixReceipt] = []
 
-    def finish(folder: Path) -> None:
+    def finish(folder: Path, written: Exported) -> None:
+        _check_whole(written, len(chosen.candidates))
         if comparison and drops_overlap:
             lines = "".join(f"{each.model_dump_json()}\n" for each in left_out)
             (folder / OVERLAPS).write_text(lines, "utf-8")
@@ -196,6 +196,21 @@ def _refuse(found: Sequence[Overlap], examples: int) -> None:
         f"mix: {count:,} of {examples:,} examples share something with an evaluation release ({counts}): {named}; "
         "--drop-overlap leaves such examples out and lists them, or build the release from other sources"
     )
+
+
+def _check_whole(written: Exported, examples: int) -> None:
+    """Check that a target wrote all examples of a mix, because the receipt counts them.
+
+    Raises:
+        ReleaseError: it did not.
+
+    """
+    if written.left_out or written.examples != examples:
+        named = "; ".join(written.left_out[:_NAMED]) or "it names none that it left out"
+        raise ReleaseError(
+            f"mix: {written.examples:,} of {examples:,} examples were written, so the mix would not be what its "
+            f"receipt says: {named}; use a target, or datasets, whose examples can all be written"
+        )
 
 
 def _proof(compared: _Compared | None, left_out: Sequence[Overlap]) -> Disjoint | None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
+from mmlongbench.mixes.documents import ContextDocuments, document_key
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.shortcuts.against import is_passage
@@ -24,7 +25,6 @@ Kind: TypeAlias = Literal["document", "question", "picture", "passage"]
 """What is shared. A page of a document that an evaluation release asks about is a `document`; any other picture is a
 `picture`."""
 KINDS: tuple[Kind, ...] = ("document", "question", "picture", "passage")
-_ENDING = " pdf "
 
 
 class Overlap(BaseModel):
@@ -56,8 +56,8 @@ class Shown:
 
     asked: AskedQuestion
     """Its question without its context."""
-    document: str
-    """The name of its document; empty if it names none."""
+    documents: tuple[str, ...]
+    """The names of its documents: the one that it asks about first, then those that fill its context."""
     own: frozenset[str]
     """The images of the pages of its document."""
     images: tuple[str, ...]
@@ -66,14 +66,14 @@ class Shown:
     """The texts of its units that are long enough to be compared."""
 
     @classmethod
-    def of(cls, release: Release, example: Example) -> "Shown":
+    def of(cls, release: Release, example: Example, documents: ContextDocuments) -> "Shown":
         """Return what an example of a release shows."""
         builder, evidence = release.builder(example.dataset), example.evidence
         with calling("builder", type(builder).__name__, "a method that reads records", about=example.name):
             asked = asked_question(builder, example)
         return cls(
             asked.without_context(),
-            (evidence.document or "") if evidence else "",
+            documents(example),
             frozenset(evidence.images.values()) if evidence else frozenset(),
             tuple(dict.fromkeys(example.prompt.images)),
             tuple(dict.fromkeys(unit.passage for unit in asked.units if is_passage(unit))),
@@ -115,10 +115,11 @@ class Evaluation:
         self._own: dict[str, str] = {}
         self._index = NearIndex()
         self._looks: dict[str, list[str]] = {}
+        documents = ContextDocuments(release)
         for dataset in release.datasets:
             for length in release.lengths(dataset):
                 for example in release.examples(dataset, length):
-                    self._add(dataset, Shown.of(release, example))
+                    self._add(dataset, Shown.of(release, example, documents))
         self._add_pictures(release)
 
     def _add(self, dataset: str, shown: Shown) -> None:
@@ -126,9 +127,11 @@ class Evaluation:
         if key not in self._asked and words(shown.asked.question):
             self._asked[key] = shown.asked.question
             self._questions.add(key, shown.asked)
-        if name := document_key(shown.document):
-            self._documents.setdefault(name, shown.document)
-            self._own.update(dict.fromkeys(shown.own, shown.document))
+        for document in shown.documents:
+            if name := document_key(document):
+                self._documents.setdefault(name, document)
+        if shown.documents:
+            self._own.update(dict.fromkeys(shown.own, shown.documents[0]))
         for passage in shown.passages:
             self._passages.setdefault(digest_of(passage), f"{dataset}, {shown.asked.id}: {passage!r:.60}")
         self.compared.documents, self.compared.questions = len(self._documents), len(self._asked)
@@ -155,7 +158,7 @@ class Evaluation:
     def document(self, name: str) -> str:
         """Return which document of this release has a name; empty if none."""
         found = self._documents.get(document_key(name)) if name else None
-        return f"its document {name!r:.80} has the name of {found!r:.80}" if found else ""
+        return f"the document {name!r:.80} has the name of {found!r:.80}" if found else ""
 
     def picture(self, look: Look) -> tuple[Kind, str] | None:
         """Return the picture of this release that is like a picture, a page of a document first; None: none is."""
@@ -176,6 +179,7 @@ class Comparison:
     def __init__(self, release: Release, evaluations: Sequence[Evaluation]) -> None:
         """Take the release of the examples."""
         self._release, self._evaluations = release, evaluations
+        self._documents = ContextDocuments(release)
         self._pictures = Pictures.of(release)
         self._known: dict[str, Mapping[str, tuple[Kind, str]]] = {}
         self._names: set[str] = set()
@@ -196,7 +200,7 @@ class Comparison:
             ReleaseError: a picture is missing or damaged.
 
         """
-        shown, found = Shown.of(self._release, example), dict[tuple[str, Kind], str]()
+        shown, found = Shown.of(self._release, example, self._documents), dict[tuple[str, Kind], str]()
         for evaluation, kind, what in self._found(example.dataset, shown):
             found.setdefault((evaluation, kind), what)
         return [
@@ -215,12 +219,12 @@ class Comparison:
     def _found(self, dataset: str, shown: Shown) -> Iterator[tuple[str, Kind, str]]:
         if words(shown.asked.question):
             self._questions.add((dataset, shown.asked.id))
-        if shown.document:
-            self._names.add(document_key(shown.document))
+        self._names.update(filter(None, map(document_key, shown.documents)))
         self._passages.update(map(digest_of, shown.passages))
         for each in self._evaluations:
-            if said := each.document(shown.document):
-                yield each.name, "document", said
+            for document in shown.documents:
+                if said := each.document(document):
+                    yield each.name, "document", said
             if said := each.question(shown.asked):
                 yield each.name, "question", said
             for path in shown.images:
@@ -240,16 +244,6 @@ class Comparison:
                 found = {each.lock: hit for each in self._evaluations if (hit := each.picture(look))}
             self._known[path] = found
         return self._known[path]
-
-
-def document_key(name: str) -> str:
-    """Return the words of a document's name, without the ending of PDFs: names that differ in nothing else are one.
-
-    >>> document_key("Harbour_2019.PDF") == document_key("harbour-2019")
-    True
-    """
-    found = words(name)
-    return found.removesuffix(_ENDING) + " " if found.endswith(_ENDING) else found
 
 
 def is_blank(look: Look) -> bool:

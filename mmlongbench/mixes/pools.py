@@ -6,7 +6,7 @@ question that two datasets ask, such as with pages as images and as texts, is on
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
@@ -67,6 +67,15 @@ class Offer:
     """The name of the share that each dataset belongs to."""
     unanswered: int
     """The number of examples that cannot be taken because the release has no answer."""
+    candidates: tuple[Candidate, ...] = ()
+    """All examples that the pools were drawn from, at every placement."""
+
+    def only(self, spec: MixSpec, is_taken: Callable[[Candidate], bool]) -> "Offer":
+        """Return an offer of some of these examples. A question whose drawn placement is not among them is offered at
+        another placement.
+        """
+        found = tuple(filter(is_taken, self.candidates))
+        return replace(self, pools=tuple(pools_of(found, spec)), candidates=found)
 
 
 def tasks_of(release: Release, spec: MixSpec) -> dict[str, str]:
@@ -100,13 +109,8 @@ def _folder(release: Release, dataset: str) -> str:
     return release.file(dataset, release.lengths(dataset)[0]).split("/")[0]
 
 
-def offer_of(release: Release, spec: MixSpec, is_taken: Callable[[Candidate], bool] = lambda each: True) -> Offer:
+def offer_of(release: Release, spec: MixSpec) -> Offer:
     """Return what a release offers for a mix.
-
-    Args:
-        release: the release.
-        spec: the mix.
-        is_taken: whether an example may be taken.
 
     Raises:
         ReleaseError: a name of the mix does not exist, a length has no example, or a file cannot be read.
@@ -117,8 +121,8 @@ def offer_of(release: Release, spec: MixSpec, is_taken: Callable[[Candidate], bo
     for dataset in tasks:
         found, without = _candidates(release, dataset, wanted)
         unanswered += without
-        every += filter(is_taken, found)
-    return Offer(tuple(pools_of(every, spec)), tasks, unanswered)
+        every += found
+    return Offer(tuple(pools_of(every, spec)), tasks, unanswered, tuple(every))
 
 
 def _wanted_lengths(release: Release, spec: MixSpec, tasks: Iterable[str]) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.metric import is_answered
 from mmlongbench.task.rows import Record, Row
 from tokenization import TokenCount
 
@@ -307,7 +308,7 @@ class _File:
             question, cluster = self.builder.question(record), self.builder.cluster(record)
         is_known = bool(question) and bool(cluster)
         said = (str(question), str(cluster), str(gold)) if is_known else (self.dataset, id)
-        return ExampleSize(id, placement_of(record), tokens, gold not in (None, "", []), digest(*said))
+        return ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*said))
 
     def example(self, release: Release, record: Record, where: str) -> Example:
         tokens, id = _tokens(record, where), record.get("id")

@@ -17,7 +17,7 @@ from mmlongbench.release.opened import Release, open_release
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import Look, NearIndex, Pictures, look_of
-from mmlongbench.shortcuts.questions import KnownQuestions
+from mmlongbench.shortcuts.questions import LONGEST, KnownQuestions
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
 from mmlongbench.shortcuts.wording import digest_of, words
 
@@ -87,7 +87,7 @@ class Answering:
 
     def compare(self, other: Other) -> None:
         """Compare one thing of the other side with all questions."""
-        if other.question:
+        if other.question and len(other.question) <= LONGEST:  # a longer text is no question
             for key in self._questions.same(other.question, other.subject, other.answers):
                 self._hit(0, key, f"is asked at {other.where}: {other.question!r:.80}")
         if other.look is not None:

@@ -1,11 +1,12 @@
 """The questions of a release, to find each one that is asked elsewhere in the same or nearly the same words."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.reading import AskedQuestion
-from mmlongbench.shortcuts.wording import digest_of, grams, resemblance, shingles
+from mmlongbench.shortcuts.wording import digest_of, grams, resemblance, shingles, words
 
 if TYPE_CHECKING:
     from datasketch import MinHash
@@ -17,8 +18,11 @@ _FOUND = 0.6
 _PERMUTATIONS = 128
 _MAX_CANDIDATES = 1_000
 """The most candidates of one question that are compared word by word; a template such as `is there a ...?` has many."""
-_LONGEST = 2_000
-"""The most letters of a text that may be a question."""
+LONGEST = 2_000
+"""The most letters of a question of which runs of three words are compared; of a longer one, all words and runs of 13
+words are compared."""
+_SEPARATED = re.compile(r"(?<![\d.,])\d{1,3}(?:([, ])\d{3})(?:\1\d{3})*(?!\d)")
+"""Matches a number whose digits are in groups of three."""
 _Key = tuple[str, str]
 
 
@@ -68,8 +72,6 @@ class KnownQuestions:
         Without this rule `Which country is this from?` would be shared by all that ask about pictures. An answer that
         is chosen from offered ones, such as yes, is not compared.
         """
-        if len(question) > _LONGEST:
-            return []
         found = [
             pair
             for digest in self._candidates(question)
@@ -83,13 +85,26 @@ class KnownQuestions:
         if not digest:
             return []
         near = [*(each for gram in sorted(grams(question)) for each in self._grams.get(gram, ()))]
-        near += sorted(self._index.query(_sketch(question)))
+        if len(question) <= LONGEST:
+            near += sorted(self._index.query(_sketch(question)))
         return list(dict.fromkeys([*([digest] if digest in self._texts else []), *near]))[:_MAX_CANDIDATES]
 
 
 def _is_about(asked: AskedQuestion, subject: str, answers: tuple[str, ...]) -> bool:
     is_same_thing = bool(subject) and asked.subject == subject
-    return is_same_thing or (asked.choices is None and bool(set(asked.answers) & set(answers)))
+    return is_same_thing or (
+        asked.choices is None and not set(map(_plain, asked.answers)).isdisjoint(map(_plain, answers))
+    )
+
+
+def _plain(answer: str) -> str:
+    """Return an answer in a form in which answers that differ in case, punctuation or separated digits are equal.
+
+    >>> _plain("About 1,040 crews.") == _plain("about 1040 crews")
+    True
+    """
+    joined = _SEPARATED.sub(lambda found: re.sub("[, ]", "", found[0]), answer)
+    return words(joined) or answer
 
 
 def _sketch(text: str) -> "MinHash":

@@ -194,6 +194,17 @@ def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> Sc
     return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
 
 
+def is_answered(gold: object) -> bool:
+    """Return whether a known answer says anything; of a list, whether any of its answers does.
+
+    >>> is_answered(0), is_answered(["", "Paris"]), is_answered(" "), is_answered([""]), is_answered(None)
+    (True, True, False, False, False)
+    """
+    if isinstance(gold, list | tuple):
+        return any(map(is_answered, gold))
+    return bool(gold.strip()) if isinstance(gold, str) else gold is not None
+
+
 def first_answer(gold: object) -> str:
     """Return an answer as text; of a list of answers, the first.
 

@@ -131,11 +131,23 @@ def test_hostile_names_and_texts_come_back(form: str, hostile: Path, tmp_path: P
         assert said(row, tmp_path / "out")[:-1] == shown(hostile, examples[about["id"]])
 
 
-def test_an_example_without_an_answer_is_named_and_left_out(finished: Path, tmp_path: Path) -> None:
-    lines = with_fields(finished, tmp_path / "release", {"answer": ""})
+@pytest.mark.parametrize("blank", ["", " \n", ["", " "]])
+def test_an_example_without_an_answer_is_named_and_left_out(blank: object, finished: Path, tmp_path: Path) -> None:
+    lines = with_fields(finished, tmp_path / "release", {"answer": blank})
     done = mm.export(tmp_path / "release", "training", tmp_path / "out", lengths="1K")
     assert done.left_out == ("documentQA/mmlongdoc_K1.jsonl, mmlongdoc_0: the release has no answer",)
     assert done.examples == len(lines) - 1
+    page = (tmp_path / "out/README.md").read_text("utf-8")
+    assert page.endswith(f"\n- left out: {done.left_out[0]}\n")
+
+
+def test_an_export_without_any_answer_is_refused(finished: Path, tmp_path: Path) -> None:
+    lines = with_fields(finished, tmp_path / "release", {"answer": " "})
+    path = tmp_path / "release/mmlb_data/documentQA/mmlongdoc_K1.jsonl"
+    path.write_text("".join(json.dumps({**line, "answer": " "}) + "\n" for line in lines), "utf-8")
+    with pytest.raises(mm.ReleaseError, match=rf"no answer for any of the {len(lines)} chosen examples"):
+        mm.export(tmp_path / "release", "training", tmp_path / "out", lengths="1K")
+    assert not (tmp_path / "out").exists()
 
 
 def test_bytes_are_the_same_wherever_the_release_is(finished: Path, tmp_path: Path) -> None:

@@ -167,6 +167,35 @@ def test_a_mix_that_whole_examples_cannot_meet_is_refused() -> None:
         choose(spec, offer(large, spec))
 
 
+@pytest.mark.parametrize("measure", ["tokens", "examples"])
+def test_a_share_that_only_no_example_would_meet_is_refused(measure: str) -> None:
+    """A share of less than 1 % is within 1 % of nothing at all."""
+    every = [candidate(name, 8192, f"q{n}", 8000) for name in ("maps", "photos") for n in range(60)]
+    spec = parse_mix({"tokens": 400_000, f"{measure}_by_task": {"maps": 0.996, "photos": 0.004}}, "test")
+    with pytest.raises(ReleaseError, match=r"task photos: 2.00% of the .*, 0.40% are asked; .* such as 2,000,000"):
+        choose(spec, offer(every, spec))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_small_mix_of_examples_of_different_sizes_is_found(seed: int) -> None:
+    """The first drawn order is not always the one whose whole examples meet the mix."""
+    draws = Draws(("sizes",))
+    every = [
+        candidate(name, 8192, f"q{n}", draws.integer(f"{name} {n}", 3000, 8000)) for name in DATASETS for n in range(30)
+    ]
+    shares = {DATASETS[0]: 0.5, DATASETS[1]: 0.25, DATASETS[2]: 0.25}
+    spec = parse_mix({"tokens": 200_000, "tokens_by_task": shares, "seed": seed}, "test")
+    assert is_met(spec, choose(spec, offer([each for each in every if each.dataset in shares], spec)))
+
+
+def test_a_small_share_has_an_example() -> None:
+    every = [candidate(name, 8192, f"q{n}", 8000) for name in ("maps", "photos") for n in range(100)]
+    spec = parse_mix({"tokens": 800_000, "tokens_by_task": {"maps": 0.996, "photos": 0.004}}, "test")
+    chosen = choose(spec, offer(every, spec))
+    assert is_met(spec, chosen)
+    assert [each.dataset for each in chosen.candidates].count("photos") == 1
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

@@ -10,6 +10,8 @@ import pytest
 from tiny import command
 
 import mmlongbench as mm
+from mmlongbench.exports.target import Exported
+from mmlongbench.exports.training import Training
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.json_schema import manifest_schema
 from mmlongbench.manifest.model import load_manifest
@@ -123,6 +125,41 @@ def test_a_mix_that_cannot_be_made_is_named_and_nothing_is_written(
     assert done.code != 0
     assert said in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["mix.yaml"]
+
+
+def test_no_placement_of_an_overlapping_question_is_taken(built: Path, tmp_path: Path) -> None:
+    """A question that is dropped at its drawn placement is not taken at another one, which is shared too."""
+    mix = written(tmp_path, tokens=40_000, tokens_by_task={"vh_single": 1}, disjoint_from=[str(built)])
+    examples = sum(len(path.read_text("utf-8").splitlines()) for path in built.glob("mmlb_data/NIAH/vh_single*_K*"))
+    with pytest.raises(mm.ReleaseError, match=rf"no example can be taken.*; {examples:,} examples were left out"):
+        mm.export_mix(built, mix, "training", tmp_path / "out", drop_overlap=True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("blank", ["", " ", [""], []])
+def test_an_example_with_a_blank_answer_is_not_taken_and_counted(blank: object, built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "release")
+    (path,) = (tmp_path / "release").glob("mmlb_data/documentQA/mmlongdoc_K8.jsonl")
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    half = {line["id"] for line in lines[::2]}
+    changed = ({**line, "answer": blank} if line["id"] in half else line for line in lines)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in changed), "utf-8")
+    tokens = sum(sum(line["tokens"][kind] for kind in ("text", "image")) for line in lines if line["id"] not in half)
+    mix = written(tmp_path, tokens=tokens, tokens_by_task={"mmlongdoc": 1}, tokens_by_length={"8K": 1})
+    receipt = made(tmp_path / "release", tmp_path / "out", mix)
+    index = [json.loads(line) for line in (tmp_path / "out/examples.jsonl").read_text("utf-8").splitlines()]
+    assert (receipt.examples, receipt.tokens) == (len(index), sum(each["tokens"] for each in index))
+    assert receipt.unanswered == len(half)
+    assert not half & {each["id"] for each in index}
+
+
+def test_a_target_that_leaves_out_examples_of_a_mix_is_refused(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Training, "write", lambda *_: Exported(1, ("mmlongdoc_0: too large",)))
+    with pytest.raises(mm.ReleaseError, match=r"1 of \d+ examples were written, .*: mmlongdoc_0: too large"):
+        made(built, tmp_path / "out", written(tmp_path))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_is_not_empty_is_refused(built: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from mmlongbench.io.atomic import sha256_of
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import load_manifest
 from mmlongbench.mixes.overlaps import Comparison, Evaluation, Overlap
+from mmlongbench.release.items import items_in_order
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import open_release
 
@@ -162,6 +163,30 @@ def test_a_document_of_the_same_name_is_found(name: Callable[[str], str], built:
     about = {each["id"] for each in records(built, PAGES) if each["doc_name"] == first["doc_name"]}
     assert {id for dataset, id in found.ids if dataset == "mmlongdoc"} == about
     assert "has the name of" in found.overlaps[0].what
+
+
+def filling(release: Path) -> tuple[str, str]:
+    """A document that only fills the context of a question with pages as texts, and the id of the question."""
+    about = {each["id"]: each["doc_name"] for each in records(release, TEXTS)}
+    items = items_in_order(release, TEXTS.removeprefix("mmlb_data/"), 8192)
+    shown = [(each["unit"].split("/")[-2], id) for id, _, found in items for each in found]
+    return next((name, id) for name, id in shown if name not in about[id])
+
+
+def test_a_document_that_only_fills_a_context_is_found_by_its_name(built: Path, evaluation: Path) -> None:
+    """The evaluation shows it as images, and the mix as texts, so neither a picture nor a passage is shared."""
+    name, id = filling(built)
+    plant(built, evaluation, PAGES, lambda record, own: record.update(doc_name=name))
+    found = compared(built, evaluation)
+    assert found.kinds == {"document"}
+    assert ("text_mmlongdoc", id) in found.ids
+
+
+def test_a_document_that_only_fills_a_context_of_the_evaluation_is_found(built: Path, evaluation: Path) -> None:
+    name, id = filling(built)
+    about = {each["id"]: each["doc_name"] for each in records(built, TEXTS)}
+    changed(evaluation, TEXTS, lambda record: record["id"] == id and record.update(doc_name=about[id]))
+    assert f"has the name of {name!r}" in Evaluation(open_release(evaluation)).document(f"{name}.pdf")
 
 
 def put_page(built: Path, evaluation: Path, encode: Callable[[Image.Image], bytes], place: int = 0) -> str:
