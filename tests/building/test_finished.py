@@ -50,5 +50,5 @@ def test_the_first_file_that_is_missing_is_named(source: Path, out: Path) -> Non
     for folder in ("items", "mmlb_image"):
         shutil.rmtree(out / folder)
     refused = build(source, out)
-    assert "the release is damaged: items/documentQA/mmlongdoc_K1.parquet: " in refused.err
+    assert "the release is damaged: items/assets.parquet: " in refused.err
     assert refused.err.count("\n") == 1
