@@ -90,7 +90,7 @@ def test_an_extension_killed_at_a_rename_leaves_the_release_or_goes_on(
         assert hashes(tmp_path / "whole") == expected
         moves = set()
         numbers = range(1, whole.renames + 1)
-        for number in (*Draws(("kills of an extension",)).order("rename", numbers[:-2])[:DRAWN], *numbers[-2:]):
+        for number in (*Draws(("kills of an extension",)).order("rename", numbers[:-5])[: DRAWN - 3], *numbers[-5:]):
             out = shutil.copytree(finished, tmp_path / f"{number}")
             assert lives.one(out, "after" if number % 2 else "before", number).was_killed, number
             left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".")}
