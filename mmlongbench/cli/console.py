@@ -50,9 +50,11 @@ def _show_traceback(kind: type[BaseException], error: BaseException, trace: Trac
         click.echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print one line; the text may contain anything."""
-    click.echo(shown(text), err=err)
+def say(text: str, *, err: bool = False, has_secret: bool = False) -> None:
+    """Print one line; the text may contain anything. Secrets in addresses are left out, unless the line is there to
+    give the user one (`has_secret`).
+    """
+    click.echo(printable(text) if has_secret else shown(text), err=err)
 
 
 def can_print(text: str) -> bool:

@@ -9,7 +9,6 @@ import click
 from mmlongbench.cli.console import say
 from mmlongbench.cli.task_option import with_tasks
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.printable import printable
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
@@ -143,6 +142,6 @@ def _serve(site: "Site", host: str, port: int, token: str) -> None:
     def ready(found: int) -> None:
         query = f"?token={quote(token, safe='')}" if token else ""
         line = f"http://{shown}:{found}/{query} shows {site.viewed.name}; press Ctrl-C to end"
-        click.echo(printable(line))  # `say` would leave the token out
+        say(line, has_secret=True)
 
     serve(application(site, Door(host, token)), host, port, ready)
