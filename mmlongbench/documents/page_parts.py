@@ -131,8 +131,9 @@ def _upright(document: Any, number: int) -> Any:  # noqa: ANN401  (PyMuPDF has n
     if not page.rotation:
         return page
     seen, media = page.cropbox, page.mediabox
-    shown = pymupdf.Rect(seen.x0, media.y1 - seen.y1, seen.x1, media.y1 - seen.y0) & media
-    is_cropped = not shown.is_empty and shown != media
+    crop = pymupdf.Rect(seen.x0, media.y1 - seen.y1, seen.x1, media.y1 - seen.y0)
+    shown = crop & media  # a crop box may be larger than the page
+    is_cropped = not shown.is_empty and crop != media
     if is_cropped:
         page.set_mediabox(shown)
         document.xref_set_key(page.xref, "CropBox", _pdf_box(page.mediabox))  # not that of all pages

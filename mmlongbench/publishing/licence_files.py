@@ -52,8 +52,10 @@ def file_name(licence: str) -> str:
     ('CC-BY-4.0.txt', 'unknown.txt')
     """
     plain = re.sub(r"[^\w.+-]+", "-", licence, flags=re.ASCII).strip("-.")
-    if plain != licence or len(plain) > _MAX_NAME:  # two names may differ in what was replaced only
-        plain = f"{plain[:_MAX_NAME]}-{digest('licence', licence).hex()[:8]}" if licence else "unknown"
+    if not licence:
+        plain = "unknown"
+    elif plain != licence or len(plain) > _MAX_NAME:  # two names may differ in what was replaced only
+        plain = f"{plain[:_MAX_NAME]}-{digest('licence', licence).hex()[:8]}"
     return f"{plain}.txt"
 
 

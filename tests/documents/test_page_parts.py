@@ -8,7 +8,7 @@ import pymupdf
 import pytest
 from hostile_pdfs import page as hostile_page
 from hostile_pdfs import paths, stream
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
@@ -215,6 +215,7 @@ fractions = st.floats(0, 0.3)
     corner=st.tuples(st.floats(-300, 300), st.floats(-300, 300)),
     cut_off=st.none() | st.tuples(fractions, fractions, fractions, fractions),
 )
+@example(turned=90, size=(200.0, 200.0), corner=(0.0, 0.0), cut_off=(0.0, 0.0, 0.0, 0.0))
 @settings(max_examples=40)
 def test_a_page_is_drawn_as_a_crop_as_it_is_drawn_as_a_page(
     turned: int,
