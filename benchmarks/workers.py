@@ -25,7 +25,8 @@ from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.model import Manifest, narrowed
+from mmlongbench.manifest.loading import narrowed
+from mmlongbench.manifest.model import Manifest
 
 QUIET = Progress(is_shown=False)
 WORKERS, NODES = 1.6, 1.4

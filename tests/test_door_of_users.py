@@ -13,7 +13,7 @@ import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 pytestmark = pytest.mark.slow
 

@@ -48,7 +48,7 @@ def check(given: "Manifest", lengths: str | None, limit: int, as_json: bool, qui
     from mmlongbench.checking.check import check as run
     from mmlongbench.checking.check import small
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.model import narrowed
+    from mmlongbench.manifest.loading import narrowed
 
     loaded = narrowed(given, lengths, limit)
     say_code(loaded)

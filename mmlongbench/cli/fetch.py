@@ -33,7 +33,7 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
     download that was stopped. Exits with 1 if a file is missing that a program may download.
     """
     from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.model import load_manifest
+    from mmlongbench.manifest.loading import load_manifest
 
     loaded = load_manifest(find_manifest(manifest))
     if dry_run:

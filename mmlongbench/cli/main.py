@@ -153,7 +153,7 @@ def build(
     from mmlongbench.building.shares import Preparing
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.model import narrowed
+    from mmlongbench.manifest.loading import narrowed
     from mmlongbench.release.layout import REJECTS
 
     if out.startswith("-"):

@@ -40,6 +40,6 @@ def with_manifest(command: Callable[..., Any]) -> Callable[..., Any]:
 def _read(manifest: str, data: Path | None, settings: tuple[str, ...]) -> "Manifest":
     from mmlongbench.manifest.builtin_manifests import find_manifest
     from mmlongbench.manifest.chosen import data_folder
-    from mmlongbench.manifest.model import load_manifest
+    from mmlongbench.manifest.loading import load_manifest
 
     return load_manifest(find_manifest(manifest), settings, data=data_folder(data))

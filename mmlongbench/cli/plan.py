@@ -50,7 +50,7 @@ def plan(
     from mmlongbench.building.executors.local import LocalExecutor
     from mmlongbench.building.forecast import forecast
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.model import narrowed
+    from mmlongbench.manifest.loading import narrowed
 
     loaded = narrowed(given, lengths, limit)
     say_code(loaded)

@@ -8,7 +8,8 @@ from pathlib import Path
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.urls import local_path, refuse_url
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
+from mmlongbench.manifest.loading import load_manifest, narrowed
+from mmlongbench.manifest.model import Manifest
 
 
 def chosen_manifest(

@@ -32,7 +32,8 @@ from mmlongbench.manifest.descriptions import (
     SampleText,
     SourceText,
 )
-from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.model_fields import fields_of
 from mmlongbench.manifest.registry import (
     Plugin,

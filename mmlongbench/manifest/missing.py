@@ -12,7 +12,8 @@ from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.fetching.places import Place
 from mmlongbench.manifest.fetching.record import DownloadRecord, load_record
-from mmlongbench.manifest.model import DatasetSpec, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import DatasetSpec
 
 
 def missing_of(spec: DatasetSpec) -> str:

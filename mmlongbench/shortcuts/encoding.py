@@ -43,7 +43,9 @@ _ABSENT = -1.0
 
 def of_tables(picture: "Image.Image") -> tuple[float, ...]:
     """Return the numbers of `QUANTISATION` of an open picture; zeros for one without quantisation tables."""
-    tables: Mapping[int, Sequence[int]] = getattr(picture, "quantization", None) or {}
+    from PIL.JpegImagePlugin import JpegImageFile
+
+    tables: Mapping[int, Sequence[int]] = picture.quantization if isinstance(picture, JpegImageFile) else {}
     if not tables:
         return (0.0,) * len(QUANTISATION)
     rows = [list(tables[number]) for number in sorted(tables)]

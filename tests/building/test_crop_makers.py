@@ -5,7 +5,7 @@ from importlib.metadata import version
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.differences import Described, differences
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.release.loading import locked_dataset
 from tokenization import load_tokenizer
 

@@ -14,7 +14,8 @@ from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.corpus.retrieval.search import Search
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.calling import PluginCallError
-from mmlongbench.manifest.model import Manifest, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
 

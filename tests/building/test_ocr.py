@@ -15,7 +15,8 @@ from tiny import PAGES, build, command, environment, hashes, lock, mmlongbench, 
 from mmlongbench.building.ocr_texts import check_engine, needs_ocr
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.model import DatasetSpec, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import DatasetSpec
 
 pytestmark = pytest.mark.slow
 

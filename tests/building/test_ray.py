@@ -10,7 +10,7 @@ from tiny import command, hashes, leftovers
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.ray import RayExecutor
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from tiny import command, hashes, in_one_process, write_manifest
 
 import mmlongbench as mm
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.layout import LOCK
 

@@ -11,7 +11,7 @@ from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.build_dir import rows_shard
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 PAGE_0 = 8
 """The place of a row that the reader refuses."""

@@ -12,7 +12,7 @@ from mmlongbench.building.build import build as make_release
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.process_pool import Processes, cores
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 pytestmark = pytest.mark.slow
 

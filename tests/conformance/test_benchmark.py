@@ -8,7 +8,7 @@ from tiny import command
 
 import mmlongbench as mm
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 SMALL: dict[str, object] = {
     "infoseek.retrieval.reranker": None,  # the paper's model is not on this machine

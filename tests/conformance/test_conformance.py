@@ -33,7 +33,8 @@ from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.model import Manifest, narrowed
+from mmlongbench.manifest.loading import narrowed
+from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import installed, metric_type, sample_function
 from mmlongbench.release.layout import DATA, ITEMS
 from mmlongbench.task.builder import Builder

@@ -8,7 +8,7 @@ from hostile_release import spoil
 
 import mmlongbench as mm
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 MIXED = ("mmlongdoc", "text_mmlongdoc", "viquae", "vh_multi", "food101")
 """Pages, texts alone, six depths, three permutations, and a task with two public files."""

@@ -5,7 +5,8 @@ from typing import Any
 import yaml
 
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import Manifest, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import Manifest
 
 NAMES = ("quickstart", "quickstart-retrieved", "quickstart-forms")
 

@@ -11,7 +11,7 @@ from mmlongbench.building.build import build as make
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io import progress
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.release.audit import audit_release
 from tokenization import TokenizationError
 

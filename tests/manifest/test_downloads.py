@@ -18,8 +18,8 @@ from mmlongbench.manifest.builtin_manifests import find_manifest, installed_mani
 from mmlongbench.manifest.downloads import RESERVED, DownloadSpec, fault_of_path
 from mmlongbench.manifest.fetching.places import Place
 from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedDataset, save_record
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.manifest.missing import local_paths, missing_of
-from mmlongbench.manifest.model import load_manifest
 
 HUB: dict[str, Any] = {"hub": "owner/set", "files": ["a/*.pdf"], "to": "Set"}
 SHIPPED = sorted(name for name in installed_manifests() if not name.startswith("quickstart"))

@@ -10,7 +10,7 @@ import yaml
 
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.json_schema import manifest_schema
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,8 @@ from mmlongbench.building.planning import check_manifest
 from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
-from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.registry import builder_type, reader_type
 from mmlongbench.manifest.resolve import bind_builder, placements_of
 

@@ -6,7 +6,8 @@ from tiny import build, write_manifest
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest, narrowed
+from mmlongbench.manifest.loading import load_manifest, narrowed
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 
 TWO = """
 defaults: {builder: docvqa, reader: mmlongbench_doc, source: sample, options: {page_label: index}}

@@ -12,7 +12,8 @@ import mmlongbench as mm
 from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.locations import LocalPath
-from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
+from mmlongbench.manifest.loading import load_manifest, narrowed
+from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest
 from mmlongbench.manifest.resolve import bind_builder, refuse_secrets
 from mmlongbench.task.spec import Options
 

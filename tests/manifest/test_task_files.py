@@ -8,7 +8,7 @@ import pytest
 
 from mmlongbench.errors import ManifestError, PluginError, ReleaseError
 from mmlongbench.manifest.code import package_sha256, plugin_code
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.manifest.registry import builder_type, described, reader_type
 from mmlongbench.manifest.task_files import TaskFiles, keep_task_file, task_file
 

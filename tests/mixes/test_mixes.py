@@ -14,7 +14,7 @@ from mmlongbench.exports.target import Exported
 from mmlongbench.exports.training import Training
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.json_schema import manifest_schema
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 
 pytestmark = pytest.mark.slow
 

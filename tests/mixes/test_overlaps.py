@@ -20,7 +20,7 @@ import mmlongbench as mm
 from mmlongbench.draws import Draws
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.mixes.overlaps import Comparison, Evaluation, Overlap
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.measuring import placement_of

@@ -16,7 +16,7 @@ from tiny import command, write_manifest
 
 import mmlongbench as mm
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.publishing.croissant import RAI, REQUIRED
 from mmlongbench.publishing.practices import PRACTICES
 

@@ -14,7 +14,7 @@ from builders.docvqa.rows import format_of as format_of_builders
 from builders.samples.docvqa.reports import draw_reports
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import SourceError
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
 from mmlongbench.questions.table import MANIFEST, QUESTIONS, REJECTS, SUMMARY, TABLE, read_questions, write_folder
 

@@ -27,7 +27,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 def _quickstart() -> Sequence[mm.DatasetSpec]:
     from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.model import load_manifest
+    from mmlongbench.manifest.loading import load_manifest
 
     return load_manifest(find_manifest("quickstart")).datasets
 

@@ -12,7 +12,7 @@ from tiny import command
 import mmlongbench as mm
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.model import load_manifest
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.release.opened import Release, open_release
 from mmlongbench.shortcuts.audit import audit_shortcuts
 from mmlongbench.shortcuts.findings import Finding

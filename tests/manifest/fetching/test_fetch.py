@@ -17,7 +17,8 @@ from mmlongbench.io.partial_files import part_of
 from mmlongbench.manifest.downloads import FETCH_LOCK
 from mmlongbench.manifest.fetching.fetch import fetch
 from mmlongbench.manifest.fetching.results import Fetched
-from mmlongbench.manifest.model import Manifest, load_manifest
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.model import Manifest
 
 NAME = "owner/set"
 BIG = bytes(range(256)) * 40

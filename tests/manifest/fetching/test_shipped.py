@@ -10,8 +10,9 @@ from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.fetching.fetch import fetch
 from mmlongbench.manifest.fetching.places import places_of
+from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.manifest.missing import missing_of
-from mmlongbench.manifest.model import Manifest, load_manifest
+from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
 
