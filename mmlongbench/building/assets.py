@@ -74,7 +74,7 @@ def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, str], set[tup
         if not isinstance(shown, ShownImages):
             raise session.build_dir.damaged(shard)
         images.update(dict.fromkeys(shown.pages, ""))
-        texts.update(map(tuple, shown.texts))  # type: ignore[arg-type]  # JSON has lists
+        texts.update((unit, chars, sha256) for unit, chars, sha256 in shown.texts)
         for path, names in shown.pictures.items():
             images[path] = min(names) if not images.get(path) else min(images[path], *names)
     return images, texts
