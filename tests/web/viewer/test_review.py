@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.errata_edit import edited
 from mmlongbench.questions.reviewing.merging import merge, read_folder
 from mmlongbench.web.viewer import posting
+from mmlongbench.web.viewer.reviewing.beside import beside
 from mmlongbench.web.viewer.posting import MAX_BODY
 
 
@@ -45,6 +47,26 @@ def test_the_page_stands_beside_the_claimed_answer(asked: Deciding) -> None:
     assert 'href="/example/documentQA/mmlongdoc_K1.jsonl/1"' in text
     assert "No context of the release that was looked at shows this page" in asked.client.get("/review/2").text
     assert asked.client.get("/review/3").status_code == 404
+
+
+def test_a_page_of_a_document_is_shown_by_the_image_that_joins_it(source: Path, tmp_path: Path) -> None:
+    options = ("--set", "options.pages_as=joined", "--set", "options.joined=1")
+    built = command("build", source / "tiny.yaml", "--out", tmp_path / "release", *options)
+    assert built.code == 0, built.err
+    line = {"dataset": "mmlongdoc", "id": "mmlongdoc_10", "kind": "k", "evidence": "e", "correction": {"pages": [3]}}
+    about = {**line, "fields": {"doc_id": "cedar.pdf", "pages": [2]}}
+    site = reviewing(tmp_path / "release", suspect_lines(tmp_path, about))
+    assert site.review
+    subject = site.review.subject(3)
+    pages = beside(site, subject).pages
+    assert [(page.number, page.is_claimed, page.is_proposed, page.joined) for page in pages] == [
+        (2, True, False, (1, 4)),
+        (3, False, True, (1, 4)),
+    ]
+    assert all("cedar_joined1" in page.path for page in pages)
+    assert "Page 2: claimed; the image shows pages 1 to 4" in client(site).get("/review/3").text
+    unsaid = replace(subject, pages=(), proposed=())
+    assert [page.number for page in beside(site, unsaid).pages] == [2], "as the record says it, by the document"
 
 
 def test_decisions_about_suspects_are_errata(asked: Deciding, errata: Path) -> None:
