@@ -15,12 +15,12 @@ from tiny import command
 from viewing import HOST, client, site_of
 
 from mmlongbench.errors import ManifestError, MMLongBenchError
-from mmlongbench.manifest.errata import load_errata
+from mmlongbench.manifest.errata import corrected, load_errata
 from mmlongbench.manifest.errata_edit import edited
 from mmlongbench.questions.reviewing.merging import merge, read_folder
 from mmlongbench.web.viewer import posting
-from mmlongbench.web.viewer.reviewing.beside import beside
 from mmlongbench.web.viewer.posting import MAX_BODY
+from mmlongbench.web.viewer.reviewing.beside import beside
 
 
 @pytest.fixture
@@ -114,6 +114,50 @@ def test_what_a_file_of_errata_has_besides_stays_in_it(finished: Path, tmp_path:
     asked.send(0, "undo")
     asked.send(1, "undo")
     assert errata.read_text("utf-8") == before.partition("mmlongdoc_1")[0]
+
+
+ODD: dict[str, object] = {
+    "question": "Cost: 5\x85 each",
+    "n": None,
+    "tiny": 1e-07,
+    "big": 1234567890123456789,
+    "of": [],
+    "flag": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("question", "It cost 5.", "It cost 5."),
+        ("question", "' It\x85cost\u20285", "' It\x85cost\u20285"),
+        ("question", "007", "007"),
+        ("tiny", "1e-06", 1e-06),
+        ("tiny", "0.5", 0.5),
+        ("tiny", "1e22", None),
+        ("big", "1234567890123456780", None),
+        ("n", '"foo"', "foo"),
+        ("n", '"5"', None),
+        ("n", '"null"', None),
+        ("of", '["5"]', None),
+        ("of", "[1, 2.5, null]", [1, 2.5, None]),
+        ("flag", "false", False),
+    ],
+)
+def test_errata_correct_a_row_as_was_meant_or_are_refused(
+    finished: Path, tmp_path: Path, errata: Path, name: str, text: str, value: object
+) -> None:
+    line = {"dataset": "mmlongdoc", "id": "odd", "kind": "k", "evidence": "e", "fields": ODD}
+    asked = Deciding(reviewing(finished, suspect_lines(tmp_path, line), write=errata))
+    answer = asked.send(3, "revise", values={name: text})
+    if value is None:
+        assert (answer.status_code, errata.exists()) == (409, False)
+        assert "errata cannot say" in answer.text
+        return
+    assert answer.status_code == 200, answer.text
+    got = corrected(ODD, load_errata(errata)["odd"])
+    assert isinstance(got, dict)
+    assert json.dumps(got) == json.dumps({**ODD, name: value})
 
 
 def test_a_draft_of_the_doctor_is_not_decided(finished: Path, tmp_path: Path, errata: Path) -> None:
