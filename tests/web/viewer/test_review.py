@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -226,6 +227,26 @@ def test_a_sheet_that_was_exported_is_filled_and_others_decisions_stay(finished:
     assert answer.status_code == 409
     assert "bert has decided this" in answer.text
     assert sheet.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["errata.yaml", "sheet.csv"])
+def test_a_link_stays_a_link_and_permissions_stay(finished: Path, tmp_path: Path, name: str) -> None:
+    real, link = tmp_path / "real" / name, tmp_path / name
+    real.parent.mkdir()
+    link.symlink_to(real)
+    is_sheet = name == "sheet.csv"
+    given = {"questions": question_folder(tmp_path)} if is_sheet else {"suspects": suspect_lines(tmp_path)}
+    asked = Deciding(reviewing(finished, **given, write=link))
+    assert asked.send(0, "accept").status_code == 200
+    real.chmod(0o600)
+    assert asked.send(0, "undo").status_code == 200
+    assert (link.is_symlink(), real.is_symlink(), stat.S_IMODE(real.stat().st_mode)) == (True, False, 0o600)
+    real.chmod(0o444)
+    before = real.read_bytes()
+    answer = asked.send(0, "accept")
+    assert (answer.status_code, real.read_bytes(), stat.S_IMODE(real.stat().st_mode)) == (409, before, 0o444)
+    assert "is protected against writing" in answer.text
+    assert list(real.parent.iterdir()) == [real]
 
 
 def test_many_decisions_at_once_are_all_written(asked: Deciding, errata: Path) -> None:

@@ -8,7 +8,6 @@ from typing import NoReturn, cast
 from pydantic import JsonValue
 
 from mmlongbench.errors import Fault, ReleaseError
-from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.safe_read import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.manifest.errata import Erratum, corrected, errata_of
@@ -54,7 +53,7 @@ class ErrataFile(DecisionFile):
         text = self._checked(new, before, subject.id, entry)
         if entry:
             self._check_meaning(text, subject.id, entry)
-        write_whole(self.path, [text.encode()])
+        self.replace(text.encode())
 
     def _load(self) -> tuple[str, Mapping[str, Erratum]]:
         if not self.path.exists():

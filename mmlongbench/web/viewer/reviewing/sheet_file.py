@@ -16,7 +16,7 @@ from mmlongbench.questions.reviewing.sheet import (
     plain_cell,
     read_sheet,
     safe_cell,
-    write_rows,
+    sheet_bytes,
 )
 from mmlongbench.web.viewer.reviewing.decisions import Act, Action, Choice, Decided, DecisionFile
 from mmlongbench.web.viewer.reviewing.subjects import Subject
@@ -60,7 +60,7 @@ class SheetFile(DecisionFile):
         row |= {name: safe_cell(text) for name, text in self._cells(subject, choice).items()}
         if choice.act != "undo":
             self._check({name: plain_cell(text) for name, text in row.items()})
-        write_rows(self.path, rows)
+        self.replace(sheet_bytes(rows))
 
     def _rows(self) -> list[dict[str, str]]:
         if not self.path.exists():
