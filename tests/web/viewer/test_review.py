@@ -22,6 +22,9 @@ from mmlongbench.questions.reviewing.merging import merge, read_folder
 from mmlongbench.web.viewer import posting
 from mmlongbench.web.viewer.posting import MAX_BODY
 from mmlongbench.web.viewer.reviewing.beside import beside
+from mmlongbench.web.viewer.reviewing.decisions import Choice
+from mmlongbench.web.viewer.reviewing.sheet_file import SheetFile
+from mmlongbench.web.viewer.reviewing.subjects import Field
 
 
 @pytest.fixture
@@ -159,6 +162,27 @@ def test_errata_correct_a_row_as_was_meant_or_are_refused(
     got = corrected(ODD, load_errata(errata)["odd"])
     assert isinstance(got, dict)
     assert json.dumps(got) == json.dumps({**ODD, name: value})
+
+
+def test_ends_of_lines_that_a_browser_changes_are_no_change(finished: Path, tmp_path: Path, errata: Path) -> None:
+    fields = {"one": "a\rb", "two": "a\r\nb\n", "pages": "[4]"}
+    line = {"dataset": "mmlongdoc", "id": "odd", "kind": "k", "evidence": "e", "fields": fields}
+    asked = Deciding(reviewing(finished, suspect_lines(tmp_path, line), write=errata))
+    values = {"one": "a\nb", "two": "a\nb\n", "pages": "[6]"}
+    assert asked.send(3, "revise", values=values).status_code == 200
+    assert load_errata(errata)["odd"].set == {"pages": "[6]"}
+
+
+def test_ends_of_lines_in_a_question_are_no_change(finished: Path, tmp_path: Path) -> None:
+    folder = question_folder(tmp_path)
+    site = reviewing(finished, questions=folder, write=tmp_path / "anna.csv")
+    assert site.review
+    file, subject = site.review.file, site.review.subjects[0]
+    assert isinstance(file, SheetFile)
+    odd = replace(subject, fields=(Field("question_new", "a\rb \r\n"), *subject.fields[1:]))
+    values = {**{field.name: field.text for field in odd.fields}, "question_new": "a\nb \n", "pages_new": "3"}
+    cells = file._cells(odd, Choice(act="revise", values=values))
+    assert [cells[name] for name in ("question_new", "answer_new", "pages_new")] == ["", "", "3"]
 
 
 def test_a_draft_of_the_doctor_is_not_decided(finished: Path, tmp_path: Path, errata: Path) -> None:
