@@ -82,7 +82,7 @@ def test_points_of_the_report_lead_to_their_examples(seen: Seen) -> None:
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("model, 1K: ")
     page.keyboard.press("Enter")
     page.wait_for_selector("#examples tbody tr")
-    assert page.url.endswith("#length=1K&sort=score")
+    assert page.url.endswith("#length=1K&sort=score&model=model")
     scores = page.locator("#examples tbody td:last-child").all_inner_texts()
     assert scores == sorted(scores, key=float)
     page.goto(page.url.split("#")[0] + "#facet=document type: Bark")
