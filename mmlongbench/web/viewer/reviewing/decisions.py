@@ -38,7 +38,7 @@ class Choice(BaseModel):
     values: dict[
         Annotated[str, StringConstraints(max_length=200)], Annotated[str, StringConstraints(max_length=20_000)]
     ] = {}
-    """The fields of the form, by name; those that are as before change nothing."""
+    """The fields of the form that were changed, by name; those that are as before change nothing."""
 
     @model_validator(mode="after")
     def _is_text(self) -> "Choice":
@@ -64,6 +64,11 @@ class Action:
     key: str
     name: str
     about: str
+
+
+def as_typed(text: str) -> str:
+    """Return a text with the ends of lines that a browser gives to it, so that only what somebody changed differs."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class DecisionFile(ABC):

@@ -12,7 +12,7 @@ from mmlongbench.io.safe_read import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.manifest.errata import Erratum, corrected, errata_of
 from mmlongbench.manifest.errata_edit import edited, kept_ids
-from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile
+from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile, as_typed
 from mmlongbench.web.viewer.reviewing.subjects import Field, Subject, SuspectLine
 
 _DRAFT = "mmlongbench doctor:"
@@ -144,7 +144,7 @@ def _changed(subject: Subject, choice: Choice) -> dict[str, JsonValue]:
     return {
         name: _value(known[name], text)
         for name, text in choice.values.items()
-        if text.replace("\r\n", "\n") != known[name].text.replace("\r\n", "\n")
+        if as_typed(text) != as_typed(known[name].text)
     }
 
 

@@ -18,7 +18,7 @@ from mmlongbench.questions.reviewing.sheet import (
     safe_cell,
     sheet_bytes,
 )
-from mmlongbench.web.viewer.reviewing.decisions import Act, Action, Choice, Decided, DecisionFile
+from mmlongbench.web.viewer.reviewing.decisions import Act, Action, Choice, Decided, DecisionFile, as_typed
 from mmlongbench.web.viewer.reviewing.subjects import Subject
 
 _LABELS: Mapping[Act, Label] = {"accept": "Retain", "revise": "Revise", "remove": "Remove"}
@@ -81,8 +81,9 @@ class SheetFile(DecisionFile):
         if choice.act != "accept":
             cells["problem"] = choice.problem
         if choice.act == "revise":
-            before = {field.name: field.text for field in subject.fields}
-            cells |= {name: text for name in _NEW if (text := choice.values.get(name, "").strip()) != before[name]}
+            before = {field.name: as_typed(field.text).strip() for field in subject.fields}
+            new = {name: as_typed(choice.values.get(name, "")).strip() for name in _NEW}
+            cells |= {name: text for name, text in new.items() if text != before[name]}
         return cells
 
     def _check(self, cells: Mapping[str, str]) -> None:
