@@ -1,6 +1,8 @@
 """Reviews: what stands beside each other, what is written, that it can be read afterwards, and who may write."""
 
 import asyncio
+import csv
+import io
 import json
 import stat
 import threading
@@ -271,6 +273,38 @@ def test_a_link_stays_a_link_and_permissions_stay(finished: Path, tmp_path: Path
     assert (answer.status_code, real.read_bytes(), stat.S_IMODE(real.stat().st_mode)) == (409, before, 0o444)
     assert "is protected against writing" in answer.text
     assert list(real.parent.iterdir()) == [real]
+
+
+def test_a_byte_order_mark_of_errata_stays(finished: Path, tmp_path: Path, errata: Path) -> None:
+    before = b"\xef\xbb\xbf# m\r\nzz:\r\n  source: q\r\n  drop: true\r\n"
+    errata.write_bytes(before)
+    asked = Deciding(reviewing(finished, suspect_lines(tmp_path), write=errata))
+    assert asked.send(0, "accept").status_code == 200
+    assert errata.read_bytes().startswith(before)
+    assert asked.send(0, "undo").status_code == 200
+    assert errata.read_bytes() == before
+
+
+def test_semicolons_of_a_sheet_stay_and_cells_without_a_name_are_not_lost(finished: Path, tmp_path: Path) -> None:
+    folder, sheet = question_folder(tmp_path), tmp_path / "anna.csv"
+    Deciding(reviewing(finished, questions=folder, write=sheet)).send(0, "accept")
+    rows = list(csv.reader(io.StringIO(sheet.read_text("utf-8-sig"))))
+
+    def write(name: str) -> None:
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, delimiter=";")
+            table.writerows([*row, "a; note" if at else name] for at, row in enumerate(rows))
+
+    write("mine")
+    asked = Deciding(reviewing(finished, questions=folder, write=sheet))
+    assert asked.send(1, "accept").json()["left"] == 0
+    found = list(csv.reader(io.StringIO(sheet.read_text("utf-8-sig")), delimiter=";"))
+    assert [row[-1] for row in found] == ["mine", "a; note", "a; note"]
+    write("")
+    before = sheet.read_bytes()
+    answer = asked.send(1, "accept")
+    assert (answer.status_code, sheet.read_bytes()) == (409, before)
+    assert "has no name" in answer.text
 
 
 def test_many_decisions_at_once_are_all_written(asked: Deciding, errata: Path) -> None:

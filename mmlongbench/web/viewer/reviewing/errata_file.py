@@ -1,5 +1,6 @@
 """Decisions about suspects, as a file of errata, which a manifest can name."""
 
+import codecs
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,7 +54,7 @@ class ErrataFile(DecisionFile):
         text = self._checked(new, before, subject.id, entry)
         if entry:
             self._check_meaning(text, subject.id, entry)
-        self.replace(text.encode())
+        self.replace(self._mark() + text.encode())
 
     def _load(self) -> tuple[str, Mapping[str, Erratum]]:
         if not self.path.exists():
@@ -63,6 +64,14 @@ class ErrataFile(DecisionFile):
             return data.decode("utf-8-sig"), errata_of(data, self.path.name)
         except ValueError as error:
             raise ReleaseError(f"{self.path}: expected errata of at most {MAX_BYTES:,} bytes in UTF-8") from error
+
+    def _mark(self) -> bytes:
+        """Return the byte order mark with which the file begins; empty if it has none."""
+        if not self.path.exists():
+            return b""
+        with self.path.open("rb") as file:
+            found = file.read(len(codecs.BOM_UTF8))
+        return found if found == codecs.BOM_UTF8 else b""
 
     def _checked(self, text: str, before: Mapping[str, Erratum], id: str, entry: Mapping[str, object] | None) -> str:
         """Return a text if it says what it should; a change must not touch other entries."""

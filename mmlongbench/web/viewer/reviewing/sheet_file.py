@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mmlongbench.errors import Fault, ReleaseError, SourceError
-from mmlongbench.io.tables import table_rows
+from mmlongbench.io.tables import csv_layout, table_rows
 from mmlongbench.questions.question import Question
 from mmlongbench.questions.reviewing.decisions import Decision, Label
 from mmlongbench.questions.reviewing.merging import wrong_revision
@@ -60,7 +60,7 @@ class SheetFile(DecisionFile):
         row |= {name: safe_cell(text) for name, text in self._cells(subject, choice).items()}
         if choice.act != "undo":
             self._check({name: plain_cell(text) for name, text in row.items()})
-        self.replace(sheet_bytes(rows))
+        self.replace(sheet_bytes(rows, self._separator()))
 
     def _rows(self) -> list[dict[str, str]]:
         if not self.path.exists():
@@ -71,6 +71,20 @@ class SheetFile(DecisionFile):
                 raise SourceError(Fault(row.reason, row.expected, row.found, self.path.name, place, todo=row.todo))
             rows.append({**{name: str(cell or "") for name, cell in row.items()}})
         return [{**row, **{name: "" for name in FILLED if name not in row}} for row in rows]
+
+    def _separator(self) -> str:
+        """Return what separates the cells of the sheet, which stays as it is.
+
+        Raises:
+            ReleaseError: a cell would be lost.
+
+        """
+        if not self.path.exists():
+            return ","
+        separator, is_unnamed = csv_layout(self.path, COLUMNS)
+        if is_unnamed:
+            raise ReleaseError(f"{self.path}: a column with cells has no name, and they would be lost; name it")
+        return separator
 
     def _cells(self, subject: Subject, choice: Choice) -> dict[str, str]:
         """Return the filled cells of a row."""
