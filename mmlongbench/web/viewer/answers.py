@@ -161,7 +161,8 @@ def _shown_names(scored: Iterable[str], sources: Mapping[str, Path]) -> dict[str
     """
     found: dict[str, str] = {}
     for model in sorted(scored):
-        fits = [name for name, path in sources.items() if model in (name, _model(path), path.stem)]
+        fits = [name for name, path in sources.items() if model in (name, _model(path))]
+        fits = fits or [name for name, path in sources.items() if model == path.stem]
         if len(fits) > 1:
             raise ScoringError(
                 f"--scores: has scores of {model}, and {len(fits)} of the predictions have this name "

@@ -130,3 +130,10 @@ def test_scores_that_may_belong_to_two_predictions_are_refused(finished: Path, t
     scores = written(tmp_path / "m.default.jsonl", [scored(id="mmlongdoc_0")])
     with pytest.raises(ScoringError, match=r"scores of m, and 2 of the predictions have this name .*rename one"):
         site_of(finished, predictions=paths, scores=[scores])
+
+
+def test_scores_belong_to_predictions_with_just_their_name_before_others(tmp_path: Path) -> None:
+    (tmp_path / "m.v2").mkdir()
+    sources = {"m": tmp_path / "m.jsonl", "m.v2": tmp_path / "m.v2"}
+    assert answers._shown_names({"m", "m.v2", "other"}, sources) == {"m": "m", "m.v2": "m.v2"}
+    assert answers._shown_names({"m"}, {"m.v2": tmp_path / "m.v2"}) == {"m": "m.v2"}
