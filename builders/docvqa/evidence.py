@@ -5,13 +5,16 @@ A page is identified by the folder of its image, which belongs to one document, 
 The position of the page in `page_list` is not used, because pages of other documents are in this list, too.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import mmlongbench.task as mt
 from builders.docvqa.paths import find_index, folder_of, path_of_page
 
 _END = 1_000_000
 """All page numbers are below this, because the name of a page's image has at most six digits for the number."""
+_RANGE = re.compile(r"(\d{1,6})-(\d{1,6})", re.ASCII)
+"""Matches the pages that a joined image shows, such as `4-7`."""
 MAX_ANSWER_PAGES = 10_000
 """The maximum number of answer pages of a record; further ones are ignored."""
 
@@ -39,11 +42,27 @@ def evidence_of(record: mt.Record) -> mt.Evidence:
             for at, number, _ in own
             if at < len(texts) and isinstance(text := texts[at], str)
         },
+        *_joined(record, own),
     )
 
 
-def _answer_pages(record: mt.Record) -> tuple[int, ...]:
-    pages = _listed(record.get("ans_page_list"))[:MAX_ANSWER_PAGES]
+def _joined(
+    record: mt.Record, own: Sequence[tuple[int, int, str]]
+) -> tuple[dict[int, tuple[int, int]], tuple[int, ...]]:
+    """Return the pages that each joined image of the document shows, and the answer pages in the document; both are
+    empty if pages are not joined.
+    """
+    ranges = _listed(record.get("joined_page_list"))
+    found = {
+        number: (int(pages[1]), int(pages[2]))
+        for at, number, _ in own
+        if at < len(ranges) and isinstance(text := ranges[at], str) and (pages := _RANGE.fullmatch(text))
+    }
+    return found, _answer_pages(record, "document_page_list") if ranges else ()
+
+
+def _answer_pages(record: mt.Record, name: str = "ans_page_list") -> tuple[int, ...]:
+    pages = _listed(record.get(name))[:MAX_ANSWER_PAGES]
     return tuple(sorted({page for page in pages if isinstance(page, int) and page >= 0}))
 
 

@@ -169,6 +169,17 @@ def _of_csv(path: Path, columns: Columns) -> Iterator[PlacedRow]:
         yield f"line {line}", _fields(header, cells)
 
 
+def csv_layout(path: Path, columns: Columns) -> tuple[str, bool]:
+    """Return the separator of a CSV that can be read, and whether cells have a column without a name: `table_rows`
+    leaves them out.
+    """
+    text = _decoded(path.read_bytes(), path)
+    separator = _separator(text, columns)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    unnamed = [at for at, name in enumerate(next(rows, [])) if not name.strip()]
+    return separator, any(row[at].strip() for row in rows for at in unnamed if at < len(row))
+
+
 def _csv_rows(table: Any, path: Path) -> Iterator[tuple[int, list[str]]]:  # noqa: ANN401  (csv does not name the type)
     """Yield (line, cells) of each row that is not empty.
 

@@ -12,6 +12,7 @@ mmlongdoc_31:
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
 import yaml
@@ -22,6 +23,8 @@ from mmlongbench.io.safe_read import read_whole
 from mmlongbench.io.yaml_text import load_yaml
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
+_BREAK = re.compile("[\r\x85\u2028\u2029]")
+"""Matches a character other than a line feed that ends a line in YAML."""
 REPAIR = "corrected-by-errata"
 """The name under which corrected rows are counted among the repairs (`QuestionCounts.repaired`)."""
 
@@ -61,6 +64,28 @@ _Loader.yaml_implicit_resolvers = {}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
+class _Dumper(yaml.SafeDumper):
+    """A YAML dumper of values that `_Loader` reads as they were."""
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Return the node of a text. Breaks that YAML would read as others are escaped."""
+    style = '"' if _BREAK.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+def _float_node(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
+    """Return the node of a number, without an exponent if errata can have it so: they read one as a text."""
+    plain = f"{Decimal(repr(value)):f}"
+    if "e" in repr(value) and _NUMBER.fullmatch(plain):
+        return dumper.represent_scalar("tag:yaml.org,2002:float", plain)
+    return dumper.represent_float(value)
+
+
+_Dumper.add_representer(str, _text_node)
+_Dumper.add_representer(float, _float_node)
+
+
 def load_errata(path: Path) -> Errata:
     """Return the errata of a file.
 
@@ -96,7 +121,7 @@ def errata_of(text: bytes, name: str) -> Errata:
 def errata_text(errata: Mapping[str, Mapping[str, object]], head: str) -> str:
     """Return errata as YAML, in their order, below a comment (`head`)."""
     return head + "".join(
-        yaml.safe_dump({id: dict(erratum)}, allow_unicode=True, sort_keys=False, width=110)
+        yaml.dump({id: dict(erratum)}, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)
         for id, erratum in errata.items()
     )
 

@@ -36,17 +36,17 @@ def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kep
 
     """
     lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
+    if lines and not lines[-1].endswith(("\n", "\r")):
         lines[-1] += "\n"
     first, last = _span(text, id, lines)
     new = [errata_text({id: entry}, "")] if entry else []
     new += [f"# {kept_by} says that the source is right: {json.dumps(id)}\n"] if kept_by else []
-    found = [*lines[:first], *new, *lines[last:]]
-    return "".join(line for line in found if line in new or not _is_kept(line, id))
+    before, after = ([line for line in some if not _is_kept(line, id)] for some in (lines[:first], lines[last:]))
+    return "".join([*before, *new, *after])
 
 
 def _is_kept(line: str, id: str) -> bool:
-    found = _KEPT.fullmatch(line.rstrip("\n"))
+    found = _KEPT.fullmatch(line.rstrip("\r\n"))
     return found is not None and json.loads(found[2]) == id
 
 
@@ -57,8 +57,17 @@ def _span(text: str, id: str, lines: list[str]) -> tuple[int, int]:
         return len(lines), len(lines)
     if not isinstance(node, yaml.MappingNode) or node.flow_style:
         raise ManifestError("errata: cannot be changed here; write the entries as lines, without braces around all")
-    at = next((key.start_mark.line for key, _ in node.value if key.value == id), None)
-    if at is None:
+    found = next(((key, value) for key, value in node.value if key.value == id), None)
+    if found is None:
         return len(lines), len(lines)
-    after = (n for n in range(at + 1, len(lines)) if lines[n].strip() and not lines[n].startswith((" ", "\t")))
-    return at, next(after, len(lines))
+    key, value = found
+    end = _end(value)
+    return key.start_mark.line, min(len(lines), end.line + (end.column > 0))
+
+
+def _end(node: yaml.Node) -> yaml.Mark:
+    """Return where the last value of an entry ends; a block of lines itself ends only after the comments below it."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    return node.end_mark

@@ -23,3 +23,8 @@ class Evidence:
     `shown`."""
     texts: Mapping[int, str] = field(default_factory=dict)
     """The text of each page in `shown`, by number, if the prompt shows texts."""
+    joined: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """If images join pages, all numbers above count images, and this has the first and the last page of the document
+    that each image in `shown` shows, both from 0; otherwise it is empty."""
+    document_pages: tuple[int, ...] = ()
+    """If images join pages, the numbers of the pages that hold the answer in their document; otherwise empty."""

@@ -120,7 +120,11 @@ def test_a_record_names_the_pages_of_each_image_and_the_public_loader_reads_its_
     named = "d/alpha/alpha_joined5-12845056_page{}.jpg"
     assert [shown[named.format(n)] for n in range(4)] == ["0-2", "3-5", "6-8", "9-11"]
     assert all(path.count("page") == 1 for path in record["page_list"])
-    assert builder_of(5).evidence(record).images[1] == named.format(1)
+    evidence = builder_of(5).evidence(record)
+    assert (evidence.images[1], evidence.pages, evidence.document_pages) == (named.format(1), (1,), (4,))
+    assert evidence.joined == {0: (0, 2), 1: (3, 5), 2: (6, 8), 3: (9, 11)}
+    broken = builder_of(5).evidence({**record, "joined_page_list": [7, "x", None], "document_page_list": "4"})
+    assert (broken.joined, broken.document_pages) == ({}, ())
 
 
 def test_a_longer_context_shows_the_images_of_a_shorter_one() -> None:

@@ -32,12 +32,13 @@ def site_of(
     windows: Sequence[str] = (),
     scores: Sequence[Path] = (),
     images: Path | None = None,
+    predictions: Sequence[Path] = (),
 ) -> Site:
     """Open a site; what the viewer keeps is in the folder that XDG_CACHE_HOME names."""
     viewed = open_viewed(release, images)
     index = open_index(viewed, images, progress=Progress(False), run=index_file)
     opened = [each.open() for each in ask(models, windows)]
-    return Site(viewed, index, read_answers(viewed, (), scores), opened)
+    return Site(viewed, index, read_answers(viewed, predictions, scores), opened)
 
 
 def client(site: Site, door: Door | None = None, base: str = HOST) -> TestClient:

@@ -41,7 +41,7 @@ def annotators_of(question: Question, share: float, seed: int = 0) -> int:
 def write_sheet(path: Path, questions: Iterable[Question], share: float) -> int:
     """Write a sheet as CSV that every spreadsheet opens; return the number of its rows."""
     rows = empty_rows(questions, share)
-    write_rows(path, rows)
+    write_whole(path, [sheet_bytes(rows)])
     return len(rows)
 
 
@@ -57,13 +57,13 @@ def empty_rows(questions: Iterable[Question], share: float) -> list[dict[str, st
     return [{name: safe_cell(cell) for name, cell in zip(columns, cells, strict=True)} for cells in every]
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    """Write the rows of a sheet as CSV; all have the same columns."""
+def sheet_bytes(rows: Sequence[Mapping[str, str]], separator: str = ",") -> bytes:
+    """Return the rows of a sheet as CSV; all have the same columns."""
     text = io.StringIO()
-    written = csv.writer(text, lineterminator="\r\n")
+    written = csv.writer(text, delimiter=separator, lineterminator="\r\n")
     written.writerow(rows[0] if rows else (*SHOWN, *FILLED, "fingerprint"))
     written.writerows(row.values() for row in rows)
-    write_whole(path, [text.getvalue().encode("utf-8-sig")])
+    return text.getvalue().encode("utf-8-sig")
 
 
 def _shown(question: Question, share: float) -> list[str]:

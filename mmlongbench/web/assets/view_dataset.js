@@ -6,12 +6,12 @@
   const size = Number(about.page), models = JSON.parse(about.models);
   const find = id => document.getElementById(id);
   const table = find("examples"), body = table.tBodies[0], filter = find("filter"), length = find("length");
-  const state = {q: "", length: "", sort: "", facet: "", placement: "", page: 1};
+  const state = {q: "", length: "", sort: "", facet: "", placement: "", model: "", page: 1};
   let pages = 1, asked = 0;
 
   function read() {
     const given = new URLSearchParams(location.hash.slice(1));
-    for (const key of ["q", "length", "sort", "facet", "placement"]) state[key] = given.get(key) ?? "";
+    for (const key of ["q", "length", "sort", "facet", "placement", "model"]) state[key] = given.get(key) ?? "";
     state.page = Math.max(1, Number(given.get("page")) || 1);
     filter.value = state.q;
     length.value = state.length;
@@ -33,9 +33,10 @@
     }
     if (turn !== asked) return;
     pages = found.pages;
-    for (const key of ["facet", "placement"]) {
-      find(key).textContent = state[key] ? `${key === "facet" ? "" : "placement "}${state[key]} ×` : "";
-      find(key).setAttribute("aria-label", `Show all, not only ${key} ${state[key]}`);
+    for (const [key, said] of [["facet", ""], ["placement", "placement "], ["model", "by "]]) {
+      find(key).textContent = state[key] ? `${said}${state[key]} ×` : "";
+      const undone = key === "model" ? "Sort by the scores of all models, not only of" : `Show all, not only ${key}`;
+      find(key).setAttribute("aria-label", `${undone} ${state[key]}`);
     }
     state.page = found.page;
     body.replaceChildren(...found.rows.map(row));
@@ -65,9 +66,8 @@
     let rows = all.rows.filter(row => (!state.length || row.length === state.length) &&
       (!state.facet || inFacet(row)) && words.every(word => text(row).includes(word)));
     if (state.placement) {
-      const exact = rows.filter(row => value(row, "placement") === Number(state.placement));
-      const rounded = row => Math.round(10 * value(row, "placement")) / 10 === Number(state.placement);
-      rows = exact.length ? exact : rows.filter(rounded);
+      const wanted = Number(state.placement.replace(/^~/, "")), near = state.placement.startsWith("~") ? tenth : one => one;
+      rows = rows.filter(row => row.placement && near(value(row, "placement")) === wanted);
     }
     const column = state.sort.replace(/^-/, "");
     if (column) rows.sort((one, other) => order(value(one, column), value(other, column)));
@@ -76,9 +76,16 @@
     return {total: rows.length, page, pages: count, rows: rows.slice((page - 1) * size, page * size)};
   }
 
+  // rounded to tenths as a report does it, a half to the even one
+  function tenth(depth) {
+    const low = Math.floor(10 * depth), rest = 10 * depth - low;
+    return (low + (rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? 1 : 0)) / 10;
+  }
+
   function value(row, column) {
     if (column === "score") {
-      const scores = row.scores.filter(each => each !== null);
+      const at = models.indexOf(state.model);
+      const scores = (at < 0 ? row.scores : [row.scores[at]]).filter(each => each !== null);
       return scores.length ? scores.reduce((sum, each) => sum + each, 0) / scores.length : -1;
     }
     if (column === "length") return Number.parseInt(row.length) * (row.length.endsWith("M") ? 1024 : 1);
@@ -133,9 +140,9 @@
   length.addEventListener("change", () => change({length: length.value}));
   table.tHead.addEventListener("click", event => {
     const column = event.target.closest("[data-sort]")?.dataset.sort;
-    if (column) change({sort: state.sort === column ? `-${column}` : column});
+    if (column) change({sort: state.sort === column ? `-${column}` : column, model: ""});
   });
-  for (const key of ["facet", "placement"]) find(key).addEventListener("click", () => change({[key]: ""}));
+  for (const key of ["facet", "placement", "model"]) find(key).addEventListener("click", () => change({[key]: ""}));
   const turn = by => { if (state.page + by >= 1 && state.page + by <= pages) change({page: state.page + by}); };
   find("before").addEventListener("click", () => turn(-1));
   find("after").addEventListener("click", () => turn(1));

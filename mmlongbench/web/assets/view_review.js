@@ -21,13 +21,17 @@
   const buttons = [...form.querySelectorAll("[data-act]")];
   const fields = [...form.querySelectorAll("[data-field]")];
 
+  // what was changed: a browser gives every end of a line as \n, also of fields that nobody touched
+  const lines = text => text.replace(/\r\n?/g, "\n");
+  const changed = () => fields.filter(each => lines(each.value) !== lines(each.defaultValue));
+
   async function decide(act) {
     const problem = form.elements.problem;
     if (problem && !problem.value && (act === "revise" || act === "remove")) {
       problem.focus();
       return say("choose what is wrong first, then decide");
     }
-    const values = act === "revise" ? Object.fromEntries(fields.map(each => [each.dataset.field, each.value])) : {};
+    const values = act === "revise" ? Object.fromEntries(changed().map(each => [each.dataset.field, each.value])) : {};
     for (const each of buttons) each.disabled = true;
     try {
       const answer = await fetch(about.base + about.key, {

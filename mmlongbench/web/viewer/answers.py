@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import MMLongBenchError, ScoringError
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.safe_read import MAX_BYTES
@@ -72,6 +72,8 @@ class Answers:
     """The predictions of each model."""
     score_paths: tuple[Path, ...] = ()
     """The files and folders of the scores, those that were made here included."""
+    shown_names: Mapping[str, str] = field(default_factory=dict)
+    """The name of a model here, by its name in the scores that were given; without those that are the same."""
     scores: dict[tuple[int, Key], list[tuple[str, ShownScore]]] = field(default_factory=dict)
     """(model, score) of each example, by file and key."""
     of_unknown_files: list[tuple[str, str]] = field(default_factory=list)
@@ -135,19 +137,38 @@ def read_answers(
         f"predictions: {REASONS[reason]}: {each['count']:,}; the first: {each['first'][0]}"
         for reason, each in problems.summary().items()
     ]
-    scored, made_here = {line.model for line in lines}, list[Path]()
+    same, made_here = _shown_names({line.model for line in lines}, sources), list[Path]()
     for name, path in sources.items():
-        if name not in scored and path.stem not in scored:
-            folder = _score_folder(viewed, path)
+        if name not in same.values():
+            folder = _score_folder(viewed, name, path)
             made, note = _scored(viewed, name, path, folder, tasks, progress or Progress(False))
-            lines += made
+            _add(found, viewed, made, {})
             made_here += [folder] if made else []
             notes += [note] if note else []
-    same = {path.stem: name for name, path in sources.items()}
-    found.predictions, found.score_paths = read, (*scores, *made_here)
+    found.predictions, found.score_paths, found.shown_names = read, (*scores, *made_here), same
     _add(found, viewed, lines, same)
     found.models = tuple(dict.fromkeys([*read, *(same.get(line.model, line.model) for line in lines)]))
     found.notes = tuple(notes)
+    return found
+
+
+def _shown_names(scored: Iterable[str], sources: Mapping[str, Path]) -> dict[str, str]:
+    """Return the name under which predictions are shown, by the name of the model in the scores that were given.
+
+    Raises:
+        ScoringError: scores may belong to two files of predictions.
+
+    """
+    found: dict[str, str] = {}
+    for model in sorted(scored):
+        fits = [name for name, path in sources.items() if model in (name, _model(path))]
+        fits = fits or [name for name, path in sources.items() if model == path.stem]
+        if len(fits) > 1:
+            raise ScoringError(
+                f"--scores: has scores of {model}, and {len(fits)} of the predictions have this name "
+                f"({', '.join(str(sources[name]) for name in fits)}): rename one, or leave out the scores"
+            )
+        found |= dict.fromkeys([model] if fits else [], "".join(fits))
     return found
 
 
@@ -165,8 +186,8 @@ def _add(found: Answers, viewed: Viewed, lines: Iterable[ScoreLine], same: Mappi
         found.scores.setdefault(key, []).append((same.get(line.model, line.model), score))
 
 
-def _score_folder(viewed: Viewed, path: Path) -> Path:
-    return cache_folder() / "scores" / _score_key(viewed, path)
+def _score_folder(viewed: Viewed, name: str, path: Path) -> Path:
+    return cache_folder() / "scores" / _score_key(viewed, name, path)
 
 
 def _scored(
@@ -176,24 +197,24 @@ def _scored(
     try:
         if not any(folder.glob("*.jsonl")):
             with progress.bar(f"scores: {name}", 1) as advance:
-                for _ in each_done(1, score_file, [(viewed.path, path, folder, tasks)], [path.name]):
+                for _ in each_done(1, score_file, [(viewed.path, name, path, folder, tasks)], [path.name]):
                     advance()
         return list(read_scores(folder)), ""
     except MMLongBenchError as error:
         return [], f"{path.name} is not scored: {error}"
 
 
-def _score_key(viewed: Viewed, path: Path) -> str:
-    """Return the key of scores: it changes with the predictions, the public files, and the code of builders and
-    metrics.
+def _score_key(viewed: Viewed, name: str, path: Path) -> str:
+    """Return the key of scores: it changes with the predictions and their name, the public files, and the code of
+    builders and metrics.
     """
     files = [path, *(sorted(path.rglob("*")) if path.is_dir() else ()), *(file.path for file in viewed.files)]
     metrics = code_of_modules(each.module for each in entry_points(group=GROUPS["metric"]))
-    return key_of(files, viewed.lock_id, str(viewed.path.absolute()), viewed.code, metrics)
+    return key_of(files, name, viewed.lock_id, str(viewed.path.absolute()), viewed.code, metrics)
 
 
-def score_file(release: Path, predictions: Path, folder: Path, tasks: TaskFiles) -> int:
-    """Score predictions in a process of its own.
+def score_file(release: Path, name: str, predictions: Path, folder: Path, tasks: TaskFiles) -> int:
+    """Score predictions of a model in a process of its own.
 
     Raises:
         MMLongBenchError: they cannot be scored.
@@ -208,7 +229,7 @@ def score_file(release: Path, predictions: Path, folder: Path, tasks: TaskFiles)
         ["default"],
         Settings(),
         Progress(False),
-        model=None,
+        model=name,
         out=folder,
         is_partial=True,
         only_answered=True,

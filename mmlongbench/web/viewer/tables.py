@@ -1,5 +1,6 @@
 """The table of the examples of a dataset: what is filtered, in which order, and which page of it is shown."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,9 @@ class Query:
     facet: str = ""
     """A facet and one of its groups, such as `pages: 3`; empty: all."""
     placement: str = ""
-    """A depth or a permutation, such as `0.4`; empty: all."""
+    """A depth or a permutation, such as `0.4`; `~0.4`: the depths that a report rounds to 0.4; empty: all."""
+    model: str = ""
+    """The model whose scores sort the table; empty: the means of all models do."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "Query":
@@ -45,6 +48,7 @@ class Query:
             max(1, number),
             given.get("facet", "")[:MAX_QUERY],
             given.get("placement", "")[:20],
+            given.get("model", "")[:MAX_QUERY],
         )
 
 
@@ -58,11 +62,10 @@ def table(site: Site, links: Links, dataset: str, query: Query, size: int = PAGE
         if not query.facet or any(query.facet == f"{name}: {each}" for name in row.facets for each in row.facets[name])
     ]
     if query.placement:
-        exact = [pair for pair in found if _placement(pair[1], 6) == query.placement]
-        found = exact or [pair for pair in found if _placement(pair[1], 1) == query.placement]  # as reports round it
+        found = [pair for pair in found if query.placement in (_exact(pair[1]), _rounded(pair[1]))]
     if query.sort:
         column = query.sort.removeprefix("-")
-        keys = {(file.number, row.row): _sort_key(site, file, row, column) for file, row in found}
+        keys = {(file.number, row.row): _sort_key(site, file, row, column, query.model) for file, row in found}
         found.sort(key=lambda pair: keys[pair[0].number, pair[1].row], reverse=query.sort.startswith("-"))
     pages = max(1, -(-len(found) // size))
     page = min(query.page, pages)
@@ -77,8 +80,15 @@ def _matching(site: Site, file: ViewedFile, words: Sequence[str]) -> Iterator[In
             yield row
 
 
-def _placement(row: IndexRow, digits: int) -> str:
-    return "" if row.placement is None else f"{round(row.placement, digits):g}"
+def _exact(row: IndexRow) -> str:
+    return "" if row.placement is None else f"{round(row.placement, 6):g}"
+
+
+def _rounded(row: IndexRow) -> str:
+    """Return a depth as a report with many depths rounds it: to tenths, and a half to the even one."""
+    if row.placement is None or not math.isfinite(row.placement):
+        return ""
+    return f"~{round(10 * row.placement) / 10:g}"
 
 
 def _text(row: IndexRow) -> str:
@@ -86,7 +96,7 @@ def _text(row: IndexRow) -> str:
     return "\n".join((row.id, row.placed, row.question, row.answer, row.document, *facets)).casefold()
 
 
-def _sort_key(site: Site, file: ViewedFile, row: IndexRow, column: str) -> tuple[object, ...]:
+def _sort_key(site: Site, file: ViewedFile, row: IndexRow, column: str, model: str) -> tuple[object, ...]:
     values: dict[str, object] = {
         "length": file.length,
         "placement": -1.0 if row.placement is None else row.placement,
@@ -95,7 +105,7 @@ def _sort_key(site: Site, file: ViewedFile, row: IndexRow, column: str) -> tuple
         "images": row.images,
     }
     if column == "score":
-        score = site.answers.score(file, row)
+        score = site.answers.score(file, row, model if model in site.answers.models else "")
         return (-1.0 if score is None else score,)
     if column in values:
         return (values[column],)

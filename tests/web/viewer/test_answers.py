@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from tiny import command
+from viewing import site_of
 
+from mmlongbench.errors import ScoringError
 from mmlongbench.web.viewer import answers, index, sources
+from mmlongbench.web.viewer.curves import read_curves
+from mmlongbench.web.viewer.curving import curves_of
 from mmlongbench.web.viewer.sources import open_viewed
 
 FILE = "documentQA/mmlongdoc_K1.jsonl"
@@ -80,10 +84,11 @@ def test_scores_that_were_kept_are_those_of_these_files_and_this_code(
     path = written(tmp_path / "m.jsonl", [{"file": FILE, "id": "mmlongdoc_0", "prediction": "hard"}])
 
     def key() -> str:
-        return answers._score_key(open_viewed(release), path)
+        return answers._score_key(open_viewed(release), "m", path)
 
     first = key()
     assert key() == first
+    assert answers._score_key(open_viewed(release), "m (2)", path) != first
     os.utime(release / "mmlb_data" / FILE, ns=(1, 1))
     changed = key()
     assert changed != first
@@ -97,3 +102,38 @@ def test_an_index_that_other_code_made_is_not_used(finished: Path, monkeypatch: 
     monkeypatch.setattr(sources, "package_sha256", lambda name: f"other code of {name}" if name == "builders" else "")
     other = open_viewed(finished)
     assert index._key(other, other.files[0]) != first
+
+
+def test_predictions_with_one_name_have_scores_and_curves_of_their_own(finished: Path, tmp_path: Path) -> None:
+    paths = []
+    for folder, said in (("a", "hard"), ("b", "no")):
+        (tmp_path / folder).mkdir()
+        line = {"file": FILE, "id": "mmlongdoc_0", "prediction": said}
+        paths.append(written(tmp_path / folder / "m.jsonl", [line]))
+    found = site_of(finished, predictions=paths).answers
+    assert found.models == ("m", "m (2)")
+    file = next(each for each in found.viewed.files if each.name == FILE)
+    row = next(each for each in site_of(finished).index.file(file.number).rows if each.id == "mmlongdoc_0")
+    assert [
+        (each.model, each.text, [one.score for one in each.scores if one.is_own]) for each in found.of(file, row)
+    ] == [("m", "hard", [1.0]), ("m (2)", "no", [0.0])]
+    curves = read_curves(found.score_paths, compute=curves_of)
+    assert [model for model, _ in curves.models] == ["m", "m (2)"]
+
+
+def test_scores_that_may_belong_to_two_predictions_are_refused(finished: Path, tmp_path: Path) -> None:
+    paths = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        line = {"file": FILE, "id": "mmlongdoc_0", "prediction": folder}
+        paths.append(written(tmp_path / folder / "m.jsonl", [line]))
+    scores = written(tmp_path / "m.default.jsonl", [scored(id="mmlongdoc_0")])
+    with pytest.raises(ScoringError, match=r"scores of m, and 2 of the predictions have this name .*rename one"):
+        site_of(finished, predictions=paths, scores=[scores])
+
+
+def test_scores_belong_to_predictions_with_just_their_name_before_others(tmp_path: Path) -> None:
+    (tmp_path / "m.v2").mkdir()
+    sources = {"m": tmp_path / "m.jsonl", "m.v2": tmp_path / "m.v2"}
+    assert answers._shown_names({"m", "m.v2", "other"}, sources) == {"m": "m", "m.v2": "m.v2"}
+    assert answers._shown_names({"m"}, {"m.v2": tmp_path / "m.v2"}) == {"m": "m.v2"}

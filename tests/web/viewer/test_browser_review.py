@@ -1,8 +1,14 @@
 """The review and the report in a real browser: their keys, and what they write and lead to."""
 
-import pytest
-from seen import Seen
+from pathlib import Path
 
+import pytest
+from playwright.sync_api import Browser
+from reviewed import reviewing, suspect_lines
+from seen import Seen
+from viewing import served
+
+from mmlongbench.manifest.errata import load_errata
 from mmlongbench.web.viewer.site import Site
 
 pytestmark = pytest.mark.slow
@@ -54,13 +60,29 @@ def test_a_decision_that_cannot_be_written_is_said(seen: Seen) -> None:
     seen.errors.clear()
 
 
+def test_a_row_with_a_long_field_is_revised_and_only_what_was_changed(
+    chromium: Browser, finished: Path, tmp_path: Path
+) -> None:
+    fields = {"weight": "1", "text": "\n" + "x" * 20_001, "said": "a\rb\r\nc"}
+    line = {"dataset": "mmlongdoc", "id": "long", "kind": "k", "evidence": "e", "fields": fields}
+    errata = tmp_path / "errata.yaml"
+    with served(reviewing(finished, suspect_lines(tmp_path, line), write=errata)) as address:
+        page = chromium.new_page()
+        page.goto(f"{address}/review/3")
+        page.fill("[data-field='weight']", "2")
+        page.click("[data-act='revise']")
+        page.wait_for_url("**/review/0", timeout=5000)
+        page.close()
+    assert load_errata(errata)["long"].set == {"weight": "2"}
+
+
 def test_points_of_the_report_lead_to_their_examples(seen: Seen) -> None:
     page = seen.open("/report", ".curves a.go")
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("model, 1K: ")
     page.keyboard.press("Enter")
     page.wait_for_selector("#examples tbody tr")
-    assert page.url.endswith("#length=1K&sort=score")
+    assert page.url.endswith("#length=1K&sort=score&model=model")
     scores = page.locator("#examples tbody td:last-child").all_inner_texts()
     assert scores == sorted(scores, key=float)
     page.goto(page.url.split("#")[0] + "#facet=document type: Bark")

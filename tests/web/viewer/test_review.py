@@ -1,8 +1,12 @@
 """Reviews: what stands beside each other, what is written, that it can be read afterwards, and who may write."""
 
 import asyncio
+import csv
+import io
 import json
+import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +18,15 @@ from tiny import command
 from viewing import HOST, client, site_of
 
 from mmlongbench.errors import ManifestError, MMLongBenchError
-from mmlongbench.manifest.errata import load_errata
+from mmlongbench.manifest.errata import corrected, load_errata
 from mmlongbench.manifest.errata_edit import edited
 from mmlongbench.questions.reviewing.merging import merge, read_folder
 from mmlongbench.web.viewer import posting
 from mmlongbench.web.viewer.posting import MAX_BODY
+from mmlongbench.web.viewer.reviewing.beside import beside
+from mmlongbench.web.viewer.reviewing.decisions import Choice
+from mmlongbench.web.viewer.reviewing.sheet_file import SheetFile
+from mmlongbench.web.viewer.reviewing.subjects import Field
 
 
 @pytest.fixture
@@ -45,6 +53,26 @@ def test_the_page_stands_beside_the_claimed_answer(asked: Deciding) -> None:
     assert 'href="/example/documentQA/mmlongdoc_K1.jsonl/1"' in text
     assert "No context of the release that was looked at shows this page" in asked.client.get("/review/2").text
     assert asked.client.get("/review/3").status_code == 404
+
+
+def test_a_page_of_a_document_is_shown_by_the_image_that_joins_it(source: Path, tmp_path: Path) -> None:
+    options = ("--set", "options.pages_as=joined", "--set", "options.joined=1")
+    built = command("build", source / "tiny.yaml", "--out", tmp_path / "release", *options)
+    assert built.code == 0, built.err
+    line = {"dataset": "mmlongdoc", "id": "mmlongdoc_10", "kind": "k", "evidence": "e", "correction": {"pages": [3]}}
+    about = {**line, "fields": {"doc_id": "cedar.pdf", "pages": [2]}}
+    site = reviewing(tmp_path / "release", suspect_lines(tmp_path, about))
+    assert site.review
+    subject = site.review.subject(3)
+    pages = beside(site, subject).pages
+    assert [(page.number, page.is_claimed, page.is_proposed, page.joined) for page in pages] == [
+        (2, True, False, (1, 4)),
+        (3, False, True, (1, 4)),
+    ]
+    assert all("cedar_joined1" in page.path for page in pages)
+    assert "Page 2: claimed; the image shows pages 1 to 4" in client(site).get("/review/3").text
+    unsaid = replace(subject, pages=(), proposed=())
+    assert [page.number for page in beside(site, unsaid).pages] == [2], "as the record says it, by the document"
 
 
 def test_decisions_about_suspects_are_errata(asked: Deciding, errata: Path) -> None:
@@ -92,6 +120,71 @@ def test_what_a_file_of_errata_has_besides_stays_in_it(finished: Path, tmp_path:
     asked.send(0, "undo")
     asked.send(1, "undo")
     assert errata.read_text("utf-8") == before.partition("mmlongdoc_1")[0]
+
+
+ODD: dict[str, object] = {
+    "question": "Cost: 5\x85 each",
+    "n": None,
+    "tiny": 1e-07,
+    "big": 1234567890123456789,
+    "of": [],
+    "flag": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("question", "It cost 5.", "It cost 5."),
+        ("question", "' It\x85cost\u20285", "' It\x85cost\u20285"),
+        ("question", "007", "007"),
+        ("tiny", "1e-06", 1e-06),
+        ("tiny", "0.5", 0.5),
+        ("tiny", "1e22", None),
+        ("big", "1234567890123456780", None),
+        ("n", '"foo"', "foo"),
+        ("n", '"5"', None),
+        ("n", '"null"', None),
+        ("of", '["5"]', None),
+        ("of", "[1, 2.5, null]", [1, 2.5, None]),
+        ("flag", "false", False),
+    ],
+)
+def test_errata_correct_a_row_as_was_meant_or_are_refused(
+    finished: Path, tmp_path: Path, errata: Path, name: str, text: str, value: object
+) -> None:
+    line = {"dataset": "mmlongdoc", "id": "odd", "kind": "k", "evidence": "e", "fields": ODD}
+    asked = Deciding(reviewing(finished, suspect_lines(tmp_path, line), write=errata))
+    answer = asked.send(3, "revise", values={name: text})
+    if value is None:
+        assert (answer.status_code, errata.exists()) == (409, False)
+        assert "errata cannot say" in answer.text
+        return
+    assert answer.status_code == 200, answer.text
+    got = corrected(ODD, load_errata(errata)["odd"])
+    assert isinstance(got, dict)
+    assert json.dumps(got) == json.dumps({**ODD, name: value})
+
+
+def test_ends_of_lines_that_a_browser_changes_are_no_change(finished: Path, tmp_path: Path, errata: Path) -> None:
+    fields = {"one": "a\rb", "two": "a\r\nb\n", "pages": "[4]"}
+    line = {"dataset": "mmlongdoc", "id": "odd", "kind": "k", "evidence": "e", "fields": fields}
+    asked = Deciding(reviewing(finished, suspect_lines(tmp_path, line), write=errata))
+    values = {"one": "a\nb", "two": "a\nb\n", "pages": "[6]"}
+    assert asked.send(3, "revise", values=values).status_code == 200
+    assert load_errata(errata)["odd"].set == {"pages": "[6]"}
+
+
+def test_ends_of_lines_in_a_question_are_no_change(finished: Path, tmp_path: Path) -> None:
+    folder = question_folder(tmp_path)
+    site = reviewing(finished, questions=folder, write=tmp_path / "anna.csv")
+    assert site.review
+    file, subject = site.review.file, site.review.subjects[0]
+    assert isinstance(file, SheetFile)
+    odd = replace(subject, fields=(Field("question_new", "a\rb \r\n"), *subject.fields[1:]))
+    values = {**{field.name: field.text for field in odd.fields}, "question_new": "a\nb \n", "pages_new": "3"}
+    cells = file._cells(odd, Choice(act="revise", values=values))
+    assert [cells[name] for name in ("question_new", "answer_new", "pages_new")] == ["", "", "3"]
 
 
 def test_a_draft_of_the_doctor_is_not_decided(finished: Path, tmp_path: Path, errata: Path) -> None:
@@ -160,6 +253,58 @@ def test_a_sheet_that_was_exported_is_filled_and_others_decisions_stay(finished:
     assert answer.status_code == 409
     assert "bert has decided this" in answer.text
     assert sheet.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["errata.yaml", "sheet.csv"])
+def test_a_link_stays_a_link_and_permissions_stay(finished: Path, tmp_path: Path, name: str) -> None:
+    real, link = tmp_path / "real" / name, tmp_path / name
+    real.parent.mkdir()
+    link.symlink_to(real)
+    is_sheet = name == "sheet.csv"
+    given = {"questions": question_folder(tmp_path)} if is_sheet else {"suspects": suspect_lines(tmp_path)}
+    asked = Deciding(reviewing(finished, **given, write=link))
+    assert asked.send(0, "accept").status_code == 200
+    real.chmod(0o600)
+    assert asked.send(0, "undo").status_code == 200
+    assert (link.is_symlink(), real.is_symlink(), stat.S_IMODE(real.stat().st_mode)) == (True, False, 0o600)
+    real.chmod(0o444)
+    before = real.read_bytes()
+    answer = asked.send(0, "accept")
+    assert (answer.status_code, real.read_bytes(), stat.S_IMODE(real.stat().st_mode)) == (409, before, 0o444)
+    assert "is protected against writing" in answer.text
+    assert list(real.parent.iterdir()) == [real]
+
+
+def test_a_byte_order_mark_of_errata_stays(finished: Path, tmp_path: Path, errata: Path) -> None:
+    before = b"\xef\xbb\xbf# m\r\nzz:\r\n  source: q\r\n  drop: true\r\n"
+    errata.write_bytes(before)
+    asked = Deciding(reviewing(finished, suspect_lines(tmp_path), write=errata))
+    assert asked.send(0, "accept").status_code == 200
+    assert errata.read_bytes().startswith(before)
+    assert asked.send(0, "undo").status_code == 200
+    assert errata.read_bytes() == before
+
+
+def test_semicolons_of_a_sheet_stay_and_cells_without_a_name_are_not_lost(finished: Path, tmp_path: Path) -> None:
+    folder, sheet = question_folder(tmp_path), tmp_path / "anna.csv"
+    Deciding(reviewing(finished, questions=folder, write=sheet)).send(0, "accept")
+    rows = list(csv.reader(io.StringIO(sheet.read_text("utf-8-sig"))))
+
+    def write(name: str) -> None:
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, delimiter=";")
+            table.writerows([*row, "a; note" if at else name] for at, row in enumerate(rows))
+
+    write("mine")
+    asked = Deciding(reviewing(finished, questions=folder, write=sheet))
+    assert asked.send(1, "accept").json()["left"] == 0
+    found = list(csv.reader(io.StringIO(sheet.read_text("utf-8-sig")), delimiter=";"))
+    assert [row[-1] for row in found] == ["mine", "a; note", "a; note"]
+    write("")
+    before = sheet.read_bytes()
+    answer = asked.send(1, "accept")
+    assert (answer.status_code, sheet.read_bytes()) == (409, before)
+    assert "has no name" in answer.text
 
 
 def test_many_decisions_at_once_are_all_written(asked: Deciding, errata: Path) -> None:

@@ -31,7 +31,7 @@ def report_page(site: Site, links: Links) -> Iterator[str]:
         curves=found,
         sections=[Section(part, name) for part, name in _PARTS.items() if part in parts],
         parts=parts,
-        target=lambda figure, point: target(site, links, figure, point),
+        target=lambda figure, point, model: target(site, links, figure, point, model),
     )
 
 
@@ -43,17 +43,31 @@ def _parts(found: Curves) -> dict[str, list[tuple[str, list[Figure]]]]:
     }
 
 
-def target(site: Site, links: Links, figure: Figure, point: Point) -> str:
-    """Return the address of the examples of a point, worst first; empty if the release lacks the dataset."""
+def target(site: Site, links: Links, figure: Figure, point: Point, model: str) -> str:
+    """Return the address of the examples of a point, those first that the model has worst; empty if the release lacks
+    the dataset.
+    """
     names = site.viewed.datasets
     if figure.dataset not in names:
         return ""
     is_depth = figure.part == "depth"
     query = {
         "length": figure.value if is_depth else point.column,
-        "placement": point.column if is_depth else "",
+        "placement": _placement(figure, point) if is_depth else "",
         "facet": f"{figure.facet}: {figure.value}" if figure.facet else "",
         "sort": "score",
+        "model": shown if (shown := site.answers.shown_names.get(model, model)) in site.answers.models else "",
     }
     kept = urlencode({name: value for name, value in query.items() if value})
     return f"{links.dataset(names.index(figure.dataset))}#{kept}"
+
+
+def _placement(figure: Figure, point: Point) -> str:
+    """Return the depth of a point as a table has it. If all depths of a figure are tenths, the report may have rounded
+    them, and an example at another depth belongs to the nearest tenth.
+    """
+    return f"~{point.column}" if all(_is_tenth(name) for _, name in figure.axis) else point.column
+
+
+def _is_tenth(depth: str) -> bool:
+    return f"{round(10 * float(depth)) / 10:g}" == depth

@@ -35,6 +35,8 @@ class ShownPage:
     image: int = -1
     """The number of its image in the index of the file."""
     text: str = ""
+    joined: tuple[int, int] | None = None
+    """The first and the last page that the image shows, from 1, if it joins pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def beside(site: Site, subject: Subject) -> Beside:
         if evidence is None:
             continue
         if is_own and not claimed:
-            claimed = [page + 1 for page in evidence.pages]
+            claimed = [page + 1 for page in (evidence.document_pages or evidence.pages)]
         wanted = _wanted(claimed, subject.proposed)
         for page in wanted:
             if page not in shown and (made := _page(site, file, evidence, page, claimed, subject.proposed)):
@@ -107,10 +109,23 @@ def _evidence(site: Site, file: ViewedFile, row: IndexRow) -> Evidence | None:
 def _page(
     site: Site, file: ViewedFile, evidence: Evidence, page: int, claimed: Sequence[int], proposed: Sequence[int]
 ) -> ShownPage | None:
-    path, text = evidence.images.get(page - 1, ""), evidence.texts.get(page - 1, "")
+    number = _shown_as(evidence, page - 1)
+    if number is None:
+        return None
+    path, text = evidence.images.get(number, ""), evidence.texts.get(number, "")
+    first, last = evidence.joined.get(number, (0, 0))
+    joined = (first + 1, last + 1) if evidence.joined else None
     images = site.index.images(file.number)
     if path in images:
-        return ShownPage(page, page in claimed, page in proposed, file, path, images.index(path))
+        image = images.index(path)
+        return ShownPage(page, page in claimed, page in proposed, file, path, image, joined=joined)
     if text:
         return ShownPage(page, page in claimed, page in proposed, file, text=text)
     return None
+
+
+def _shown_as(evidence: Evidence, page: int) -> int | None:
+    """Return the number by which evidence names a page of the document: its own, or that of the joined image."""
+    if not evidence.joined:
+        return page
+    return next((number for number, (first, last) in evidence.joined.items() if first <= page <= last), None)

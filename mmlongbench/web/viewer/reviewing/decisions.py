@@ -4,6 +4,8 @@ A file is read again before each change, because it may have been changed elsewh
 else it holds stays in it.
 """
 
+import os
+import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,11 +16,12 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.atomic import atomic_replace, file_lock
 from mmlongbench.web.viewer.places import cache_folder, key_of
 from mmlongbench.web.viewer.reviewing.subjects import Subject
 
 Act: TypeAlias = Literal["accept", "revise", "remove", "keep", "undo"]
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _PATIENCE = 5.0
 """The seconds for which a change waits for another viewer that writes the same file."""
 
@@ -35,7 +38,7 @@ class Choice(BaseModel):
     values: dict[
         Annotated[str, StringConstraints(max_length=200)], Annotated[str, StringConstraints(max_length=20_000)]
     ] = {}
-    """The fields of the form, by name; those that are as before change nothing."""
+    """The fields of the form that were changed, by name; those that are as before change nothing."""
 
     @model_validator(mode="after")
     def _is_text(self) -> "Choice":
@@ -61,6 +64,11 @@ class Action:
     key: str
     name: str
     about: str
+
+
+def as_typed(text: str) -> str:
+    """Return a text with the ends of lines that a browser gives to it, so that only what somebody changed differs."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class DecisionFile(ABC):
@@ -89,6 +97,23 @@ class DecisionFile(ABC):
             MMLongBenchError: the choice cannot be written; the file is as before.
 
         """
+
+    def replace(self, data: bytes) -> None:
+        """Replace the file as a whole. A link stays a link, and permissions stay as they are.
+
+        Raises:
+            ReleaseError: the file is protected against writing.
+            OSError: it cannot be written.
+
+        """
+        path = self.path.resolve()
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        if mode is not None and (not mode & _WRITABLE or not os.access(path, os.W_OK)):
+            raise ReleaseError(f"{self.path}: is protected against writing; allow it (chmod u+w), or give another file")
+        with atomic_replace(path) as temporary, temporary.open("xb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
 
     def decide(self, subject: Subject, choice: Choice) -> None:
         """Write what was chosen; only one thread and one process changes a file at a time.

@@ -1,19 +1,19 @@
 """Decisions about suspects, as a file of errata, which a manifest can name."""
 
+import codecs
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from pydantic import JsonValue
 
-from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.io.safe_read import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES
-from mmlongbench.manifest.errata import Erratum, errata_of
+from mmlongbench.manifest.errata import Erratum, corrected, errata_of
 from mmlongbench.manifest.errata_edit import edited, kept_ids
-from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile
+from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile, as_typed
 from mmlongbench.web.viewer.reviewing.subjects import Field, Subject, SuspectLine
 
 _DRAFT = "mmlongbench doctor:"
@@ -48,10 +48,13 @@ class ErrataFile(DecisionFile):
 
     def change(self, subject: Subject, choice: Choice) -> None:
         """Change the entry of a row."""
-        text, before = self._load()
+        old, before = self._load()
         entry = self._entry(subject, choice)
-        new = edited(text or _HEAD, subject.id, entry, kept_by=self.by if choice.act == "keep" else "")
-        write_whole(self.path, [self._checked(new, before, subject.id, entry).encode()])
+        new = edited(old or _HEAD, subject.id, entry, kept_by=self.by if choice.act == "keep" else "")
+        text = self._checked(new, before, subject.id, entry)
+        if entry:
+            self._check_meaning(text, subject.id, entry)
+        self.replace(self._mark() + text.encode())
 
     def _load(self) -> tuple[str, Mapping[str, Erratum]]:
         if not self.path.exists():
@@ -62,6 +65,14 @@ class ErrataFile(DecisionFile):
         except ValueError as error:
             raise ReleaseError(f"{self.path}: expected errata of at most {MAX_BYTES:,} bytes in UTF-8") from error
 
+    def _mark(self) -> bytes:
+        """Return the byte order mark with which the file begins; empty if it has none."""
+        if not self.path.exists():
+            return b""
+        with self.path.open("rb") as file:
+            found = file.read(len(codecs.BOM_UTF8))
+        return found if found == codecs.BOM_UTF8 else b""
+
     def _checked(self, text: str, before: Mapping[str, Erratum], id: str, entry: Mapping[str, object] | None) -> str:
         """Return a text if it says what it should; a change must not touch other entries."""
         after = dict(errata_of(text.encode(), self.path.name))
@@ -69,6 +80,25 @@ class ErrataFile(DecisionFile):
         if (after.pop(id, None) is None) != (entry is None) or after != others:
             raise ReleaseError(f"{self.path}: cannot be changed here without touching other entries; give another file")
         return text
+
+    def _check_meaning(self, text: str, id: str, entry: Mapping[str, object]) -> None:
+        """Refuse an entry that would correct the row otherwise than was decided: errata cannot say every value."""
+        found, fields = errata_of(text.encode(), self.path.name)[id], self._lines[id].fields
+        if found.source != entry["source"]:
+            raise ReleaseError("the comment: has characters that errata cannot have; write it in others")
+        new = cast(Mapping[str, JsonValue], entry.get("set", {}))
+        if not fields:  # the doctor could not read the row, so only the entry can be compared
+            if found.set != _as_read(dict(new)):
+                raise ReleaseError(f"{', '.join(new)}: has a value that errata cannot say; mend the row in the source")
+            return
+        got = corrected(fields, found)
+        if isinstance(got, Fault):
+            raise ReleaseError(f"errata cannot say this: {got}; mend the row in the source, or remove it")
+        for name, value in fields.items():
+            meant = _meant(new[name], value) if name in new else value
+            if _exact(got[name]) != _exact(meant):
+                said = f"{name}: errata cannot say {_exact(meant)[:80]}, they would set {_exact(got[name])[:80]}"
+                raise ReleaseError(f"{said}; mend the row in the source, or remove it")
 
     def _entry(self, subject: Subject, choice: Choice) -> Mapping[str, object] | None:
         """Return the erratum for a choice; None if the row has none."""
@@ -104,6 +134,18 @@ def _as_read(value: JsonValue) -> object:
     return value if isinstance(value, bool | str) else "null" if value is None else str(value)
 
 
+def _meant(new: JsonValue, old: JsonValue) -> JsonValue:
+    """Return the value that a field should have: a text stays a text."""
+    if not isinstance(old, str) or isinstance(new, str):
+        return new
+    return str(new).lower() if isinstance(new, bool) else str(new)
+
+
+def _exact(value: object) -> str:
+    """Return a value so that 5, 5.0 and "5" differ."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
 def _changed(subject: Subject, choice: Choice) -> dict[str, JsonValue]:
     known = {field.name: field for field in subject.fields}
     if unknown := [name for name in choice.values if name not in known]:
@@ -111,7 +153,7 @@ def _changed(subject: Subject, choice: Choice) -> dict[str, JsonValue]:
     return {
         name: _value(known[name], text)
         for name, text in choice.values.items()
-        if text.replace("\r\n", "\n") != known[name].text.replace("\r\n", "\n")
+        if as_typed(text) != as_typed(known[name].text)
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mmlongbench.errors import Fault, ReleaseError, SourceError
-from mmlongbench.io.tables import table_rows
+from mmlongbench.io.tables import csv_layout, table_rows
 from mmlongbench.questions.question import Question
 from mmlongbench.questions.reviewing.decisions import Decision, Label
 from mmlongbench.questions.reviewing.merging import wrong_revision
@@ -16,9 +16,9 @@ from mmlongbench.questions.reviewing.sheet import (
     plain_cell,
     read_sheet,
     safe_cell,
-    write_rows,
+    sheet_bytes,
 )
-from mmlongbench.web.viewer.reviewing.decisions import Act, Action, Choice, Decided, DecisionFile
+from mmlongbench.web.viewer.reviewing.decisions import Act, Action, Choice, Decided, DecisionFile, as_typed
 from mmlongbench.web.viewer.reviewing.subjects import Subject
 
 _LABELS: Mapping[Act, Label] = {"accept": "Retain", "revise": "Revise", "remove": "Remove"}
@@ -60,7 +60,7 @@ class SheetFile(DecisionFile):
         row |= {name: safe_cell(text) for name, text in self._cells(subject, choice).items()}
         if choice.act != "undo":
             self._check({name: plain_cell(text) for name, text in row.items()})
-        write_rows(self.path, rows)
+        self.replace(sheet_bytes(rows, self._separator()))
 
     def _rows(self) -> list[dict[str, str]]:
         if not self.path.exists():
@@ -72,6 +72,20 @@ class SheetFile(DecisionFile):
             rows.append({**{name: str(cell or "") for name, cell in row.items()}})
         return [{**row, **{name: "" for name in FILLED if name not in row}} for row in rows]
 
+    def _separator(self) -> str:
+        """Return what separates the cells of the sheet, which stays as it is.
+
+        Raises:
+            ReleaseError: a cell would be lost.
+
+        """
+        if not self.path.exists():
+            return ","
+        separator, is_unnamed = csv_layout(self.path, COLUMNS)
+        if is_unnamed:
+            raise ReleaseError(f"{self.path}: a column with cells has no name, and they would be lost; name it")
+        return separator
+
     def _cells(self, subject: Subject, choice: Choice) -> dict[str, str]:
         """Return the filled cells of a row."""
         cells = dict.fromkeys(FILLED, "")
@@ -81,8 +95,9 @@ class SheetFile(DecisionFile):
         if choice.act != "accept":
             cells["problem"] = choice.problem
         if choice.act == "revise":
-            before = {field.name: field.text for field in subject.fields}
-            cells |= {name: text for name in _NEW if (text := choice.values.get(name, "").strip()) != before[name]}
+            before = {field.name: as_typed(field.text).strip() for field in subject.fields}
+            new = {name: as_typed(choice.values.get(name, "")).strip() for name in _NEW}
+            cells |= {name: text for name, text in new.items() if text != before[name]}
         return cells
 
     def _check(self, cells: Mapping[str, str]) -> None:
