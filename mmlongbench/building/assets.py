@@ -191,7 +191,7 @@ class _Maker:
             found = self.origins.locate(file.pages)
             located = replace(found, inside=found.inside if number is None else f"{found.inside}#page={number + 1}")
             hint = self._pdf_hint(file.pages)
-        names = (file.id, file.name, Path(located.inside.partition("#")[0]).name)
+        names = (file.id, file.name, Path(located.within or located.inside.partition("#")[0]).name)
         return self._asset("image", path, sha256, located, file.id, names, hint)
 
     def _numbers_of(self, id: str) -> dict[str, int]:
@@ -211,7 +211,7 @@ class _Maker:
         chars: int | None = None,
     ) -> Asset:
         """Return an asset with its licence: that of the asset itself, of its source, or of the dataset."""
-        stated = self._rights.of(located.source, *names) if kind != "source" else None
+        stated = self._rights.of(located.source, *located.names, *names) if kind != "source" else None
         own: Licence = self._licences.of(located.source).licence
         licence = stated.licence if stated else own
         return Asset(

@@ -51,6 +51,17 @@ class Located:
     """Its path in the place where the source was published."""
     place: str = ""
     """Where it was published; empty if that is not known."""
+    within: str = ""
+    """Its path inside its source; empty if `inside` is no path."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which a table of licences may call it, the most specific first: its path with the name of the
+        source, in the place where the source was published, and in the source.
+        """
+        inside = self.inside.partition("#page=")[0] if self.within else ""
+        below = f"{self.source}/{self.within}" if self.source and self.within else ""
+        return tuple(dict.fromkeys(filter(None, (below, inside, self.within))))
 
 
 class Origins:
@@ -89,7 +100,8 @@ class Origins:
     def at(self, source: str, path: str, *, is_whole: bool = False) -> Located:
         """Return something in a source; `is_whole` says that `path` is no path inside the source."""
         origin = self.of.get(source, Origin())
-        return Located(source, path if is_whole else origin.inside(path), origin.place_of(path))
+        within = "" if is_whole or path.startswith("#") else path
+        return Located(source, path if is_whole else origin.inside(path), origin.place_of(path), within)
 
 
 def _origin(plan: DatasetPlan, name: str) -> Origin:

@@ -1,0 +1,67 @@
+"""The licences of single assets: which line of a table of licences an asset finds, and which lines find none."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from tiny import Ran, command, draw_source, lock, write_manifest
+
+from mmlongbench.release.assets import Asset, read_assets
+
+KINDS = ("disc", "ring", "star")
+
+
+def with_table(folder: Path, lines: str, **licence: Any) -> Path:
+    """A manifest of the tiny source whose documents have a table of licences."""
+    draw_source(folder)
+    (folder / "lic.csv").write_text(f"asset,licence\n{lines}\n", "utf-8")
+    terms = {"spdx": "MIT", "sources": {"documents": {"spdx": "MIT", "assets": "lic.csv"}}, **licence}
+    return write_manifest(folder / "m.yaml", licence=terms, lengths=["1K"])
+
+
+def built(manifest: Path) -> Ran:
+    """The build of a manifest into `out` beside it."""
+    ran = command("build", manifest, "--out", manifest.parent / "out")
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def licences(manifest: Path) -> dict[str, str]:
+    """The licence of each document of a release, by its id."""
+    return {asset.document: asset.licence for asset in images(manifest)}
+
+
+def images(manifest: Path) -> list[Asset]:
+    return [asset for asset in read_assets(manifest.parent / "out") if asset.kind == "image"]
+
+
+def pictures(folder: Path, lines: str, more: str = "", **licence: Any) -> Path:
+    """A manifest of pictures of three classes, with a table of licences."""
+    for split, count in (("train", 4), ("test", 2)):
+        for number, kind in enumerate(KINDS):
+            (folder / split / kind).mkdir(parents=True)
+            for each in range(count):
+                colour = (number * 80, each * 40, 200 if split == "test" else 90)
+                Image.new("RGB", (112, 112), colour).save(folder / split / kind / f"{split}_{each}.png")
+    (folder / "lic.csv").write_text(f"asset,licence\n{lines}\n", "utf-8")
+    licence = {"spdx": "MIT", "assets": "lic.csv", **licence}
+    made = {"name": "shapes", "builder": "many_shot", "reader": "image_folders", "licence": licence}
+    made |= {"source": {"train": "train", "test": "test"}, "lengths": ["8K"], "reserve": 64, "options": {}}
+    (folder / "m.yaml").write_text(json.dumps({"datasets": [made]}), "utf-8")
+    return folder / "m.yaml"
+
+
+@pytest.mark.parametrize("name", ["disc/train_2.png", "train/disc/train_2.png"])
+def test_a_line_names_an_asset_by_its_path_in_the_source(name: str, tmp_path: Path) -> None:
+    manifest = pictures(tmp_path / "m", f"{name},CC-BY-ND-4.0")
+    built(manifest)
+    assert {a.inside for a in images(manifest) if a.licence != "MIT"} == {"disc/train_2.png"}
+
+
+def test_the_most_specific_name_goes_first(tmp_path: Path) -> None:
+    manifest = with_table(tmp_path / "m", "ash.pdf,CC0-1.0\ndocuments/ash.pdf,CC-BY-4.0")
+    built(manifest)
+    assert licences(manifest)["ash"] == "CC-BY-4.0"
