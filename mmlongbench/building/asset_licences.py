@@ -1,7 +1,7 @@
 """The licences of single assets, as tables of licences or columns of the question table state them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.building.build_plan import DatasetPlan
@@ -18,14 +18,22 @@ class StatedRights:
 
     by_source: Mapping[str, Mapping[str, AssetRights]]
     """The statements, by source (empty for those about all sources) and name of the asset."""
+    unmet: set[tuple[str, str]] = field(default_factory=set)
+    """(source, name) of the lines of tables of licences that no asset has had as a name so far."""
 
     def of(self, source: str, *names: str) -> AssetRights | None:
         """Return what is stated about an asset of a source, under the first of its names that is known."""
+        self.meet(source, *names)
         for table in (source, ""):
             for name in names:
                 if found := self.by_source.get(table, {}).get(name):
                     return found
         return None
+
+    def meet(self, source: str, *names: str) -> None:
+        """Note that an asset of a source has these names."""
+        if self.unmet:
+            self.unmet.difference_update((table, name) for table in (source, "") for name in names)
 
 
 def stated_rights(plan: DatasetPlan) -> StatedRights:
@@ -37,16 +45,16 @@ def stated_rights(plan: DatasetPlan) -> StatedRights:
     """
     spec = plan.spec.licences
     tables: dict[str, dict[str, AssetRights]] = {}
+    lines: set[tuple[str, str]] = set()
     for source, terms in {"": spec, **spec.sources}.items():
-        tables[source] = dict(_of_terms(plan, terms))
-    return StatedRights(tables)
+        table = read_table(Path(terms.assets)) if terms.assets else {}
+        lines.update((source, name) for name in table)
+        tables[source] = {**_by_column(plan, terms), **table}
+    return StatedRights(tables, lines)
 
 
-def _of_terms(plan: DatasetPlan, terms: LicenceTerms) -> Iterator[tuple[str, AssetRights]]:
-    if terms.columns:
-        yield from _of_columns(plan, terms.columns)
-    if terms.assets:
-        yield from read_table(Path(terms.assets)).items()
+def _by_column(plan: DatasetPlan, terms: LicenceTerms) -> dict[str, AssetRights]:
+    return dict(_of_columns(plan, terms.columns)) if terms.columns else {}
 
 
 def _of_columns(plan: DatasetPlan, columns: AssetColumns) -> Iterator[tuple[str, AssetRights]]:

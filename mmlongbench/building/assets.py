@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from mmlongbench.building.asset_licences import StatedRights, stated_rights
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.fingerprints import DocumentFile
+from mmlongbench.building.fingerprints import DocumentFile, files_of
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
-from mmlongbench.building.origins import Located, Origins
+from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
@@ -34,8 +34,11 @@ _Entry: TypeAlias = tuple[AssetKind, str, str, str | int | None]
 """(kind, name, SHA-256, what else is known): of a picture its name in the source, of a text its characters."""
 
 
-def write_asset_table(plans: Iterable[DatasetPlan], session: Session, files: Mapping[str, LockedFile]) -> str:
-    """Write the table of assets of a release, and return its path.
+def write_asset_table(
+    plans: Iterable[DatasetPlan], session: Session, files: Mapping[str, LockedFile]
+) -> dict[str, list[str]]:
+    """Write the table of assets of a release; return the lines of tables of licences that name nothing of the sources,
+    by dataset.
 
     Args:
         plans: the plans of all datasets.
@@ -43,20 +46,29 @@ def write_asset_table(plans: Iterable[DatasetPlan], session: Session, files: Map
         files: the files of the release with their hashes.
 
     """
-    found = (asset for plan in sorted(plans, key=lambda each: each.spec.name) for asset in _of(plan, session, files))
-    write_assets(session.build_dir.out / ASSETS, found)
-    return ASSETS
+    unmatched: dict[str, list[str]] = {}
+
+    def found() -> Iterator[Asset]:
+        for plan in sorted(plans, key=lambda each: each.spec.name):
+            maker = _Maker(plan, session)
+            yield from _of(maker, session, files)
+            if lines := maker.unmatched():
+                unmatched[plan.spec.name] = lines
+
+    write_assets(session.build_dir.out / ASSETS, found())
+    return unmatched
 
 
-def _of(plan: DatasetPlan, session: Session, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
+def _of(maker: "_Maker", session: Session, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
     """Yield the assets of a dataset, sorted; those of an extended release are among them."""
-    maker = _Maker(plan, session)
+    plan = maker.plan
     images, texts = _shown(plan, session)
     entries: list[_Entry] = [("source", name, maker.source_hash(name), None) for name in maker.origins.names]
     entries += [("image", path, files[f"{IMAGES}/{path}"].sha256, name) for path, name in images.items()]
     entries += [("text", unit, sha256, chars) for unit, chars, sha256 in texts]
     entries.sort(key=lambda entry: (entry[0], _printable(entry[1]), entry[2]))
-    both = merge(_taken(plan, session), map(maker.make, entries), key=lambda asset: asset.key)
+    taken = map(maker.met, _taken(plan, session))
+    both = merge(taken, map(maker.make, entries), key=lambda asset: asset.key)
     for _, found in groupby(both, key=lambda asset: asset.key):
         same = list(found)
         # of the names that a picture has in the source, the first one is its origin, whichever build has met it
@@ -112,7 +124,7 @@ class _Maker:
     """Makes the assets of one dataset."""
 
     def __init__(self, plan: DatasetPlan, session: Session) -> None:
-        self._plan = plan
+        self.plan = plan
         self._dataset = session.dataset(plan.spec.name)
         self._licences = plan.spec.licences
         self._rights: StatedRights = stated_rights(plan)
@@ -132,10 +144,33 @@ class _Maker:
             return self._text(name, about, sha256)
         return self._image(name, about or "", sha256)
 
+    def met(self, asset: Asset) -> Asset:
+        """Return an asset of the extended release, whose names are noted."""
+        path = asset.inside.partition("#page=")[0]
+        within = path.removeprefix(f"{self.origins.of.get(asset.source, Origin()).prefix}/")
+        names = (path, within, f"{asset.source}/{within}", asset.document, asset.name)
+        self._rights.meet(asset.source, *names, *(name.split("/")[-1] for name in names))
+        return asset
+
+    def unmatched(self) -> list[str]:
+        """Return the lines of tables of licences that name no asset so far, and no file, document or picture of the
+        sources. A line may name something that no example shows.
+        """
+        if not self._rights.unmet:
+            return []
+        known = {*self.plan.documents, *self.plan.refused, *(file.id for file in self.plan.documents.values())}
+        for source, root in self.plan.sources.items():
+            for file in files_of(root):
+                within = file.relative_to(root).as_posix() if file != root else file.name
+                known |= {within, file.name, f"{source}/{within}", self.origins.at(source, within).inside}
+        pictures = self._dataset.sources.images.pictures if self._dataset.sources.has_images else None
+        left = sorted({name for _, name in self._rights.unmet} - known)
+        return [_printable(name) for name in left if pictures is None or pictures.file(name) is None]
+
     def source_hash(self, name: str) -> str:
         """Return the SHA-256 of a source, as the lock has it."""
-        corpus = self._plan.corpus
-        return corpus.sha256 if corpus and name == CORPUS else self._plan.source_hashes[name]
+        corpus = self.plan.corpus
+        return corpus.sha256 if corpus and name == CORPUS else self.plan.source_hashes[name]
 
     def _image(self, path: str, name: str, sha256: str) -> Asset:
         """Return the asset of an image; `name` is that of a picture in the source, empty for a page."""
@@ -163,12 +198,12 @@ class _Maker:
         after, or the only source.
         """
         names = self.origins.names
-        if self._plan.corpus:
+        if self.plan.corpus:
             return self.origins.at(CORPUS, f"#{unit}")
         first, _, below = document.partition("/")
         if first in names and below:
             return self.origins.at(first, unit.removeprefix(f"{first}/"))
-        for name, path in self._plan.sources.items():
+        for name, path in self.plan.sources.items():
             if name in names and path.is_dir() and (path / document).is_file():
                 return self.origins.at(name, unit)
         rows = next((name for name in ("questions", "rows", "samples") if name in names), self.origins.only)
@@ -178,7 +213,7 @@ class _Maker:
         """Return the document of a page, by the path of the page in the release."""
         parts = path.split("/")
         is_page = len(parts) > 1 and path.startswith(f"{self._folder}/")
-        return self._plan.documents.get(parts[-2]) if is_page else None
+        return self.plan.documents.get(parts[-2]) if is_page else None
 
     def _page(self, path: str, sha256: str, file: DocumentFile) -> Asset:
         number = self._numbers(file.id).get(path.split("/")[-1])
@@ -215,7 +250,7 @@ class _Maker:
         own: Licence = self._licences.of(located.source).licence
         licence = stated.licence if stated else own
         return Asset(
-            self._plan.spec.name,
+            self.plan.spec.name,
             kind,
             _printable(name),
             sha256,

@@ -89,6 +89,8 @@ class Published:
     """The required keys that `croissant.json` lacks therefore."""
     practices: dict[State, int]
     """How many practices are met, not met, and not for a publication to meet."""
+    notes: tuple[str, ...]
+    """What a user must know about the tables of licences."""
 
 
 def publish(
@@ -113,7 +115,7 @@ def publish(
         raise ReleaseError(f"--out: datasets opens no folder with {mark!r} in its path; give another one")
     folder, lock = checked_folder(out, opened), opened.lock
     stated = stated_licences(lock)
-    rights = rights_of(read_assets(release), stated)
+    rights = rights_of(read_assets(release), stated, lock.licence_notes)
     cleared = clear(release, rights, allow_unknown=how.allow_unknown_licence, cleared=how.cleared, tasks=tasks)
     shortcuts = read_shortcuts(how.shortcuts, lock) if how.shortcuts else None
     audit = read_audit(how.audit, lock) if how.audit else None
@@ -192,4 +194,5 @@ def _published(out: Path, facts: Facts, files: int, incomplete: tuple[str, ...])
         missing=tuple(facts.about.missing()),
         incomplete=incomplete,
         practices={state: states.count(state) for state in ("met", "not met", "not ours")},
+        notes=facts.lock.licence_notes,
     )

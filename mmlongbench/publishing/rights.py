@@ -121,7 +121,8 @@ def rights_of_release(release: Path) -> Rights:
         ReleaseError: the release has no readable lock or no table of assets.
 
     """
-    return rights_of(read_assets(release), stated_licences(read_lock(release)))
+    lock = read_lock(release)
+    return rights_of(read_assets(release), stated_licences(lock), lock.licence_notes)
 
 
 def stated_licences(lock: Lock) -> Mapping[tuple[str, str], Licence]:
@@ -168,13 +169,16 @@ class _Tally:
                 self.against.append(f"{asset.name}: {asset.hint}")
 
 
-def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]) -> Rights:
+def rights_of(
+    assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence], notes: Iterable[str] = ()
+) -> Rights:
     """Return the rights in a release.
 
     Args:
         assets: the table of assets; one row is in memory at a time.
         stated: the licence of each source, by dataset and source (`stated_licences`); it has the text and the
             conditions of named terms.
+        notes: what a user must know about the tables of licences (`Lock.licence_notes`); it becomes advice.
 
     """
     named = {licence.name: licence for licence in stated.values() if licence.kind == "term"}
@@ -197,7 +201,7 @@ def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]
         sources=sources,
         demands=demands,
         may_be_shared=all(may_pass_on(frozenset(each.conditions)) for each in sources),
-        advice=tuple(_advice(sources, demands)),
+        advice=(*_advice(sources, demands), *(f"Look at {note}." for note in notes)),
     )
 
 

@@ -65,3 +65,37 @@ def test_the_most_specific_name_goes_first(tmp_path: Path) -> None:
     manifest = with_table(tmp_path / "m", "ash.pdf,CC0-1.0\ndocuments/ash.pdf,CC-BY-4.0")
     built(manifest)
     assert licences(manifest)["ash"] == "CC-BY-4.0"
+
+
+def test_a_line_that_names_nothing_of_the_sources_is_named(tmp_path: Path) -> None:
+    lines = "Ash.pdf,CC-BY-ND-4.0\n./birch.pdf,CC0-1.0\ndocuments/oak.pdf,CC0-1.0\ncedar.pdf,CC0-1.0"
+    manifest = with_table(tmp_path / "m", lines)
+    ran, out = built(manifest), tmp_path / "m/out"
+    said = "no effect: './birch.pdf', 'Ash.pdf', 'documents/oak.pdf'; correct them"
+    assert lock(out)["unmatched_licences"] == {"mmlongdoc": ["./birch.pdf", "Ash.pdf", "documents/oak.pdf"]}
+    again = command("build", manifest, "--out", out)
+    published = command("publish", out, "--out", tmp_path / "published")
+    rights = command("rights", out)
+    assert (again.code, published.code, rights.code) == (0, 0, 0)
+    for text in (ran.err, again.err, published.err, " ".join(rights.out.split())):
+        assert said in " ".join(text.split())
+
+
+def test_a_line_may_name_what_no_example_shows(tmp_path: Path) -> None:
+    manifest = with_table(tmp_path / "m", "elm.pdf,CC0-1.0\ndocuments/elm.pdf,CC0-1.0")
+    shutil.copy(tmp_path / "m/documents/ash.pdf", tmp_path / "m/documents/elm.pdf")
+    text = manifest.read_text("utf-8").replace("lengths:", "exclude: [elm]\n  lengths:")
+    manifest.write_text(text, "utf-8")
+    built(manifest)
+    assert "unmatched_licences" not in lock(tmp_path / "m/out")
+    shown = pictures(tmp_path / "p", "disc/train_0.png,CC0-1.0\ntrain/ring/train_1.png,CC0-1.0\nstar/test_0.png,MIT")
+    built(shown)
+    assert "unmatched_licences" not in lock(tmp_path / "p/out")
+
+
+def test_the_licence_of_a_source_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    manifest = with_table(tmp_path / "m", "", sources={"document": "CC-BY-ND-4.0"})
+    ran = command("build", manifest, "--out", tmp_path / "out")
+    assert ran.code == 2
+    assert "licence.sources: there is no source 'document'" in ran.err
+    assert "did you mean 'documents'?" in ran.err
