@@ -5,9 +5,9 @@ pictures and PDFs are read again, as hints. The names and hashes of one dataset 
 one by one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
@@ -16,22 +16,27 @@ from typing import TypeAlias
 from mmlongbench.building.asset_licences import StatedRights, stated_rights
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.fingerprints import DocumentFile, files_of
+from mmlongbench.building.licence_tables import AssetRights
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.licences import Licence
+from mmlongbench.manifest.conditions import strictness
+from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, read_assets, write_assets
 from mmlongbench.release.layout import IMAGES, TOMBSTONES
 from mmlongbench.release.lock import LockedFile
 
-_Entry: TypeAlias = tuple[AssetKind, str, str, str | int | None]
-"""(kind, name, SHA-256, what else is known): of a picture its name in the source, of a text its characters."""
+_Entry: TypeAlias = tuple[AssetKind, str, str, tuple[str, ...] | int]
+"""(kind, name, SHA-256, what else is known): of a picture its names in the source, sorted; of a text its characters."""
+_Named: TypeAlias = tuple[Located, tuple[str, ...]]
+"""Something of the sources, and the names that it has besides its path."""
 
 
 def write_asset_table(
@@ -63,8 +68,10 @@ def _of(maker: "_Maker", session: Session, files: Mapping[str, LockedFile]) -> I
     """Yield the assets of a dataset, sorted; those of an extended release are among them."""
     plan = maker.plan
     images, texts = _shown(plan, session)
-    entries: list[_Entry] = [("source", name, maker.source_hash(name), None) for name in maker.origins.names]
-    entries += [("image", path, files[f"{IMAGES}/{path}"].sha256, name) for path, name in images.items()]
+    entries: list[_Entry] = [("source", name, maker.source_hash(name), ()) for name in maker.origins.names]
+    entries += [
+        ("image", path, files[f"{IMAGES}/{path}"].sha256, tuple(sorted(names))) for path, names in images.items()
+    ]
     entries += [("text", unit, sha256, chars) for unit, chars, sha256 in texts]
     entries.sort(key=lambda entry: (entry[0], _printable(entry[1]), entry[2]))
     taken = map(maker.met, _taken(plan, session))
@@ -72,23 +79,24 @@ def _of(maker: "_Maker", session: Session, files: Mapping[str, LockedFile]) -> I
     for _, found in groupby(both, key=lambda asset: asset.key):
         same = list(found)
         # of the names that a picture has in the source, the first one is its origin, whichever build has met it
-        yield min(same, key=lambda asset: asset.inside) if same[0].kind == "image" else same[-1]
+        first = min(same, key=lambda asset: asset.inside) if same[0].kind == "image" else same[-1]
+        yield maker.with_strictest(first, same) if len(same) > 1 else first
 
 
-def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, str], set[tuple[str, int, str]]]:
-    """Return the images that a dataset shows, each with the name of the picture in the source (empty for a page), and
+def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, set[str]], set[tuple[str, int, str]]]:
+    """Return the images that a dataset shows, each with the names of the picture in the source (none for a page), and
     its texts as (unit, characters, SHA-256).
     """
-    images: dict[str, str] = {}
+    images: dict[str, set[str]] = {}
     texts: set[tuple[str, int, str]] = set()
     for shard in record_shards(session, plan.spec.name, plan.spec.lengths):
         shown = session.build_dir.last(shard, RECORDS)
         if not isinstance(shown, ShownImages):
             raise session.build_dir.damaged(shard)
-        images.update(dict.fromkeys(shown.pages, ""))
+        images.update((path, set()) for path in shown.pages)
         texts.update((unit, chars, sha256) for unit, chars, sha256 in shown.texts)
         for path, names in shown.pictures.items():
-            images[path] = min(names) if not images.get(path) else min(images[path], *names)
+            images.setdefault(path, set()).update(names)
     return images, texts
 
 
@@ -127,7 +135,9 @@ class _Maker:
         self.plan = plan
         self._dataset = session.dataset(plan.spec.name)
         self._licences = plan.spec.licences
+        self._session = session
         self._rights: StatedRights = stated_rights(plan)
+        self._has_licences = bool(self._licences.sources) or any(self._rights.by_source.values())
         self._folder = reader_type(plan.spec.reader).image_folder
         self.origins = Origins(plan)
         self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
@@ -139,10 +149,8 @@ class _Maker:
         if kind == "source":
             origin = self.origins.of[name]
             places = dict.fromkeys(filter(None, (origin.place, *(place for _, place in origin.parts))))
-            return self._asset("source", name, sha256, Located(name, origin.prefix, " ".join(places)))
-        if isinstance(about, int):
-            return self._text(name, about, sha256)
-        return self._image(name, about or "", sha256)
+            return self._asset("source", name, sha256, (Located(name, origin.prefix, " ".join(places)), ()))
+        return self._text(name, about, sha256) if isinstance(about, int) else self._image(name, about, sha256)
 
     def met(self, asset: Asset) -> Asset:
         """Return an asset of the extended release, whose names are noted."""
@@ -172,18 +180,53 @@ class _Maker:
         corpus = self.plan.corpus
         return corpus.sha256 if corpus and name == CORPUS else self.plan.source_hashes[name]
 
-    def _image(self, path: str, name: str, sha256: str) -> Asset:
-        """Return the asset of an image; `name` is that of a picture in the source, empty for a page."""
-        if not name and (file := self._document(path)):
+    def _image(self, path: str, names: tuple[str, ...], sha256: str) -> Asset:
+        """Return the asset of an image; `names` are those of a picture in the source, none for a page."""
+        if not names and (file := self._document(path)):
             return self._page(path, sha256, file)
-        found = self._dataset.sources.images.pictures.file(name or path) if self._dataset.sources.has_images else None
+        (found, located), *others = [self._picture(name) for name in names or (path,)]
+        first = names[0] if names else ""
+        same: list[_Named] = [
+            (other, (name, Path(name).name)) for name, (_, other) in zip(names[1:], others, strict=True)
+        ]
+        for picture in (found, *(picture for picture, _ in others)):
+            same += self._equal(picture)
+        called = (first, Path(first).name, Path(path).name)
+        return self._asset("image", path, sha256, (located, called), same, hint=picture_hint(found) if found else "")
+
+    def _picture(self, name: str) -> tuple[PictureFile | None, Located]:
+        """Return the file of a picture, and which source it belongs to."""
+        found = self._dataset.sources.images.pictures.file(name) if self._dataset.sources.has_images else None
         if isinstance(found, Path):
-            located = self.origins.locate(found)
-        else:
-            cell = f"{found.name}" if found is not None else name
-            located = self.origins.at(self.origins.only, cell)
-        hint = "" if found is None else picture_hint(found)
-        return self._asset("image", path, sha256, located, names=(name, Path(name).name, Path(path).name), hint=hint)
+            return found, self.origins.locate(found)
+        table = getattr(found, "file", None)  # of a cell of a table
+        source = self.origins.only or (self.origins.locate(table).source if isinstance(table, Path) else "")
+        return found, self.origins.at(source, found.name if found else name)
+
+    def _equal(self, path: object) -> list[_Named]:
+        """Return the other files of the sources with the same bytes, if they may have other licences; none for what is
+        no file.
+        """
+        if not self._has_licences or not isinstance(path, Path):
+            return []
+        ids = {file.pages: file.id for file in self.plan.documents.values() if isinstance(file.pages, Path)}
+        others = [other for other in self._files.get(self._hashes.get(path, ""), ()) if other != path]
+        return [
+            (self.origins.locate(other), tuple(filter(None, (ids.get(other), other.stem, other.name))))
+            for other in others
+        ]
+
+    @cached_property
+    def _hashes(self) -> dict[Path, str]:
+        return self._session.source_files.hashes(self.plan.spec.name)
+
+    @cached_property
+    def _files(self) -> dict[str, list[Path]]:
+        """The files of the sources with the same bytes, by their SHA-256."""
+        found: dict[str, list[Path]] = {}
+        for path, sha256 in sorted(self._hashes.items()):
+            found.setdefault(sha256, []).append(path)
+        return found
 
     def _text(self, unit: str, chars: int, sha256: str) -> Asset:
         """Return the asset of the text of a unit."""
@@ -191,7 +234,7 @@ class _Maker:
             return replace(self._page(unit, sha256, file), kind="text", chars=chars)
         document = unit.rpartition("#")[0] or unit
         located = self._text_source(document, unit)
-        return self._asset("text", unit, sha256, located, document, (unit, document), chars=chars)
+        return self._asset("text", unit, sha256, (located, (unit, document)), document=document, chars=chars)
 
     def _text_source(self, document: str, unit: str) -> Located:
         """Return the source of a text that is no page of a document: the corpus, the file that a web page is named
@@ -216,7 +259,7 @@ class _Maker:
         return self.plan.documents.get(parts[-2]) if is_page else None
 
     def _page(self, path: str, sha256: str, file: DocumentFile) -> Asset:
-        number = self._numbers(file.id).get(path.split("/")[-1])
+        number, image = self._numbers(file.id).get(path.split("/")[-1]), None
         if isinstance(file.pages, PageImages):
             known = dict(zip(file.pages.numbers, file.pages.files, strict=True))
             image = known.get(number) if number is not None else None
@@ -227,7 +270,8 @@ class _Maker:
             located = replace(found, inside=found.inside if number is None else f"{found.inside}#page={number + 1}")
             hint = self._pdf_hint(file.pages)
         names = (file.id, file.name, Path(located.within or located.inside.partition("#")[0]).name)
-        return self._asset("image", path, sha256, located, file.id, names, hint)
+        same = self._equal(image or file.pages)
+        return self._asset("image", path, sha256, (located, names), same, document=file.id, hint=hint)
 
     def _numbers_of(self, id: str) -> dict[str, int]:
         """Return the number of each page of a document from 0, by the name of its image."""
@@ -239,16 +283,21 @@ class _Maker:
         kind: AssetKind,
         name: str,
         sha256: str,
-        located: Located,
+        named: _Named,
+        same: Sequence[_Named] = (),
+        *,
         document: str = "",
-        names: tuple[str, ...] = (),
         hint: str = "",
         chars: int | None = None,
     ) -> Asset:
-        """Return an asset with its licence: that of the asset itself, of its source, or of the dataset."""
-        stated = self._rights.of(located.source, *located.names, *names) if kind != "source" else None
-        own: Licence = self._licences.of(located.source).licence
-        licence = stated.licence if stated else own
+        """Return an asset with the strictest of the licences that are stated under any of its names; `same` has the
+        other names of the same bytes.
+        """
+        located = named[0]
+        if kind == "source":
+            rights = AssetRights(self._licences.of(located.source).licence)
+        else:
+            rights = max((self._stated(*each) for each in (named, *same)), key=lambda each: strictness(each.licence))
         return Asset(
             self.plan.spec.name,
             kind,
@@ -259,12 +308,34 @@ class _Maker:
             _printable(document),
             located.place,
             _printable(located.inside),
-            licence.name,
-            licence.kind,
-            stated.author if stated else "",
-            stated.url if stated else "",
+            rights.licence.name,
+            rights.licence.kind,
+            rights.author,
+            rights.url,
             hint,
         )
+
+    def _stated(self, located: Located, names: tuple[str, ...]) -> AssetRights:
+        """Return what is stated about something of the sources: about itself, about its source, or about the dataset.
+        If its source is not known, it is the strictest of what it would be in each of the sources.
+        """
+        if stated := self._rights.of(located.source, *located.names, *names):
+            return stated
+        if located.source or not self.origins.names:
+            return AssetRights(self._licences.of(located.source).licence)
+        each = (self._stated(replace(located, source=source), names) for source in self.origins.names)
+        return max(each, key=lambda rights: strictness(rights.licence))
+
+    def with_strictest(self, asset: Asset, same: Sequence[Asset]) -> Asset:
+        """Return an asset with the strictest of the licences that it has in two builds."""
+        strict = max((asset, *same), key=lambda each: strictness(self._licence_of(each)))
+        kind, licence = strict.licence_kind, strict.licence
+        return replace(asset, licence_kind=kind, licence=licence, author=strict.author, url=strict.url)
+
+    def _licence_of(self, asset: Asset) -> Licence:
+        every = (terms.licence for terms in (self._licences, *self._licences.sources.values()))
+        known = next((each for each in every if (each.kind, each.name) == (asset.licence_kind, asset.licence)), None)
+        return known or terms_of(asset.licence).licence
 
 
 def _printable(text: str) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from mmlongbench.manifest.conditions import ORDER, conditions_of, may_pass_on
 from mmlongbench.manifest.licences import UNKNOWN, Condition, Licence, terms_of
-from mmlongbench.publishing.conditions import ORDER, conditions_of, may_pass_on
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.lock import Lock, locked_licences, read_lock
 
@@ -169,9 +169,7 @@ class _Tally:
                 self.against.append(f"{asset.name}: {asset.hint}")
 
 
-def rights_of(
-    assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence], notes: Iterable[str] = ()
-) -> Rights:
+def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence], notes: Iterable[str] = ()) -> Rights:
     """Return the rights in a release.
 
     Args:

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from tiny import Ran, command, draw_source, lock, write_manifest
 
+from builders.docvqa.m_longdoc import MLongDoc
 from mmlongbench.release.assets import Asset, read_assets
 
 KINDS = ("disc", "ring", "star")
@@ -48,7 +49,7 @@ def pictures(folder: Path, lines: str, more: str = "", **licence: Any) -> Path:
                 Image.new("RGB", (112, 112), colour).save(folder / split / kind / f"{split}_{each}.png")
     (folder / "lic.csv").write_text(f"asset,licence\n{lines}\n", "utf-8")
     licence = {"spdx": "MIT", "assets": "lic.csv", **licence}
-    made = {"name": "shapes", "builder": "many_shot", "reader": "image_folders", "licence": licence}
+    made: dict[str, Any] = {"name": "shapes", "builder": "many_shot", "reader": "image_folders", "licence": licence}
     made |= {"source": {"train": "train", "test": "test"}, "lengths": ["8K"], "reserve": 64, "options": {}}
     (folder / "m.yaml").write_text(json.dumps({"datasets": [made]}), "utf-8")
     return folder / "m.yaml"
@@ -99,3 +100,42 @@ def test_the_licence_of_a_source_that_does_not_exist_is_refused(tmp_path: Path) 
     assert ran.code == 2
     assert "licence.sources: there is no source 'document'" in ran.err
     assert "did you mean 'documents'?" in ran.err
+
+
+def test_the_strictest_of_all_names_of_the_same_bytes_applies(tmp_path: Path) -> None:
+    manifest = pictures(tmp_path / "m", "disc/copy.png,CC-BY-ND-4.0\ndisc/train_2.png,CC0-1.0")
+    shutil.copy(tmp_path / "m/train/disc/train_2.png", tmp_path / "m/train/disc/copy.png")
+    built(manifest)
+    found = {a.licence for a in images(manifest) if a.inside in ("disc/copy.png", "disc/train_2.png")}
+    assert found == {"CC-BY-ND-4.0"}
+    pages = with_table(tmp_path / "p", "elm.pdf,CC-BY-NC-4.0\nash,CC-BY-4.0")
+    shutil.copy(tmp_path / "p/documents/ash.pdf", tmp_path / "p/documents/elm.pdf")
+    built(pages)
+    assert licences(pages)["ash"] == "CC-BY-NC-4.0"
+
+
+@pytest.fixture
+def parsed(tmp_path: Path) -> Path:
+    """A manifest of documents whose pages the reader extracts, from a source that may not be published."""
+    licence = {"spdx": "MIT", "sources": {"documents": "CC-BY-ND-4.0"}}
+    made = {"name": "mld", "builder": "docvqa", "reader": "m_longdoc", "source": "sample", "licence": licence}
+    options = {"answer_form": "long"}
+    made |= {"lengths": ["8K"], "admission_length": "8K", "options": options, "pages": {"dpi": 150, "quality": 90}}
+    (tmp_path / "m.yaml").write_text(json.dumps({"datasets": [made]}), "utf-8")
+    return tmp_path / "m.yaml"
+
+
+def test_what_a_reader_extracts_has_the_licence_of_its_source(parsed: Path) -> None:
+    built(parsed)
+    assert {(a.source, a.licence) for a in images(parsed)} == {("documents", "CC-BY-ND-4.0")}
+
+
+def test_the_strictest_licence_applies_if_the_source_is_not_known(
+    parsed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MLongDoc, "extracted_from", {}, raising=False)
+    built(parsed)
+    assert {(a.source, a.licence) for a in images(parsed)} == {
+        ("", "CC-BY-ND-4.0"),
+        ("documents", "CC-BY-ND-4.0"),
+    }
