@@ -58,9 +58,9 @@ def add_kept(found: Kept, opened: LoadedRelease, file: PublicFile, dataset: Audi
 
 def shows(record: Record, items: Sequence[Item], dataset: AuditedDataset, gone: Withdrawn) -> bool:
     """Return whether an example shows, or is about, something that is taken out."""
-    if not gone.images.isdisjoint(dataset.prompt(record).images):
-        return True
     name = dataset.builder.dataset
+    if name in gone.datasets or not gone.images.isdisjoint(dataset.prompt(record).images):
+        return True
     if any(item["image"] is None and (name, item["unit"]) in gone.texts for item in items):
         return True
     evidence = dataset.builder.evidence(record) if gone.folders else None

@@ -71,6 +71,8 @@ class TakenDown:
     """The images of the new release that look like one that was taken out; None if they were not compared."""
     exclude: str
     """The line for the manifest with which a rebuild leaves out the document; for anything else, what to do."""
+    sourceless: int = 0
+    """How many images and texts went because it is not known which source of their dataset they are of."""
 
 
 @dataclass(slots=True)
@@ -145,7 +147,9 @@ def take_down(
     write_whole(out / LOCK, lock_bytes(lock))
     near = near_images(release, plan.gone.images, images, progress)
     same = sum(plan.lock.files.get(path) == file for path, file in files.items())
-    return TakenDown(out, tombstone, same, None if near is None else tuple(near), _exclude(withdrawal))
+    return TakenDown(
+        out, tombstone, same, None if near is None else tuple(near), _exclude(withdrawal), plan.gone.sourceless
+    )
 
 
 def _decide(plan: _Plan, release: Path, progress: Progress) -> None:
@@ -208,8 +212,9 @@ def _write_public(plan: _Plan, file: PublicFile, target: Path) -> bool:
         if kept.lines:
             write_whole(target, form.without(file.path, lambda record: str(record.get("id")) in kept.dropped))
         return kept.lines > 0
-    gone = plan.gone.images
-    write_whole(target, form.without(file.path, lambda record: not gone.isdisjoint(dataset.prompt(record).images)))
+    is_whole, gone = dataset.builder.dataset in plan.gone.datasets, plan.gone.images
+    lines = form.without(file.path, lambda record: is_whole or not gone.isdisjoint(dataset.prompt(record).images))
+    write_whole(target, lines)
     for _, record in form.unbundle(target) if target.stat().st_size else ():
         kept.lines += 1
         kept.facts.shown.update(dataset.prompt(record).images)

@@ -1,6 +1,8 @@
 """Takedown: nothing of an asset remains, and everything else keeps its bytes."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tiny import command, lock, rejects
 from mmlongbench.io.progress import Progress
 from mmlongbench.publishing.takedown import read_tombstones, take_down
 from mmlongbench.publishing.withdrawn import Withdrawal
+from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import TOMBSTONES
 
 pytestmark = pytest.mark.slow
@@ -99,3 +102,29 @@ def test_json_has_the_tombstone(release: Path, tmp_path: Path) -> None:
     image = next(drawn_withdrawals(release, {"image": 1})).id
     ran = command("takedown", release, "--image", image, "--out", tmp_path / "new", "--date", DAY, "--json")
     assert json.loads(ran.out)["tombstone"]["id"] == image
+
+
+def test_a_source_of_questions_takes_out_every_example_of_its_dataset(release: Path, tmp_path: Path) -> None:
+    asked = Withdrawal("source", "mmlongdoc/samples")
+    assert not [
+        asset for asset in read_assets(release, "mmlongdoc") if asset.kind != "source" and asset.source == "samples"
+    ]
+    made = take_down(release, asked, tmp_path / "new", DAY, Progress(False))
+    assert not [path for path in lock(made.out)["files"] if "/mmlongdoc" in path]
+    assert [path for path in lock(made.out)["files"] if "text_mmlongdoc" in path]
+    found = remains(release, asked, made)
+    assert not any((found.by_bytes, found.by_text, found.by_name, found.changed)), found
+    assert command("audit", made.out, "-q").err == ""
+    assert command("verify", made.out).code == 0
+
+
+def test_a_source_takes_out_what_may_be_of_it(release: Path, tmp_path: Path) -> None:
+    shutil.copytree(release, tmp_path / "old")
+    assets = [replace(a, source="") if a.source and a.dataset == "mmlongdoc" else a for a in read_assets(release)]
+    write_assets(tmp_path / "old" / ASSETS, assets)
+    ran = command("takedown", tmp_path / "old", "--source", "mmlongdoc/documents", "--out", tmp_path / "new")
+    assert ran.code == 0, ran.err
+    unknown = sum(a.dataset == "mmlongdoc" and a.kind != "source" for a in assets)
+    assert f"{unknown} images and texts went because it is not known which source they are of" in ran.out
+    left = {a.name for a in read_assets(tmp_path / "new")}
+    assert not {a.name for a in assets if a.dataset == "mmlongdoc" and a.kind == "image"} & left
