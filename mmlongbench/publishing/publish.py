@@ -113,7 +113,7 @@ def publish(
     opened = open_release(release, tasks)
     if mark := next((mark for mark in UNOPENED if mark in str(out)), ""):
         raise ReleaseError(f"--out: datasets opens no folder with {mark!r} in its path; give another one")
-    folder, lock = checked_folder(out, opened), opened.lock
+    folder, lock = checked_folder(out, opened.path), opened.lock
     stated = stated_licences(lock)
     rights = rights_of(read_assets(release), stated, lock.licence_notes)
     cleared = clear(release, rights, allow_unknown=how.allow_unknown_licence, cleared=how.cleared, tasks=tasks)
