@@ -6,6 +6,7 @@ The same release and the same choices give the same bytes: nothing depends on th
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from mmlongbench.building.canary import canary_text
@@ -34,7 +35,7 @@ from mmlongbench.release.opened import Release, open_release
 MANIFEST = "manifest.resolved.yaml"
 CHECKSUMS = "checksums.txt"
 IMAGE_CONFIG = "images"
-"""The configuration with the images, unless a dataset has this name."""
+"""The configuration with the images, unless a dataset has this name (`_image_config`)."""
 _MEDIA_TYPES = {
     ".parquet": "application/x-parquet",
     ".json": "application/json",
@@ -130,19 +131,25 @@ def publish(
             cleared=cleared,
             tables=tables,
             url=how.about.url or (f"https://huggingface.co/datasets/{how.repository}" if how.repository else ""),
-            image_config=IMAGE_CONFIG if IMAGE_CONFIG not in opened.datasets else "image-table",
+            image_config=_image_config(opened),
             canary=lock.canary or (canary_text(dict(lock.manifest[0])) if lock.manifest else ""),
             shortcuts=shortcuts,
             audit=audit,
         )
         _copy(opened, made, cleared)
-        write_licences(made, rights, stated.values())
+        write_licences(made, rights, stated)
         write_citation(made, facts)
         shown = write_pictures(opened, made, cleared)
         write_card(made, facts, shown, {table.path: (made / table.path).stat().st_size for table in tables.examples})
         incomplete = write_croissant(made, facts, list(_files(made)))
         files = _write_checksums(made)
     return _published(out, facts, files, incomplete)
+
+
+def _image_config(release: Release) -> str:
+    """Return the name of the configuration with the images, which no dataset has."""
+    further = (f"image-table-{number}" for number in count(2))
+    return next(name for name in chain((IMAGE_CONFIG, "image-table"), further) if name not in release.datasets)
 
 
 def _copy(release: Release, out: Path, cleared: Cleared) -> None:

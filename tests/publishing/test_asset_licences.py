@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from tiny import Ran, command, draw_source, lock, write_manifest
+from tiny import Ran, command, draw_source, lock, row, write_manifest
 
 from builders.docvqa.m_longdoc import MLongDoc
+from mmlongbench.manifest.licences import Licence
+from mmlongbench.publishing.licence_files import file_name, write_licences
+from mmlongbench.publishing.rights import rights_of
 from mmlongbench.release.assets import Asset, read_assets
 
 KINDS = ("disc", "ring", "star")
@@ -139,3 +142,61 @@ def test_the_strictest_licence_applies_if_the_source_is_not_known(
         ("", "CC-BY-ND-4.0"),
         ("documents", "CC-BY-ND-4.0"),
     }
+
+
+def with_columns(folder: Path, rows: tuple[dict[str, str], ...], licence: str = "rights") -> Path:
+    """A manifest whose question table has the licences of documents."""
+    draw_source(folder, rows)
+    columns = {"asset": "doc_id", "licence": licence, "author": "by"}
+    return write_manifest(folder / "m.yaml", licence={"spdx": "MIT", "columns": columns}, lengths=["1K"])
+
+
+def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
+    rows = (
+        row("ash.pdf", "What is its wood?", "hard", "[1]", rights="CC-BY-ND-4.0", by="Ann"),
+        row("ash.pdf", "What is its leaf?", "green", "[2]", rights="CC0-1.0", by="Bob"),
+    )
+    ran = command("build", with_columns(tmp_path / "m", rows), "--out", tmp_path / "out")
+    assert ran.code == 2
+    assert "one licence of 'ash.pdf'" in ran.err
+    assert "CC-BY-ND-4.0 and CC0-1.0" in ran.err
+    same = tuple({**each, "rights": "CC-BY-4.0"} for each in rows)
+    manifest = with_columns(tmp_path / "same", same)
+    built(manifest)
+    assert {a.author for a in images(manifest) if a.document == "ash"} == {"Ann; Bob"}
+    ran = command("build", with_columns(tmp_path / "none", same, "right"), "--out", tmp_path / "none/out")
+    assert ran.code == 2
+    assert "rows with the columns 'doc_id' and 'right'" in ran.err
+
+
+def asset(dataset: str, licence: str, name: str = "a.png", source: str = "samples") -> Asset:
+    return Asset(dataset, "image", name, "0" * 64, None, source, "", "", "", licence, "term", "", "", "")
+
+
+def test_terms_are_looked_up_in_their_dataset_first(tmp_path: Path) -> None:
+    strict = Licence("term", "terms", "Never.", conditions=("no-redistribution",))
+    mild = Licence("term", "terms", "Name us.", conditions=("attribution",))
+    stated = {("a", ""): strict, ("b", ""): mild, ("c", ""): Licence("spdx", "MIT")}
+    assets = [asset(name, "terms") for name in ("a", "b", "c")]
+    rights = rights_of(assets, stated)
+    assert {each.dataset: each.conditions for each in rights.sources} == {
+        "a": ("no-redistribution",),
+        "b": ("attribution",),
+        "c": ("no-redistribution",),
+    }
+    written = write_licences(tmp_path, rights, stated)
+    text = (tmp_path / written["terms"]).read_text("utf-8")
+    assert "In a:\n\nNever." in text
+    assert "In b:\n\nName us." in text
+
+
+def test_a_name_of_terms_has_one_meaning_in_a_dataset(tmp_path: Path) -> None:
+    named = {"name": "terms", "conditions": ["attribution"]}
+    manifest = with_table(tmp_path / "m", "", sources={"documents": named, "samples": {**named, "text": "Never."}})
+    ran = command("build", manifest, "--out", tmp_path / "out")
+    assert ran.code == 2
+    assert "'terms' has two texts or conditions" in ran.err
+
+
+def test_terms_that_are_called_unknown_have_a_file_of_their_own() -> None:
+    assert len({file_name("").lower(), file_name("unknown").lower(), file_name("Unknown").lower()}) == 3
