@@ -166,14 +166,22 @@ class _Maker:
         """
         if not self._rights.unmet:
             return []
-        known = {*self.plan.documents, *self.plan.refused, *(file.id for file in self.plan.documents.values())}
+        documents = self.plan.documents
+        known = {("", name) for name in (*documents, *self.plan.refused, *(file.id for file in documents.values()))}
         for source, root in self.plan.sources.items():
+            table = source if source in self.origins.names else ""  # what a reader extracts may be of any source
             for file in files_of(root):
                 within = file.relative_to(root).as_posix() if file != root else file.name
-                known |= {within, file.name, f"{source}/{within}", self.origins.at(source, within).inside}
+                names = {within, file.name, f"{source}/{within}", self.origins.at(source, within).inside}
+                known |= {(table, name) for name in names}
+        every = {name for _, name in known}
         pictures = self._dataset.sources.images.pictures if self._dataset.sources.has_images else None
-        left = sorted({name for _, name in self._rights.unmet} - known)
-        return [_printable(name) for name in left if pictures is None or pictures.file(name) is None]
+        left = {
+            name
+            for table, name in self._rights.unmet
+            if not ({(table, name), ("", name)} & known if table else name in every)
+        }
+        return [_printable(name) for name in sorted(left) if pictures is None or pictures.file(name) is None]
 
     def source_hash(self, name: str) -> str:
         """Return the SHA-256 of a source, as the lock has it."""
@@ -294,10 +302,7 @@ class _Maker:
         other names of the same bytes.
         """
         located = named[0]
-        if kind == "source":
-            rights = AssetRights(self._licences.of(located.source).licence)
-        else:
-            rights = max((self._stated(*each) for each in (named, *same)), key=lambda each: strictness(each.licence))
+        rights = self._of_source(located.source) if kind == "source" else self._strictest((named, *same))
         return Asset(
             self.plan.spec.name,
             kind,
@@ -315,16 +320,20 @@ class _Maker:
             hint,
         )
 
-    def _stated(self, located: Located, names: tuple[str, ...]) -> AssetRights:
-        """Return what is stated about something of the sources: about itself, about its source, or about the dataset.
-        If its source is not known, it is the strictest of what it would be in each of the sources.
+    def _strictest(self, every: Sequence[_Named]) -> AssetRights:
+        """Return the strictest of what is stated about things of the sources: about themselves or, of a source where
+        nothing is, about the source. What is of no known source may be of each of them.
         """
-        if stated := self._rights.of(located.source, *located.names, *names):
-            return stated
-        if located.source or not self.origins.names:
-            return AssetRights(self._licences.of(located.source).licence)
-        each = (self._stated(replace(located, source=source), names) for source in self.origins.names)
+        found: dict[str, list[AssetRights]] = {}
+        for located, names in every:
+            for source in (located.source,) if located.source else self.origins.names or ("",):
+                stated = self._rights.of(source, *replace(located, source=source).names, *names)
+                found.setdefault(source, []).extend([stated] if stated else [])
+        each = (one for source, direct in found.items() for one in direct or [self._of_source(source)])
         return max(each, key=lambda rights: strictness(rights.licence))
+
+    def _of_source(self, source: str) -> AssetRights:
+        return AssetRights(self._licences.of(source).licence)
 
     def with_strictest(self, asset: Asset, same: Sequence[Asset]) -> Asset:
         """Return an asset with the strictest of the licences that it has in two builds."""

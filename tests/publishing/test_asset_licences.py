@@ -72,11 +72,11 @@ def test_the_most_specific_name_goes_first(tmp_path: Path) -> None:
 
 
 def test_a_line_that_names_nothing_of_the_sources_is_named(tmp_path: Path) -> None:
-    lines = "Ash.pdf,CC-BY-ND-4.0\n./birch.pdf,CC0-1.0\ndocuments/oak.pdf,CC0-1.0\ncedar.pdf,CC0-1.0"
+    lines = "Ash.pdf,CC-BY-ND-4.0\n./birch.pdf,CC0-1.0\nsamples.json,CC0-1.0\ncedar.pdf,CC0-1.0"
     manifest = with_table(tmp_path / "m", lines)
     ran, out = built(manifest), tmp_path / "m/out"
-    said = "no effect: './birch.pdf', 'Ash.pdf', 'documents/oak.pdf'; correct them"
-    assert lock(out)["unmatched_licences"] == {"mmlongdoc": ["./birch.pdf", "Ash.pdf", "documents/oak.pdf"]}
+    said = "no effect: './birch.pdf', 'Ash.pdf', 'samples.json'; correct them"
+    assert lock(out)["unmatched_licences"] == {"mmlongdoc": ["./birch.pdf", "Ash.pdf", "samples.json"]}
     again = command("build", manifest, "--out", out)
     published = command("publish", out, "--out", tmp_path / "published")
     rights = command("rights", out)
@@ -111,6 +111,11 @@ def test_the_strictest_of_all_names_of_the_same_bytes_applies(tmp_path: Path) ->
     built(manifest)
     found = {a.licence for a in images(manifest) if a.inside in ("disc/copy.png", "disc/train_2.png")}
     assert found == {"CC-BY-ND-4.0"}
+    one = pictures(tmp_path / "one", "disc/copy.png,CC0-1.0")
+    shutil.copy(tmp_path / "one/train/disc/train_2.png", tmp_path / "one/train/disc/copy.png")
+    built(one)  # the licence of the source is for what nothing is said about
+    found = {a.licence for a in images(one) if a.inside in ("disc/copy.png", "disc/train_2.png")}
+    assert found == {"CC0-1.0"}
     pages = with_table(tmp_path / "p", "elm.pdf,CC-BY-NC-4.0\nash,CC-BY-4.0")
     shutil.copy(tmp_path / "p/documents/ash.pdf", tmp_path / "p/documents/elm.pdf")
     built(pages)
