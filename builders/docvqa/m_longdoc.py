@@ -69,6 +69,7 @@ class MLongDoc(Reader[DocumentQuestion]):
         ),
         "metadata": "The file `metadata.csv` with the columns url and category, for `options.facets: [subject]`.",
     }
+    extracted_from: ClassVar[Mapping[str, str]] = {PAGES: "documents"}
     image_folder: ClassVar[str] = "m-longdoc"
     fixed_fields: ClassVar[tuple[str, ...]] = (VALID,)
 

@@ -57,6 +57,7 @@ class SlideVQA(Reader[DocumentQuestion]):
         ),
     }
     image_folder: ClassVar[str] = "slideVQA"
+    extracted_from: ClassVar[Mapping[str, str]] = {PAGES: "questions"}
     hub_files: ClassVar[tuple[str, ...]] = ("data/test-*.parquet",)
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 

@@ -5,9 +5,9 @@ pictures and PDFs are read again, as hints. The names and hashes of one dataset 
 one by one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
@@ -15,27 +15,35 @@ from typing import TypeAlias
 
 from mmlongbench.building.asset_licences import StatedRights, stated_rights
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.fingerprints import DocumentFile
+from mmlongbench.building.fingerprints import DocumentFile, files_of
+from mmlongbench.building.licence_tables import AssetRights
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
-from mmlongbench.building.origins import Located, Origins
+from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.licences import Licence
+from mmlongbench.manifest.conditions import strictness
+from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, read_assets, write_assets
 from mmlongbench.release.layout import IMAGES, TOMBSTONES
 from mmlongbench.release.lock import LockedFile
 
-_Entry: TypeAlias = tuple[AssetKind, str, str, str | int | None]
-"""(kind, name, SHA-256, what else is known): of a picture its name in the source, of a text its characters."""
+_Entry: TypeAlias = tuple[AssetKind, str, str, tuple[str, ...] | int]
+"""(kind, name, SHA-256, what else is known): of a picture its names in the source, sorted; of a text its characters."""
+_Named: TypeAlias = tuple[Located, tuple[str, ...]]
+"""Something of the sources, and the names that it has besides its path."""
 
 
-def write_asset_table(plans: Iterable[DatasetPlan], session: Session, files: Mapping[str, LockedFile]) -> str:
-    """Write the table of assets of a release, and return its path.
+def write_asset_table(
+    plans: Iterable[DatasetPlan], session: Session, files: Mapping[str, LockedFile]
+) -> dict[str, list[str]]:
+    """Write the table of assets of a release; return the lines of tables of licences that name nothing of the sources,
+    by dataset.
 
     Args:
         plans: the plans of all datasets.
@@ -43,40 +51,52 @@ def write_asset_table(plans: Iterable[DatasetPlan], session: Session, files: Map
         files: the files of the release with their hashes.
 
     """
-    found = (asset for plan in sorted(plans, key=lambda each: each.spec.name) for asset in _of(plan, session, files))
-    write_assets(session.build_dir.out / ASSETS, found)
-    return ASSETS
+    unmatched: dict[str, list[str]] = {}
+
+    def found() -> Iterator[Asset]:
+        for plan in sorted(plans, key=lambda each: each.spec.name):
+            maker = _Maker(plan, session)
+            yield from _of(maker, session, files)
+            if lines := maker.unmatched():
+                unmatched[plan.spec.name] = lines
+
+    write_assets(session.build_dir.out / ASSETS, found())
+    return unmatched
 
 
-def _of(plan: DatasetPlan, session: Session, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
+def _of(maker: "_Maker", session: Session, files: Mapping[str, LockedFile]) -> Iterator[Asset]:
     """Yield the assets of a dataset, sorted; those of an extended release are among them."""
-    maker = _Maker(plan, session)
+    plan = maker.plan
     images, texts = _shown(plan, session)
-    entries: list[_Entry] = [("source", name, maker.source_hash(name), None) for name in maker.origins.names]
-    entries += [("image", path, files[f"{IMAGES}/{path}"].sha256, name) for path, name in images.items()]
+    entries: list[_Entry] = [("source", name, maker.source_hash(name), ()) for name in maker.origins.names]
+    entries += [
+        ("image", path, files[f"{IMAGES}/{path}"].sha256, tuple(sorted(names))) for path, names in images.items()
+    ]
     entries += [("text", unit, sha256, chars) for unit, chars, sha256 in texts]
     entries.sort(key=lambda entry: (entry[0], _printable(entry[1]), entry[2]))
-    both = merge(_taken(plan, session), map(maker.make, entries), key=lambda asset: asset.key)
+    taken = map(maker.met, _taken(plan, session))
+    both = merge(taken, map(maker.make, entries), key=lambda asset: asset.key)
     for _, found in groupby(both, key=lambda asset: asset.key):
         same = list(found)
         # of the names that a picture has in the source, the first one is its origin, whichever build has met it
-        yield min(same, key=lambda asset: asset.inside) if same[0].kind == "image" else same[-1]
+        first = min(same, key=lambda asset: asset.inside) if same[0].kind == "image" else same[-1]
+        yield maker.with_strictest(first, same) if len(same) > 1 else first
 
 
-def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, str], set[tuple[str, int, str]]]:
-    """Return the images that a dataset shows, each with the name of the picture in the source (empty for a page), and
+def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, set[str]], set[tuple[str, int, str]]]:
+    """Return the images that a dataset shows, each with the names of the picture in the source (none for a page), and
     its texts as (unit, characters, SHA-256).
     """
-    images: dict[str, str] = {}
+    images: dict[str, set[str]] = {}
     texts: set[tuple[str, int, str]] = set()
     for shard in record_shards(session, plan.spec.name, plan.spec.lengths):
         shown = session.build_dir.last(shard, RECORDS)
         if not isinstance(shown, ShownImages):
             raise session.build_dir.damaged(shard)
-        images.update(dict.fromkeys(shown.pages, ""))
+        images.update((path, set()) for path in shown.pages)
         texts.update((unit, chars, sha256) for unit, chars, sha256 in shown.texts)
         for path, names in shown.pictures.items():
-            images[path] = min(names) if not images.get(path) else min(images[path], *names)
+            images.setdefault(path, set()).update(names)
     return images, texts
 
 
@@ -112,10 +132,12 @@ class _Maker:
     """Makes the assets of one dataset."""
 
     def __init__(self, plan: DatasetPlan, session: Session) -> None:
-        self._plan = plan
+        self.plan = plan
         self._dataset = session.dataset(plan.spec.name)
         self._licences = plan.spec.licences
+        self._session = session
         self._rights: StatedRights = stated_rights(plan)
+        self._has_licences = bool(self._licences.sources) or any(self._rights.by_source.values())
         self._folder = reader_type(plan.spec.reader).image_folder
         self.origins = Origins(plan)
         self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
@@ -127,28 +149,92 @@ class _Maker:
         if kind == "source":
             origin = self.origins.of[name]
             places = dict.fromkeys(filter(None, (origin.place, *(place for _, place in origin.parts))))
-            return self._asset("source", name, sha256, Located(name, origin.prefix, " ".join(places)))
-        if isinstance(about, int):
-            return self._text(name, about, sha256)
-        return self._image(name, about or "", sha256)
+            return self._asset("source", name, sha256, (Located(name, origin.prefix, " ".join(places)), ()))
+        return self._text(name, about, sha256) if isinstance(about, int) else self._image(name, about, sha256)
+
+    def met(self, asset: Asset) -> Asset:
+        """Return an asset of the extended release, whose names are noted."""
+        path = asset.inside.partition("#page=")[0]
+        within = path.removeprefix(f"{self.origins.of.get(asset.source, Origin()).prefix}/")
+        names = (path, within, f"{asset.source}/{within}", asset.document, asset.name)
+        self._rights.meet(asset.source, *names, *(name.split("/")[-1] for name in names))
+        return asset
+
+    def unmatched(self) -> list[str]:
+        """Return the lines of tables of licences that name no asset so far, and no file, document or picture of the
+        sources. A line may name something that no example shows.
+        """
+        if not self._rights.unmet:
+            return []
+        documents = self.plan.documents
+        known = {("", name) for name in (*documents, *self.plan.refused, *(file.id for file in documents.values()))}
+        for source, root in self.plan.sources.items():
+            table = source if source in self.origins.names else ""  # what a reader extracts may be of any source
+            for file in files_of(root):
+                within = file.relative_to(root).as_posix() if file != root else file.name
+                names = {within, file.name, f"{source}/{within}", self.origins.at(source, within).inside}
+                known |= {(table, name) for name in names}
+        every = {name for _, name in known}
+        pictures = self._dataset.sources.images.pictures if self._dataset.sources.has_images else None
+        left = {
+            name
+            for table, name in self._rights.unmet
+            if not ({(table, name), ("", name)} & known if table else name in every)
+        }
+        return [_printable(name) for name in sorted(left) if pictures is None or pictures.file(name) is None]
 
     def source_hash(self, name: str) -> str:
         """Return the SHA-256 of a source, as the lock has it."""
-        corpus = self._plan.corpus
-        return corpus.sha256 if corpus and name == CORPUS else self._plan.source_hashes[name]
+        corpus = self.plan.corpus
+        return corpus.sha256 if corpus and name == CORPUS else self.plan.source_hashes[name]
 
-    def _image(self, path: str, name: str, sha256: str) -> Asset:
-        """Return the asset of an image; `name` is that of a picture in the source, empty for a page."""
-        if not name and (file := self._document(path)):
+    def _image(self, path: str, names: tuple[str, ...], sha256: str) -> Asset:
+        """Return the asset of an image; `names` are those of a picture in the source, none for a page."""
+        if not names and (file := self._document(path)):
             return self._page(path, sha256, file)
-        found = self._dataset.sources.images.pictures.file(name or path) if self._dataset.sources.has_images else None
+        (found, located), *others = [self._picture(name) for name in names or (path,)]
+        first = names[0] if names else ""
+        same: list[_Named] = [
+            (other, (name, Path(name).name)) for name, (_, other) in zip(names[1:], others, strict=True)
+        ]
+        for picture in (found, *(picture for picture, _ in others)):
+            same += self._equal(picture)
+        called = (first, Path(first).name, Path(path).name)
+        return self._asset("image", path, sha256, (located, called), same, hint=picture_hint(found) if found else "")
+
+    def _picture(self, name: str) -> tuple[PictureFile | None, Located]:
+        """Return the file of a picture, and which source it belongs to."""
+        found = self._dataset.sources.images.pictures.file(name) if self._dataset.sources.has_images else None
         if isinstance(found, Path):
-            located = self.origins.locate(found)
-        else:
-            cell = f"{found.name}" if found is not None else name
-            located = self.origins.at(self.origins.only, cell)
-        hint = "" if found is None else picture_hint(found)
-        return self._asset("image", path, sha256, located, names=(name, Path(name).name, Path(path).name), hint=hint)
+            return found, self.origins.locate(found)
+        table = getattr(found, "file", None)  # of a cell of a table
+        source = self.origins.only or (self.origins.locate(table).source if isinstance(table, Path) else "")
+        return found, self.origins.at(source, found.name if found else name)
+
+    def _equal(self, path: object) -> list[_Named]:
+        """Return the other files of the sources with the same bytes, if they may have other licences; none for what is
+        no file.
+        """
+        if not self._has_licences or not isinstance(path, Path):
+            return []
+        ids = {file.pages: file.id for file in self.plan.documents.values() if isinstance(file.pages, Path)}
+        others = [other for other in self._files.get(self._hashes.get(path, ""), ()) if other != path]
+        return [
+            (self.origins.locate(other), tuple(filter(None, (ids.get(other), other.stem, other.name))))
+            for other in others
+        ]
+
+    @cached_property
+    def _hashes(self) -> dict[Path, str]:
+        return self._session.source_files.hashes(self.plan.spec.name)
+
+    @cached_property
+    def _files(self) -> dict[str, list[Path]]:
+        """The files of the sources with the same bytes, by their SHA-256."""
+        found: dict[str, list[Path]] = {}
+        for path, sha256 in sorted(self._hashes.items()):
+            found.setdefault(sha256, []).append(path)
+        return found
 
     def _text(self, unit: str, chars: int, sha256: str) -> Asset:
         """Return the asset of the text of a unit."""
@@ -156,19 +242,19 @@ class _Maker:
             return replace(self._page(unit, sha256, file), kind="text", chars=chars)
         document = unit.rpartition("#")[0] or unit
         located = self._text_source(document, unit)
-        return self._asset("text", unit, sha256, located, document, (unit, document), chars=chars)
+        return self._asset("text", unit, sha256, (located, (unit, document)), document=document, chars=chars)
 
     def _text_source(self, document: str, unit: str) -> Located:
         """Return the source of a text that is no page of a document: the corpus, the file that a web page is named
         after, or the only source.
         """
         names = self.origins.names
-        if self._plan.corpus:
+        if self.plan.corpus:
             return self.origins.at(CORPUS, f"#{unit}")
         first, _, below = document.partition("/")
         if first in names and below:
             return self.origins.at(first, unit.removeprefix(f"{first}/"))
-        for name, path in self._plan.sources.items():
+        for name, path in self.plan.sources.items():
             if name in names and path.is_dir() and (path / document).is_file():
                 return self.origins.at(name, unit)
         rows = next((name for name in ("questions", "rows", "samples") if name in names), self.origins.only)
@@ -178,10 +264,10 @@ class _Maker:
         """Return the document of a page, by the path of the page in the release."""
         parts = path.split("/")
         is_page = len(parts) > 1 and path.startswith(f"{self._folder}/")
-        return self._plan.documents.get(parts[-2]) if is_page else None
+        return self.plan.documents.get(parts[-2]) if is_page else None
 
     def _page(self, path: str, sha256: str, file: DocumentFile) -> Asset:
-        number = self._numbers(file.id).get(path.split("/")[-1])
+        number, image = self._numbers(file.id).get(path.split("/")[-1]), None
         if isinstance(file.pages, PageImages):
             known = dict(zip(file.pages.numbers, file.pages.files, strict=True))
             image = known.get(number) if number is not None else None
@@ -191,8 +277,9 @@ class _Maker:
             found = self.origins.locate(file.pages)
             located = replace(found, inside=found.inside if number is None else f"{found.inside}#page={number + 1}")
             hint = self._pdf_hint(file.pages)
-        names = (file.id, file.name, Path(located.inside.partition("#")[0]).name)
-        return self._asset("image", path, sha256, located, file.id, names, hint)
+        names = (file.id, file.name, Path(located.within or located.inside.partition("#")[0]).name)
+        same = self._equal(image or file.pages)
+        return self._asset("image", path, sha256, (located, names), same, document=file.id, hint=hint)
 
     def _numbers_of(self, id: str) -> dict[str, int]:
         """Return the number of each page of a document from 0, by the name of its image."""
@@ -204,18 +291,20 @@ class _Maker:
         kind: AssetKind,
         name: str,
         sha256: str,
-        located: Located,
+        named: _Named,
+        same: Sequence[_Named] = (),
+        *,
         document: str = "",
-        names: tuple[str, ...] = (),
         hint: str = "",
         chars: int | None = None,
     ) -> Asset:
-        """Return an asset with its licence: that of the asset itself, of its source, or of the dataset."""
-        stated = self._rights.of(located.source, *names) if kind != "source" else None
-        own: Licence = self._licences.of(located.source).licence
-        licence = stated.licence if stated else own
+        """Return an asset with the strictest of the licences that are stated under any of its names; `same` has the
+        other names of the same bytes.
+        """
+        located = named[0]
+        rights = self._of_source(located.source) if kind == "source" else self._strictest((named, *same))
         return Asset(
-            self._plan.spec.name,
+            self.plan.spec.name,
             kind,
             _printable(name),
             sha256,
@@ -224,12 +313,38 @@ class _Maker:
             _printable(document),
             located.place,
             _printable(located.inside),
-            licence.name,
-            licence.kind,
-            stated.author if stated else "",
-            stated.url if stated else "",
+            rights.licence.name,
+            rights.licence.kind,
+            rights.author,
+            rights.url,
             hint,
         )
+
+    def _strictest(self, every: Sequence[_Named]) -> AssetRights:
+        """Return the strictest of what is stated about things of the sources: about themselves or, of a source where
+        nothing is, about the source. What is of no known source may be of each of them.
+        """
+        found: dict[str, list[AssetRights]] = {}
+        for located, names in every:
+            for source in (located.source,) if located.source else self.origins.names or ("",):
+                stated = self._rights.of(source, *replace(located, source=source).names, *names)
+                found.setdefault(source, []).extend([stated] if stated else [])
+        each = (one for source, direct in found.items() for one in direct or [self._of_source(source)])
+        return max(each, key=lambda rights: strictness(rights.licence))
+
+    def _of_source(self, source: str) -> AssetRights:
+        return AssetRights(self._licences.of(source).licence)
+
+    def with_strictest(self, asset: Asset, same: Sequence[Asset]) -> Asset:
+        """Return an asset with the strictest of the licences that it has in two builds."""
+        strict = max((asset, *same), key=lambda each: strictness(self._licence_of(each)))
+        kind, licence = strict.licence_kind, strict.licence
+        return replace(asset, licence_kind=kind, licence=licence, author=strict.author, url=strict.url)
+
+    def _licence_of(self, asset: Asset) -> Licence:
+        every = (terms.licence for terms in (self._licences, *self._licences.sources.values()))
+        known = next((each for each in every if (each.kind, each.name) == (asset.licence_kind, asset.licence)), None)
+        return known or terms_of(asset.licence).licence
 
 
 def _printable(text: str) -> str:

@@ -81,7 +81,8 @@ def build(
         plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
         lock, tells = _run(plans, build_dir, executor, demands, build_dir.out)
         shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, False, (*notes, *_notes_of(plans), *tells), shortfalls_of(lock, build_dir.out))
+    notes = (*notes, *_notes_of(plans), *tells, *lock.licence_notes)
+    return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
 
 
 def _notes_of(plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
@@ -113,13 +114,13 @@ def _finished(
                 shutil.rmtree(inner.out)
             refuse_damage(lock.files, out)
             refuse_losses_of(lock, out, demands.min_kept)
-            return Built(out, lock, True, _notes_of(plans), shortfalls_of(lock, out))
+            return Built(out, lock, True, (*_notes_of(plans), *lock.licence_notes), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
         notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added, *_notes_of(plans))
         lock, tells = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
-    return Built(out, lock, False, (*notes, *tells), shortfalls_of(lock, out))
+    return Built(out, lock, False, (*notes, *tells, *lock.licence_notes), shortfalls_of(lock, out))
 
 
 def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, demands: Demands = NO_DEMANDS) -> None:

@@ -26,6 +26,7 @@ from mmlongbench.io.atomic import sweep, write_whole
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import load_errata
+from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import (
     CellCounts,
@@ -67,10 +68,11 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         files.update(_images(plan, session))
     write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
     files[REJECTS] = described(build_dir.out / REJECTS)
-    assets = write_asset_table(plans, session, files)
-    files[assets] = described(build_dir.out / assets)
+    unmatched = write_asset_table(plans, session, files)
+    files[ASSETS] = described(build_dir.out / ASSETS)
     manifest = [plan.public() for plan in plans]
     parts: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
+    parts |= {"unmatched_licences": unmatched} if unmatched else {}
     parts["files"] = dict(sorted(files.items()))
     lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **parts)
     check_made(plans, session, files, executor)

@@ -5,10 +5,12 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.errors import Fault, ManifestError, SourceError
+from mmlongbench.building.locating import CORPUS
+from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.registry import reader_type
 
 COLUMNS = ("asset", "licence", "author", "url")
 """The columns of a table of licences; `author` and `url` may be left out."""
@@ -28,10 +30,11 @@ def licence_tables(spec: DatasetSpec) -> list[Path]:
     """Return the tables of licences that a dataset names.
 
     Raises:
-        ManifestError: one does not exist.
+        ManifestError: one does not exist, or `licence.sources` names a source that the dataset cannot have.
         SourceError: a line of one cannot be used; the error names it.
 
     """
+    _refuse_unknown_sources(spec)
     named = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
     paths = [Path(name) for name in dict.fromkeys(filter(None, named))]
     if missing := next((path for path in paths if not path.is_file()), None):
@@ -39,6 +42,17 @@ def licence_tables(spec: DatasetSpec) -> list[Path]:
     for path in paths:
         read_table(path)  # a bad line is found before the long work
     return paths
+
+
+def _refuse_unknown_sources(spec: DatasetSpec) -> None:
+    """Refuse the licence of a source that is neither of the reader nor the corpus, because it would have no effect."""
+    reader = reader_type(spec.reader)
+    names = (*reader.sources, *reader.optional_sources, CORPUS)
+    if unknown := next((name for name in spec.licences.sources if name not in names), None):
+        raise ManifestError(
+            f"dataset {spec.name!r}: licence.sources: there is no source {unknown!r}; the sources are "
+            f"{', '.join(names)}{nearest(unknown, names)}"
+        )
 
 
 def read_table(path: Path) -> dict[str, AssetRights]:

@@ -18,6 +18,7 @@ from mmlongbench.manifest.fetching.places import Place
 from mmlongbench.manifest.fetching.record import load_record
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.registry import reader_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,17 @@ class Located:
     """Its path in the place where the source was published."""
     place: str = ""
     """Where it was published; empty if that is not known."""
+    within: str = ""
+    """Its path inside its source; empty if `inside` is no path."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which a table of licences may call it, the most specific first: its path with the name of the
+        source, in the place where the source was published, and in the source.
+        """
+        inside = self.inside.partition("#page=")[0] if self.within else ""
+        below = f"{self.source}/{self.within}" if self.source and self.within else ""
+        return tuple(dict.fromkeys(filter(None, (below, inside, self.within))))
 
 
 class Origins:
@@ -63,6 +75,8 @@ class Origins:
         """The names of the sources that the manifest gives, with the corpus."""
         self.of: dict[str, Origin] = {name: _origin(plan, name) for name in self.names}
         """The origin of each source, by its name."""
+        known = reader_type(plan.spec.reader).extracted_from
+        self._extracted = {name: source for name, source in known.items() if source in self.names}
         roots = [(path, name) for name, path in plan.sources.items()]
         self._roots = sorted(roots, key=lambda each: -len(each[0].parts))
 
@@ -74,22 +88,23 @@ class Origins:
     def locate(self, path: Path) -> Located:
         """Return which source a file belongs to, and its path in the place where the source was published.
 
-        What the reader has extracted from the sources belongs to the only source; with several sources, it is not
-        known to which.
+        What the reader has extracted from the sources belongs to the source that the reader names
+        (`Reader.extracted_from`), or to the only source; otherwise, it is not known to which.
         """
         for root, name in self._roots:
             if path.is_relative_to(root):
                 below = path.relative_to(root).as_posix()
                 within = "" if below == "." else below
                 if name not in self.of:
-                    return self.at(self.only, within, is_whole=True)
+                    return self.at(self._extracted.get(name, self.only), within, is_whole=True)
                 return self.at(name, within)
         return self.at(self.only, path.name, is_whole=True)
 
     def at(self, source: str, path: str, *, is_whole: bool = False) -> Located:
         """Return something in a source; `is_whole` says that `path` is no path inside the source."""
         origin = self.of.get(source, Origin())
-        return Located(source, path if is_whole else origin.inside(path), origin.place_of(path))
+        within = "" if is_whole or path.startswith("#") else path
+        return Located(source, path if is_whole else origin.inside(path), origin.place_of(path), within)
 
 
 def _origin(plan: DatasetPlan, name: str) -> Origin:

@@ -267,6 +267,12 @@ class SourceFiles:
         """Return the paths of the files of one source."""
         return {file.path for file in self._select("WHERE dataset = ? AND source = ?", dataset, source)}
 
+    def hashes(self, dataset: str) -> dict[Path, str]:
+        """Return the SHA-256 of each file of the sources of a dataset, without those that are never read."""
+        found = self._select("WHERE dataset = ?", dataset)
+        read = (file for file in found if file.source.startswith("source.") and len(file.hashed.sha256) == 64)
+        return {file.path: file.hashed.sha256 for file in read}
+
     def all(self) -> list[SourceFile]:
         """Return all fingerprinted files."""
         return list(self._select(""))

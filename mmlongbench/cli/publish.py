@@ -79,6 +79,8 @@ def publish(
 def _show(made: "Published") -> None:
     if made.left_out:
         say(f"note: {made.left_out:,} examples are left out, because a licence forbids to publish them", err=True)
+    for note in made.notes:
+        say(f"note: {note}", err=True)
     if made.missing:
         say(f"note: not said: {', '.join(made.missing)}; give them in the file of --about", err=True)
     if made.incomplete:

@@ -66,6 +66,8 @@ def takedown(
     )
     if stone.equal:
         say(f"{stone.equal:,} of the images and texts equal it under another name")
+    if made.sourceless:
+        say(f"{made.sourceless:,} images and texts went because it is not known which source they are of")
     for path in made.near or ():
         say(f"looks like it, and stays: {path}")
     if made.near is None:

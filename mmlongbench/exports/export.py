@@ -93,7 +93,7 @@ def _ready(release: Release, target: str, out: Path, choices: Choices) -> tuple[
         raise ReleaseError(f"max_tokens {choices.max_tokens!r}: expected a whole number, at least 1")
     if choices.images:
         release.image_urls(choices.images)  # refuses a form that does not exist
-    return writer, checked_folder(out, release), _form(writer, target, choices.form)
+    return writer, checked_folder(out, release.path), _form(writer, target, choices.form)
 
 
 def _form(target: Target, name: str, form: str) -> str:
@@ -118,8 +118,13 @@ def _written(target: Target, export: Export, name: str) -> Exported:
     return written
 
 
-def checked_folder(out: Path, release: Release) -> Path:
-    """Return the folder to write, with all links followed."""
+def checked_folder(out: Path, release: Path) -> Path:
+    """Return the folder to write, with all links followed.
+
+    Raises:
+        ReleaseError: it is not new or empty, or lies inside the release.
+
+    """
     try:
         folder = out.resolve()
         if folder.exists() and not folder.is_dir():
@@ -128,8 +133,8 @@ def checked_folder(out: Path, release: Release) -> Path:
             raise ReleaseError(f"--out {out}: the folder is not empty; give a new one, or empty it first")
     except (OSError, ValueError, RuntimeError) as error:
         raise ReleaseError(f"--out {str(out)!r:.200}: cannot be used: {error}") from error
-    if folder.is_relative_to(release.path.resolve()):
-        raise ReleaseError(f"--out {out}: lies inside the release {release.path}; give a folder outside of it")
+    if folder.is_relative_to(release.resolve()):
+        raise ReleaseError(f"--out {out}: lies inside the release {release}; give a folder outside of it")
     return folder
 
 

@@ -14,6 +14,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.row_groups import picture_of, picture_schema, write_rows
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import refuse_model, write_text
+from mmlongbench.io.markdown import md
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example
 
@@ -198,5 +199,5 @@ def _page(kept: Mapping[str, _Retrieval], left_out: Sequence[str]) -> str:
         pages = f"{len(each.texts or each.pages):,}"
         rows.append((f"`{name}`", "text" if each.texts else "image", pages, f"{len(each.relevant):,}"))
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    missing = "\n".join(f"- {said}" for said in left_out) or "Nothing is left out."
+    missing = "\n".join(f"- {md(said)}" for said in left_out) or "Nothing is left out."
     return PAGE.format(table=table, first=next(iter(kept)), left_out=missing)

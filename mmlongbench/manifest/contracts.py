@@ -56,8 +56,8 @@ CONTRACTS: Mapping[str, Contract] = {
         Reader,
         ("row_type", "sources", "image_folder"),
         {"row_type": Row},
-        ("row_type", "image_folder", "source_forms"),
-        texts=("source_forms",),
+        ("row_type", "image_folder", "source_forms", "extracted_from"),
+        texts=("source_forms", "extracted_from"),
     ),
     "metric": Contract(
         Metric, ("name",), {}, ("name", "profiles"), ("profile", "follows"), further=(MetricWithTotals,)

@@ -135,6 +135,17 @@ class LicenceSpec(LicenceTerms):
     sources: dict[str, Annotated[LicenceTerms, BeforeValidator(_terms)]] = Field(default={})
     """The licences of single sources, by the name of the source; `corpus` is the corpus."""
 
+    @model_validator(mode="after")
+    def _one_of_each_name(self) -> "LicenceSpec":
+        known: dict[str, Licence] = {}
+        for licence in (self.licence, *(terms.licence for terms in self.sources.values())):
+            if licence.kind != "term" or not (licence.text or licence.conditions):
+                continue  # a name alone says nothing else about the terms
+            before = known.setdefault(licence.name, licence)
+            if (licence.text, set(licence.conditions)) != (before.text, set(before.conditions)):
+                raise ValueError(f"{licence.name!r:.200} has two texts or conditions: give the terms two names")
+        return self
+
     def of(self, source: str) -> LicenceTerms:
         """Return the licence of a source: its own, or that of the dataset."""
         return self.sources.get(source, self)

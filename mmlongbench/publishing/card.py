@@ -1,6 +1,5 @@
 """Writes the card of a publication (`README.md`): the configurations for the Hub, and what a reader must know."""
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlongbench.building.stages.table import STAGES
 from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.markdown import md
 from mmlongbench.lengths import K, format_length
 from mmlongbench.publishing.card_pictures import Shown
 from mmlongbench.publishing.facts import Facts, limitations, listed, mean
@@ -219,17 +219,3 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
     is_number = [all(re.match(r"–$|[+-]?\d", row[place]) for row in others) for place in range(len(heads))]
     rule = ["---:" if number and others else "---" for number in is_number]
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, rule, *others))
-
-
-def md(text: str) -> str:
-    r"""Return a text as Markdown that shows it as it is, in one line; what is between backticks is code.
-
-    >>> md("a|b  <image> *c*")
-    'a\\|b &lt;image&gt; \\*c\\*'
-    """
-    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    return "".join(part.replace("|", " ") if number % 2 else _escaped(part) for number, part in enumerate(parts))
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|#!~$])", r"\\\1", html.escape(text, quote=False))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest.licences import Condition
+from mmlongbench.manifest.conditions import FORBIDDING
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.publishing.dropping import dropped_of
 from mmlongbench.publishing.rights import Rights, SourceRights
@@ -15,9 +15,6 @@ from mmlongbench.publishing.withdrawn import Withdrawn
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.loading import load_release
 
-FORBIDDING: frozenset[Condition] = frozenset({"no-redistribution", "no-derivatives"})
-"""What a licence asks for if its files are never published. Pages that are rendered, shrunk or put beside others may be
-derivatives."""
 _NAMED = 3
 
 

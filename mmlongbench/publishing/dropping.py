@@ -19,6 +19,8 @@ class Kept:
 
     dropped: dict[str, None] = field(default_factory=dict)
     """The ids of the questions whose examples are dropped, in the order of the file."""
+    ids: set[str] = field(default_factory=set)
+    """The ids of the questions whose examples stay."""
     lines: int = 0
     """The examples that stay."""
     gone: int = 0
@@ -48,6 +50,7 @@ def add_kept(found: Kept, opened: LoadedRelease, file: PublicFile, dataset: Audi
             found.gone += 1
             continue
         found.lines += 1
+        found.ids.add(str(record.get("id")))
         prompt = dataset.prompt(record)
         found.facts.shown.update(prompt.images)
         for _ in resolve(items, prompt, known, found.facts):  # an audit reports what cannot be resolved
@@ -58,9 +61,9 @@ def add_kept(found: Kept, opened: LoadedRelease, file: PublicFile, dataset: Audi
 
 def shows(record: Record, items: Sequence[Item], dataset: AuditedDataset, gone: Withdrawn) -> bool:
     """Return whether an example shows, or is about, something that is taken out."""
-    if not gone.images.isdisjoint(dataset.prompt(record).images):
-        return True
     name = dataset.builder.dataset
+    if name in gone.datasets or not gone.images.isdisjoint(dataset.prompt(record).images):
+        return True
     if any(item["image"] is None and (name, item["unit"]) in gone.texts for item in items):
         return True
     evidence = dataset.builder.evidence(record) if gone.folders else None

@@ -27,19 +27,23 @@ def licence_urls(licence: str, kind: str, url: str = "") -> tuple[str, ...]:
     return (url,) if url else ()
 
 
-def write_licences(out: Path, rights: Rights, stated: Iterable[Licence]) -> Mapping[str, str]:
+def write_licences(out: Path, rights: Rights, stated: Mapping[tuple[str, str], Licence]) -> Mapping[str, str]:
     """Write a file for each licence, and return the path of each by the name of the licence.
 
-    Texts of named terms are those of the manifest. For identifiers of SPDX, the file has the address of the text.
+    Texts of named terms are those of the manifest; if datasets give the same name to several texts, the file has all of
+    them. For identifiers of SPDX, the file has the address of the text.
     """
-    texts = {licence.name: licence.text for licence in stated if licence.text}
+    texts: dict[str, dict[str, dict[str, None]]] = {}
+    for (dataset, _), licence in sorted(stated.items()):
+        if licence.text:
+            texts.setdefault(licence.name, {}).setdefault(licence.text, {})[dataset] = None
     parts: dict[str, list[SourceRights]] = {}
     for source in rights.sources:
         parts.setdefault(source.licence, []).append(source)
     found = {}
     for name, sources in sorted(parts.items()):
         path = f"{FOLDER}/{file_name(name)}"
-        said = "\n".join(_lines(name, sources, texts.get(name, "")))
+        said = "\n".join(_lines(name, sources, texts.get(name, {})))
         write_whole(out / path, [f"{said}\n".encode("utf-8", "backslashreplace")])
         found[name] = path
     return found
@@ -54,12 +58,13 @@ def file_name(licence: str) -> str:
     plain = re.sub(r"[^\w.+-]+", "-", licence, flags=re.ASCII).strip("-.")
     if not licence:
         plain = "unknown"
-    elif plain != licence or len(plain) > _MAX_NAME:  # two names may differ in what was replaced only
+    elif plain != licence or len(plain) > _MAX_NAME or plain.lower() == "unknown":
+        # two names may differ in what was replaced only, and terms may be called like what has no licence
         plain = f"{plain[:_MAX_NAME]}-{digest('licence', licence).hex()[:8]}"
     return f"{plain}.txt"
 
 
-def _lines(name: str, sources: list[SourceRights], text: str) -> Iterator[str]:
+def _lines(name: str, sources: list[SourceRights], texts: Mapping[str, Iterable[str]]) -> Iterator[str]:
     yield f"Licence: {name or 'not known'}"
     for url in dict.fromkeys(
         url for each in sources for url in licence_urls(name, each.licence_kind, each.licence_url)
@@ -74,7 +79,9 @@ def _lines(name: str, sources: list[SourceRights], text: str) -> Iterator[str]:
         origins = f", from {', '.join(each.origins)}" if each.origins else ""
         why = f" ({each.reason})" if each.reason else ""
         yield f"- {each.name}: {each.images:,} images, {each.texts:,} texts{origins}{why}"
-    if text:
+    for text, datasets in texts.items():
+        if len(texts) > 1:
+            yield f"\nIn {', '.join(datasets)}:"
         yield f"\n{text.strip()}"
 
 

@@ -6,6 +6,7 @@ The same release and the same choices give the same bytes: nothing depends on th
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from mmlongbench.building.canary import canary_text
@@ -34,7 +35,7 @@ from mmlongbench.release.opened import Release, open_release
 MANIFEST = "manifest.resolved.yaml"
 CHECKSUMS = "checksums.txt"
 IMAGE_CONFIG = "images"
-"""The configuration with the images, unless a dataset has this name."""
+"""The configuration with the images, unless a dataset has this name (`_image_config`)."""
 _MEDIA_TYPES = {
     ".parquet": "application/x-parquet",
     ".json": "application/json",
@@ -89,6 +90,8 @@ class Published:
     """The required keys that `croissant.json` lacks therefore."""
     practices: dict[State, int]
     """How many practices are met, not met, and not for a publication to meet."""
+    notes: tuple[str, ...]
+    """What a user must know about the tables of licences."""
 
 
 def publish(
@@ -111,9 +114,9 @@ def publish(
     opened = open_release(release, tasks)
     if mark := next((mark for mark in UNOPENED if mark in str(out)), ""):
         raise ReleaseError(f"--out: datasets opens no folder with {mark!r} in its path; give another one")
-    folder, lock = checked_folder(out, opened), opened.lock
+    folder, lock = checked_folder(out, opened.path), opened.lock
     stated = stated_licences(lock)
-    rights = rights_of(read_assets(release), stated)
+    rights = rights_of(read_assets(release), stated, lock.licence_notes)
     cleared = clear(release, rights, allow_unknown=how.allow_unknown_licence, cleared=how.cleared, tasks=tasks)
     shortcuts = read_shortcuts(how.shortcuts, lock) if how.shortcuts else None
     audit = read_audit(how.audit, lock) if how.audit else None
@@ -128,19 +131,25 @@ def publish(
             cleared=cleared,
             tables=tables,
             url=how.about.url or (f"https://huggingface.co/datasets/{how.repository}" if how.repository else ""),
-            image_config=IMAGE_CONFIG if IMAGE_CONFIG not in opened.datasets else "image-table",
+            image_config=_image_config(opened),
             canary=lock.canary or (canary_text(dict(lock.manifest[0])) if lock.manifest else ""),
             shortcuts=shortcuts,
             audit=audit,
         )
         _copy(opened, made, cleared)
-        write_licences(made, rights, stated.values())
+        write_licences(made, rights, stated)
         write_citation(made, facts)
         shown = write_pictures(opened, made, cleared)
         write_card(made, facts, shown, {table.path: (made / table.path).stat().st_size for table in tables.examples})
         incomplete = write_croissant(made, facts, list(_files(made)))
         files = _write_checksums(made)
     return _published(out, facts, files, incomplete)
+
+
+def _image_config(release: Release) -> str:
+    """Return the name of the configuration with the images, which no dataset has."""
+    further = (f"image-table-{number}" for number in count(2))
+    return next(name for name in chain((IMAGE_CONFIG, "image-table"), further) if name not in release.datasets)
 
 
 def _copy(release: Release, out: Path, cleared: Cleared) -> None:
@@ -192,4 +201,5 @@ def _published(out: Path, facts: Facts, files: int, incomplete: tuple[str, ...])
         missing=tuple(facts.about.missing()),
         incomplete=incomplete,
         practices={state: states.count(state) for state in ("met", "not met", "not ours")},
+        notes=facts.lock.licence_notes,
     )

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.manifest.licences import UNKNOWN, Condition, Licence, terms_of
-from mmlongbench.publishing.conditions import ORDER, conditions_of, may_pass_on
+from mmlongbench.manifest.conditions import ORDER, conditions_of, may_pass_on, strictest
+from mmlongbench.manifest.licences import UNKNOWN, Condition, Licence
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.lock import Lock, locked_licences, read_lock
 
@@ -121,7 +121,8 @@ def rights_of_release(release: Path) -> Rights:
         ReleaseError: the release has no readable lock or no table of assets.
 
     """
-    return rights_of(read_assets(release), stated_licences(read_lock(release)))
+    lock = read_lock(release)
+    return rights_of(read_assets(release), stated_licences(lock), lock.licence_notes)
 
 
 def stated_licences(lock: Lock) -> Mapping[tuple[str, str], Licence]:
@@ -168,16 +169,17 @@ class _Tally:
                 self.against.append(f"{asset.name}: {asset.hint}")
 
 
-def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]) -> Rights:
+def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence], notes: Iterable[str] = ()) -> Rights:
     """Return the rights in a release.
 
     Args:
         assets: the table of assets; one row is in memory at a time.
         stated: the licence of each source, by dataset and source (`stated_licences`); it has the text and the
             conditions of named terms.
+        notes: what a user must know about the tables of licences (`Lock.licence_notes`); it becomes advice.
 
     """
-    named = {licence.name: licence for licence in stated.values() if licence.kind == "term"}
+    named = _named_terms(stated)
     tallies: dict[tuple[str, str, str], _Tally] = {}
     for asset in assets:
         key = (asset.dataset, asset.source, asset.licence)
@@ -185,7 +187,8 @@ def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]
             key = (asset.dataset, asset.name, asset.licence)
         if key not in tallies:
             own = stated.get(key[:2], UNKNOWN)
-            tallies[key] = _Tally(own if own.name == asset.licence else _licence(asset, named))
+            is_own = (own.kind, own.name) == (asset.licence_kind, asset.licence)
+            tallies[key] = _Tally(own if is_own else _licence(asset, named))
         tallies[key].add(asset)
     sources = tuple(_source(key, tally) for key, tally in sorted(tallies.items()))
     demands = tuple(_demands(sources))
@@ -197,13 +200,29 @@ def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]
         sources=sources,
         demands=demands,
         may_be_shared=all(may_pass_on(frozenset(each.conditions)) for each in sources),
-        advice=tuple(_advice(sources, demands)),
+        advice=(*_advice(sources, demands), *(f"Look at {note}." for note in notes)),
     )
 
 
-def _licence(asset: Asset, named: Mapping[str, Licence]) -> Licence:
-    """Return the licence of an asset whose source has another one."""
-    return named.get(asset.licence) or terms_of(asset.licence).licence
+def _named_terms(stated: Mapping[tuple[str, str], Licence]) -> Mapping[tuple[str, str], Licence]:
+    """Return the terms that a dataset calls by a name, by dataset and name; under an empty dataset, the strictest that
+    any dataset calls so.
+    """
+    found: dict[tuple[str, str], Licence] = {}
+    for (dataset, _), licence in stated.items():
+        for key in ((dataset, licence.name), ("", licence.name)) if licence.kind == "term" else ():
+            found[key] = strictest([licence, found.get(key, licence)])
+    return found
+
+
+def _licence(asset: Asset, named: Mapping[tuple[str, str], Licence]) -> Licence:
+    """Return the licence of an asset whose source has another one; terms are those of its dataset, if it has them."""
+    if asset.licence_kind == "unknown":
+        return UNKNOWN
+    if asset.licence_kind == "spdx":
+        return Licence("spdx", asset.licence)
+    known = named.get((asset.dataset, asset.licence)) or named.get(("", asset.licence))
+    return known or Licence("term", asset.licence)
 
 
 def _source(key: tuple[str, str, str], tally: _Tally) -> SourceRights:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.building.lines import Reject
 from mmlongbench.errors import Fault, ReleaseError
+from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.io.atomic import sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
@@ -71,6 +72,8 @@ class TakenDown:
     """The images of the new release that look like one that was taken out; None if they were not compared."""
     exclude: str
     """The line for the manifest with which a rebuild leaves out the document; for anything else, what to do."""
+    sourceless: int = 0
+    """How many images and texts went because it is not known which source of their dataset they are of."""
 
 
 @dataclass(slots=True)
@@ -92,10 +95,10 @@ class _Plan:
                 found.setdefault(file.dataset.builder.dataset, []).append(file)
         return found
 
-    @property
-    def dropped_ids(self) -> frozenset[str]:
-        """The ids of all questions that lose an example."""
-        return frozenset(id for each in self.kept.values() for id in each.dropped)
+    def has_left(self, file: PublicFile) -> bool:
+        """Return whether an example of a file is left."""
+        is_counted = file.dataset is not None and not file.is_bundle
+        return is_counted and (file.name not in self.kept or self.kept[file.name].lines > 0)
 
     def is_dropped(self, file: PublicFile) -> bool:
         """Return whether a file loses examples."""
@@ -110,42 +113,49 @@ def take_down(
     progress: Progress,
     tasks: TaskFiles = NO_TASK_FILES,
 ) -> TakenDown:
-    """Write a release without every example that shows what is taken out.
+    """Write a release without every example that shows what is taken out; it appears whole or not at all.
 
     Args:
         release: the finished release; it is not changed.
         withdrawal: what is taken out.
-        out: the folder of the new release, which must not exist or be empty.
+        out: the folder of the new release, which is new or empty, and outside of `release`.
         date: the day for the tombstone.
         progress: shows the bars.
         tasks: the task files that the release was built with.
 
     Raises:
-        ReleaseError: the release cannot be read, nothing of it matches, or `out` cannot be used.
+        ReleaseError: the release cannot be read, nothing of it matches, nothing of it would be left, or `out` cannot be
+            used.
 
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ReleaseError(f"--out {out}: exists already; give a new folder")
+    folder = checked_folder(out, release)
     opened = load_release(release, tasks=tasks)
     if opened.lock is None or opened.missing:
         raise ReleaseError(f"{release}: files of the lock are missing; see `mmlongbench verify`")
     plan = _Plan(opened, opened.lock, find_withdrawn(release, withdrawal))
     _decide(plan, release, progress)
-    before = lock_id(release)
-    files = _write_files(plan, release, out, progress)
-    left = list(_left(plan, release))
-    images = {asset.name for asset in left if asset.kind == "image"}
-    files |= _link_images(plan, release, out, images)
-    write_assets(out / ASSETS, left)
-    files[ASSETS] = _described(out / ASSETS)
-    tombstone = _tombstone(plan, withdrawal, date, before, release, left)
-    _write_claims(plan, release, out)
-    _write_tombstones(release, out, tombstone)
-    lock = plan.lock.model_copy(update={"datasets": _counts(plan), "files": dict(sorted(files.items()))})
-    write_whole(out / LOCK, lock_bytes(lock))
-    near = near_images(release, plan.gone.images, images, progress)
+    if not any(plan.has_left(file) for file in opened.files):
+        raise ReleaseError(
+            f"--{withdrawal.kind} {withdrawal.id!r:.200}: every example of {release.name} shows it or is of it, so "
+            "nothing would be left; remove the release instead"
+        )
+    with appearing(folder) as made:
+        files = _write_files(plan, release, made, progress)
+        left = list(_left(plan, release))
+        images = {asset.name for asset in left if asset.kind == "image"}
+        files |= _link_images(plan, release, made, images)
+        write_assets(made / ASSETS, left)
+        files[ASSETS] = _described(made / ASSETS)
+        tombstone = _tombstone(plan, withdrawal, date, lock_id(release), release, left)
+        _write_claims(plan, release, made)
+        _write_tombstones(release, made, tombstone)
+        lock = plan.lock.model_copy(update={"datasets": _counts(plan), "files": dict(sorted(files.items()))})
+        write_whole(made / LOCK, lock_bytes(lock))
+        near = near_images(release, plan.gone.images, images, progress)
     same = sum(plan.lock.files.get(path) == file for path, file in files.items())
-    return TakenDown(out, tombstone, same, None if near is None else tuple(near), _exclude(withdrawal))
+    return TakenDown(
+        out, tombstone, same, None if near is None else tuple(near), _exclude(withdrawal), plan.gone.sourceless
+    )
 
 
 def _decide(plan: _Plan, release: Path, progress: Progress) -> None:
@@ -208,8 +218,9 @@ def _write_public(plan: _Plan, file: PublicFile, target: Path) -> bool:
         if kept.lines:
             write_whole(target, form.without(file.path, lambda record: str(record.get("id")) in kept.dropped))
         return kept.lines > 0
-    gone = plan.gone.images
-    write_whole(target, form.without(file.path, lambda record: not gone.isdisjoint(dataset.prompt(record).images)))
+    is_whole, gone = dataset.builder.dataset in plan.gone.datasets, plan.gone.images
+    lines = form.without(file.path, lambda record: is_whole or not gone.isdisjoint(dataset.prompt(record).images))
+    write_whole(target, lines)
     for _, record in form.unbundle(target) if target.stat().st_size else ():
         kept.lines += 1
         kept.facts.shown.update(dataset.prompt(record).images)
@@ -321,12 +332,20 @@ def _cell(cell: CellCounts, kept: Kept, dataset: AuditedDataset) -> CellCounts:
 
 
 def _write_claims(plan: _Plan, release: Path, out: Path) -> None:
-    """Copy the files of claims, without the lines of questions that lose an example."""
-    dropped = plan.dropped_ids
+    """Copy the files of claims, without the lines of questions of which their dataset has no example any more. A file
+    of which nothing is left is left out.
+    """
     for path in files_below(release / DATA):
-        if path.name.endswith(CLAIMS):
-            lines = JSON_LINES.without(path, lambda record: str(record.get("id")) in dropped)
-            write_whole(out / path.relative_to(release), lines)
+        if not path.name.endswith(CLAIMS):
+            continue
+        files = plan.datasets.get(path.name.removesuffix(CLAIMS), ())
+        known = [plan.kept[file.name] for file in files if file.name in plan.kept]
+        gone = {id for each in known for id in each.dropped} - {id for each in known for id in each.ids}
+        lines = JSON_LINES.without(path, lambda record, gone=gone: str(record.get("id")) in gone)  # type: ignore[misc]
+        target = out / path.relative_to(release)
+        write_whole(target, lines)
+        if not target.stat().st_size:
+            target.unlink()
 
 
 def _tombstone(

@@ -34,6 +34,11 @@ class Withdrawal:
             return asset.kind != "source" and asset.name == self.id  # a page may be an image here and a text there
         return asset.kind != "source" and self.id in (asset.source, f"{asset.dataset}/{asset.source}")
 
+    def is_source(self, asset: Asset) -> bool:
+        """Return whether an asset is the source that is taken out."""
+        is_named = self.id in (asset.name, f"{asset.dataset}/{asset.name}")
+        return self.kind == "source" and asset.kind == "source" and is_named
+
 
 @dataclass(slots=True)
 class Withdrawn:
@@ -45,6 +50,11 @@ class Withdrawn:
     """(dataset, unit) of the texts."""
     folders: set[str] = field(default_factory=set)
     """The names of documents as records spell them; a question about one of them goes, whatever its context shows."""
+    datasets: set[str] = field(default_factory=set)
+    """The datasets of which every example goes, because a source that is taken out is one of theirs: their questions
+    may be of it."""
+    sourceless: int = 0
+    """How many images and texts go because it is not known which source of such a dataset they are of."""
     equal: set[str] = field(default_factory=set)
     """The images and units that are taken out only because they equal another one."""
 
@@ -64,15 +74,19 @@ def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
 
     """
     found, hashes, known = Withdrawn(), set[str](), dict[str, None]()
+    if withdrawal.kind == "source":
+        found.datasets = {asset.dataset for asset in read_assets(release) if withdrawal.is_source(asset)}
     for asset in read_assets(release):
         known.update(dict.fromkeys(_ids(asset, withdrawal.kind)))
-        if withdrawal.matches(asset):
+        is_sourceless = asset.dataset in found.datasets and asset.kind != "source" and not asset.source
+        if withdrawal.matches(asset) or is_sourceless:
             found.add(asset)
+            found.sourceless += is_sourceless
             if asset.chars != 0:  # pages without text are all equal
                 hashes.add(asset.sha256)
             if withdrawal.kind == "document":
                 found.folders |= {asset.document, *asset.name.split("/")[-2:-1]}
-    if not found.images and not found.texts:
+    if not found.images and not found.texts and not found.datasets:
         raise ReleaseError(
             f"--{withdrawal.kind} {withdrawal.id!r:.200}: nothing in {release.name} is of it"
             f"{nearest(withdrawal.id, list(known)[:10_000])}"
@@ -100,8 +114,8 @@ def _ids(asset: Asset, kind: Kind) -> Iterator[str]:
         yield asset.document
     if kind == "image" and asset.kind == "image":
         yield asset.name
-    if kind == "source" and asset.kind != "source" and asset.source:
-        yield from (asset.source, f"{asset.dataset}/{asset.source}")
+    if kind == "source" and asset.kind == "source":
+        yield from (asset.name, f"{asset.dataset}/{asset.name}")
 
 
 def near_images(release: Path, gone: Iterable[str], kept: Iterable[str], progress: Progress) -> list[str] | None:

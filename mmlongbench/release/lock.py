@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +21,7 @@ MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy"
 MAX_BYTES = 512 * 1024 * 1024
 """The maximum size of a lock in bytes."""
 _ID_DIGITS = 16
+_NAMED = 5
 CANARY = "mmlongbench benchmark data, not for training: canary"
 """The words before the identifier of a canary."""
 
@@ -223,6 +224,13 @@ class Lock(BaseModel):
     canary: str = ""
     """The text that the field `canary` of every record has, in datasets whose manifest asks for it; empty if no dataset
     does."""
+    unmatched_licences: dict[str, list[str]] = {}
+    """The lines of tables of licences that name nothing of the sources, by dataset, without datasets that have none."""
+
+    @property
+    def licence_notes(self) -> tuple[str, ...]:
+        """What a user must know about the tables of licences, one sentence for each dataset."""
+        return tuple(_unmatched(name, lines) for name, lines in self.unmatched_licences.items() if lines)
 
     def counts(self, dataset: str) -> DatasetCounts | None:
         """Return the counts of a dataset; None if there are no readable ones."""
@@ -237,6 +245,15 @@ class Lock(BaseModel):
     def public(self) -> dict[str, Any]:
         """Return the lock as JSON values."""
         return self.model_dump(exclude_unset=True)  # JSON mode would lose names of documents that are not valid Unicode
+
+
+def _unmatched(dataset: str, lines: Sequence[str]) -> str:
+    more = f" and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
+    named = ", ".join(f"{name!r:.200}" for name in lines[:_NAMED])
+    return (
+        f"dataset {dataset!r}: the table of licences has lines that name no file, document or picture of the sources, "
+        f"and no text that an example shows, so they have no effect: {named}{more}; correct them, or take them out"
+    )
 
 
 def locked_licences(data: Mapping[str, object]) -> LicenceSpec:

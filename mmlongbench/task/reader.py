@@ -46,6 +46,9 @@ class Reader(ABC, Generic[RowT]):
     source_forms: ClassVar[Mapping[str, str]] = {}
     """What the file or folder of each source must look like, by the name of the source: one sentence each, which
     `mmlongbench list` shows."""
+    extracted_from: ClassVar[Mapping[str, str]] = {}
+    """The name of the source that each file or folder of `extract` comes from, by its name. What is not here may come
+    from any source, so the strictest of their licences applies to it."""
     image_folder: ClassVar[str]
     """The folder of its images below `mmlb_image/`."""
     hub_files: ClassVar[tuple[str, ...]] = ()

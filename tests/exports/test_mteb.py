@@ -10,6 +10,7 @@ import yaml
 from exported import every_example, tree
 
 import mmlongbench as mm
+from mmlongbench.exports.mteb import _page, _Retrieval
 
 pytestmark = pytest.mark.slow
 
@@ -79,3 +80,9 @@ def test_choices_that_mean_nothing_are_refused(mixed: Path, tmp_path: Path) -> N
             mm.export(mixed, "mteb", tmp_path / "out", **choice)
     with pytest.raises(mm.ReleaseError, match="no chosen example says on which page"):
         mm.export(mixed, "mteb", tmp_path / "out", datasets="viquae")
+
+
+def test_ids_are_shown_as_they_are() -> None:
+    kept = {"trees": _Retrieval(queries={"a": ("", "")})}
+    page = _page(kept, ("trees: <b>*q*|1</b>: no page holds its answer",))
+    assert "- trees: &lt;b&gt;\\*q\\*\\|1&lt;/b&gt;: no page holds its answer" in page

@@ -7,9 +7,9 @@ from tiny import command, write_manifest
 
 from mmlongbench.building.licence_tables import read_table
 from mmlongbench.errors import SourceError
+from mmlongbench.manifest.conditions import conditions_of
 from mmlongbench.manifest.licences import Licence, spdx_expression, terms_of
 from mmlongbench.manifest.loading import load_manifest
-from mmlongbench.publishing.conditions import conditions_of
 from mmlongbench.publishing.rights import contradicts
 
 

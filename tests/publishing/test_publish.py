@@ -351,3 +351,18 @@ def test_other_places_are_refused_before_anything_is_made(to: str, release: Path
     done = command("publish", release, "--out", tmp_path / "out", "--to", to)
     assert (done.code, "expected hub:owner/name" in done.err) == (2, True)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_configuration_of_images_has_a_name_of_its_own(source: Path, tmp_path: Path) -> None:
+    paths = {"samples": str(source / "samples.json"), "documents": str(source / "documents")}
+    made: dict[str, Any] = {"datasets": []}
+    for name in ("images", "image-table"):
+        path = write_manifest(tmp_path / "m.yaml", name=name, source=paths, lengths=["1K"], licence="MIT")
+        made["datasets"] += yaml.safe_load(path.read_text("utf-8"))["datasets"]
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(made), "utf-8")
+    assert command("build", tmp_path / "m.yaml", "--out", tmp_path / "release").code == 0
+    done = command("publish", tmp_path / "release", "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    head = yaml.safe_load((tmp_path / "out/README.md").read_text("utf-8").split("---\n")[1])
+    names = [each["config_name"] for each in head["configs"]]
+    assert sorted(names) == ["image-table", "image-table-2", "images"]

@@ -1,15 +1,19 @@
 """Takedown: nothing of an asset remains, and everything else keeps its bytes."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from taken_down import drawn_withdrawals, remains
-from tiny import command, lock, rejects
+from tiny import command, hashes, lock, records, rejects
 
 from mmlongbench.io.progress import Progress
+from mmlongbench.publishing import takedown
 from mmlongbench.publishing.takedown import read_tombstones, take_down
 from mmlongbench.publishing.withdrawn import Withdrawal
+from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import TOMBSTONES
 
 pytestmark = pytest.mark.slow
@@ -99,3 +103,75 @@ def test_json_has_the_tombstone(release: Path, tmp_path: Path) -> None:
     image = next(drawn_withdrawals(release, {"image": 1})).id
     ran = command("takedown", release, "--image", image, "--out", tmp_path / "new", "--date", DAY, "--json")
     assert json.loads(ran.out)["tombstone"]["id"] == image
+
+
+def test_a_source_of_questions_takes_out_every_example_of_its_dataset(release: Path, tmp_path: Path) -> None:
+    asked = Withdrawal("source", "mmlongdoc/samples")
+    assert not [
+        asset for asset in read_assets(release, "mmlongdoc") if asset.kind != "source" and asset.source == "samples"
+    ]
+    made = take_down(release, asked, tmp_path / "new", DAY, Progress(False))
+    assert not [path for path in lock(made.out)["files"] if "/mmlongdoc" in path]
+    assert [path for path in lock(made.out)["files"] if "text_mmlongdoc" in path]
+    found = remains(release, asked, made)
+    assert not any((found.by_bytes, found.by_text, found.by_name, found.changed)), found
+    assert command("audit", made.out, "-q").err == ""
+    assert command("verify", made.out).code == 0
+
+
+def test_a_source_takes_out_what_may_be_of_it(release: Path, tmp_path: Path) -> None:
+    shutil.copytree(release, tmp_path / "old")
+    assets = [replace(a, source="") if a.source and a.dataset == "mmlongdoc" else a for a in read_assets(release)]
+    write_assets(tmp_path / "old" / ASSETS, assets)
+    ran = command("takedown", tmp_path / "old", "--source", "mmlongdoc/documents", "--out", tmp_path / "new")
+    assert ran.code == 0, ran.err
+    unknown = sum(a.dataset == "mmlongdoc" and a.kind != "source" for a in assets)
+    assert f"{unknown} images and texts went because it is not known which source they are of" in ran.out
+    left = {a.name for a in read_assets(tmp_path / "new")}
+    assert not {a.name for a in assets if a.dataset == "mmlongdoc" and a.kind == "image"} & left
+
+
+def test_a_takedown_does_not_write_into_its_release(release: Path) -> None:
+    before = hashes(release)
+    document = next(drawn_withdrawals(release, {"document": 1})).id
+    for inside in (release, release / "new", release / "mmlb_data/new"):
+        ran = command("takedown", release, "--document", document, "--out", inside)
+        assert ran.code == 2
+        assert "the folder is not empty" in ran.err or "lies inside the release" in ran.err
+    assert hashes(release) == before
+
+
+def test_a_takedown_of_everything_is_refused(release: Path, tmp_path: Path) -> None:
+    first = take_down(release, Withdrawal("source", "samples"), tmp_path / "1", DAY, Progress(False))
+    second = take_down(first.out, Withdrawal("source", "food101/data"), tmp_path / "2", DAY, Progress(False))
+    ran = command("takedown", second.out, "--source", "questions", "--out", tmp_path / "3")
+    assert ran.code == 2
+    assert "so nothing would be left" in ran.err
+    assert not (tmp_path / "3").exists()
+
+
+def test_a_takedown_appears_whole_or_not_at_all(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, out = next(drawn_withdrawals(release, {"document": 1})), tmp_path / "new"
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(takedown, "_write_claims", stop)
+        with pytest.raises(KeyboardInterrupt):
+            take_down(release, asked, out, DAY, Progress(False))
+    assert not out.exists()
+    take_down(release, asked, out, DAY, Progress(False))
+    assert command("verify", out).code == 0
+
+
+def test_claims_of_examples_that_stay_are_kept(release: Path, tmp_path: Path) -> None:
+    shutil.copytree(release, tmp_path / "old")
+    ids = [record["id"] for record in records(release, "8K")]
+    lines = [json.dumps({"id": id, "claims": ["It is so."]}) + "\n" for id in ids]
+    for name in ("mmlongdoc", "text_mmlongdoc"):
+        (tmp_path / f"old/mmlb_data/documentQA/{name}_claims.jsonl").write_text("".join(lines), "utf-8")
+    take_down(tmp_path / "old", Withdrawal("source", "mmlongdoc/samples"), tmp_path / "new", DAY, Progress(False))
+    data = tmp_path / "new/mmlb_data/documentQA"
+    assert not (data / "mmlongdoc_claims.jsonl").exists()
+    assert (data / "text_mmlongdoc_claims.jsonl").read_text("utf-8") == "".join(lines)

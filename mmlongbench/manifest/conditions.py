@@ -4,7 +4,7 @@ This is a short summary to plan by, and no legal advice. An identifier that is n
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from mmlongbench.manifest.licences import Condition, Licence, spdx_alternatives
 
@@ -17,6 +17,9 @@ ORDER: tuple[Condition, ...] = (
     "attribution",
 )
 """All conditions, the strictest first."""
+FORBIDDING: frozenset[Condition] = frozenset({"no-redistribution", "no-derivatives"})
+"""What a licence asks for if its files are never published. Pages that are rendered, shrunk or put beside others may be
+derivatives."""
 _NONE = frozenset[Condition]()
 _CREDIT: frozenset[Condition] = frozenset({"attribution"})
 _ALIKE: frozenset[Condition] = frozenset({"attribution", "share-alike"})
@@ -57,6 +60,24 @@ def conditions_of(licence: Licence) -> frozenset[Condition]:
     if licence.kind == "term" and licence.conditions:
         return frozenset(licence.conditions)
     return _ASK
+
+
+def strictness(licence: Licence) -> tuple[tuple[bool, ...], str]:
+    """Return a value that is larger for a stricter licence: first come those that forbid to publish, then material
+    without a licence, then the order of the conditions.
+    """
+    asked = conditions_of(licence)
+    forbidden = [condition in asked for condition in ORDER if condition in FORBIDDING]
+    return (*forbidden, licence.kind == "unknown", *(condition in asked for condition in ORDER)), licence.name
+
+
+def strictest(licences: Iterable[Licence]) -> Licence:
+    """Return the strictest of some licences.
+
+    >>> strictest([Licence("spdx", "MIT"), Licence(), Licence("spdx", "CC-BY-ND-4.0")]).name
+    'CC-BY-ND-4.0'
+    """
+    return max(licences, key=strictness)
 
 
 def may_pass_on(conditions: frozenset[Condition]) -> bool:
