@@ -109,7 +109,7 @@ def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
 
 
 def _halves_off(example: PackedExample) -> float:
-    """Return the distance of a needle from its requested depth, in halves of the largest unit."""
+    """Return how far the farthest needle is from its requested depth; 1 means half the tokens of the largest unit."""
     hay = [item.count.total + 2 for item in example.items if item.unit.place is not None]
     if not hay:
         return 0.0
