@@ -163,7 +163,7 @@ def _images_beside(path: Path) -> Path:
 
 
 def _installed() -> Iterable[AuditedDataset]:
-    """Yield the datasets of the installed manifests, without the quickstarts. Of datasets with one name, the first counts."""
+    """Yield the datasets of the installed manifests without the quickstarts; of several with one name, the first."""
     known: dict[str, DatasetSpec] = {}
     for name, path in installed_manifests().items():
         if not name.startswith("quickstart"):
