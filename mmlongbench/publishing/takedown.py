@@ -224,6 +224,7 @@ def _write_public(plan: _Plan, file: PublicFile, target: Path) -> bool:
     for _, record in form.unbundle(target) if target.stat().st_size else ():
         kept.lines += 1
         kept.facts.shown.update(dataset.prompt(record).images)
+    kept.gone = kept.read - kept.lines
     if not kept.lines:
         target.unlink()
     return kept.lines > 0

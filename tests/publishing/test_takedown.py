@@ -175,3 +175,11 @@ def test_claims_of_examples_that_stay_are_kept(release: Path, tmp_path: Path) ->
     data = tmp_path / "new/mmlb_data/documentQA"
     assert not (data / "mmlongdoc_claims.jsonl").exists()
     assert (data / "text_mmlongdoc_claims.jsonl").read_text("utf-8") == "".join(lines)
+
+
+def test_the_tombstone_counts_the_second_file_of_a_task_too(release: Path, tmp_path: Path) -> None:
+    image = next(asset.name for asset in read_assets(release, "food101") if asset.kind == "image")
+    made = take_down(release, Withdrawal("image", image), tmp_path / "new", DAY, Progress(False))
+    public = next(path for path in lock(release)["files"] if path.startswith("mmlb_data/ICL/food101_K8.json"))
+    assert lock(made.out)["files"].get(public) != lock(release)["files"][public]
+    assert made.tombstone.examples[public] > 0
