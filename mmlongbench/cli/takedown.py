@@ -65,7 +65,7 @@ def takedown(
         f"texts were taken out; {made.untouched:,} files are the same"
     )
     if stone.equal:
-        say(f"{stone.equal:,} of the images and texts equal it under another name")
+        say(f"{stone.equal:,} of the images and texts equal it, or show the same page, under another name")
     if made.sourceless:
         say(f"{made.sourceless:,} images and texts went because it is not known which source they are of")
     for path in made.near or ():
