@@ -72,4 +72,5 @@ def takedown(
         say(f"looks like it, and stays: {path}")
     if made.near is None:
         say("too many images went to search others that look alike")
-    say(f"for a rebuild, in the manifest: {made.exclude}")
+    datasets = f" (in {', '.join(made.exclude_from)})" if made.exclude_from else ""
+    say(f"for a rebuild, in the manifest: {made.exclude}{datasets}")

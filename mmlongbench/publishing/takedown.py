@@ -72,6 +72,8 @@ class TakenDown:
     """The images of the new release that look like one that was taken out; None if they were not compared."""
     exclude: str
     """The line for the manifest with which a rebuild leaves out the document; for anything else, what to do."""
+    exclude_from: tuple[str, ...] = ()
+    """The datasets that need this line."""
     sourceless: int = 0
     """How many images and texts went because it is not known which source of their dataset they are of."""
 
@@ -154,7 +156,13 @@ def take_down(
         near = near_images(release, plan.gone.images, images, progress)
     same = sum(plan.lock.files.get(path) == file for path, file in files.items())
     return TakenDown(
-        out, tombstone, same, None if near is None else tuple(near), _exclude(withdrawal), plan.gone.sourceless
+        out,
+        tombstone,
+        same,
+        None if near is None else tuple(near),
+        _exclude(withdrawal, plan.gone),
+        tuple(sorted(plan.gone.excludable)),
+        plan.gone.sourceless,
     )
 
 
@@ -263,13 +271,16 @@ def _rejects(plan: _Plan, release: Path) -> Iterator[bytes]:
 
 
 def _left(plan: _Plan, release: Path) -> Iterator[Asset]:
-    """Yield the assets that examples of the new release show."""
+    """Yield the assets that examples of the new release show, and the sources of their datasets."""
+    empty = {name for name, files in plan.datasets.items() if not any(plan.has_left(file) for file in files)}
     shown: dict[str, tuple[set[str], set[bytes]]] = {}
     for name, files in plan.datasets.items():
         known = [plan.kept[file.name].facts for file in files if file.name in plan.kept]
         if known:
             shown[name] = (set().union(*(each.shown for each in known)), set().union(*(each.texts for each in known)))
     for asset in read_assets(release):
+        if asset.dataset in empty:
+            continue
         images, texts = shown.get(asset.dataset, (None, None))
         is_image_left = asset.kind != "image" or images is None or asset.name in images
         is_text = asset.kind == "text" and texts is not None
@@ -388,9 +399,9 @@ def read_tombstones(release: Path) -> tuple[Tombstone, ...]:
         raise ReleaseError(f"{path}: is no file of takedowns: {' '.join(str(error).split())[:200]}") from error
 
 
-def _exclude(withdrawal: Withdrawal) -> str:
+def _exclude(withdrawal: Withdrawal, gone: Withdrawn) -> str:
     """Return how a rebuild leaves out what was taken out."""
-    if withdrawal.kind == "document":
+    if gone.excludable:
         return f"exclude: [{json.dumps(withdrawal.id, ensure_ascii=False)}]"
-    what = "picture" if withdrawal.kind == "image" else "source"
-    return f"take the {what} out of the sources: `exclude` is for documents"
+    what = {"document": "article or web page", "image": "picture", "source": "source"}[withdrawal.kind]
+    return f"take the {what} out of the sources: `exclude` is for documents with pages"

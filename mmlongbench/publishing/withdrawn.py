@@ -57,6 +57,8 @@ class Withdrawn:
     may be of it."""
     sourceless: int = 0
     """How many images and texts go because it is not known which source of such a dataset they are of."""
+    excludable: set[str] = field(default_factory=set)
+    """The datasets of which it is a document with pages, so that `exclude` of a manifest can name it."""
     equal: set[str] = field(default_factory=set)
     """The images and units that are taken out only because they equal another one, or show the same page."""
 
@@ -89,6 +91,7 @@ def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
                 hashes.add(asset.sha256)
             if withdrawal.kind == "document":
                 found.folders |= {asset.document, *asset.name.split("/")[-2:-1]}
+                found.excludable |= set() if _is_article(asset) else {asset.dataset}
     if not found.images and not found.texts and not found.datasets:
         raise ReleaseError(
             f"--{withdrawal.kind} {withdrawal.id!r:.200}: nothing in {release.name} is of it"
@@ -157,6 +160,11 @@ class _Pages:
         if (shown := pages_in(asset.inside)) is None:
             return asset.inside in self.files.get(folder, ()) or folder in self.numbers
         return not self.numbers.get(folder, set()).isdisjoint(shown) or folder in self.files
+
+
+def _is_article(asset: Asset) -> bool:
+    """Return whether an asset is the text of an article or a web page; it has their id, and pages have paths."""
+    return asset.kind == "text" and asset.document == (asset.name.rpartition("#")[0] or asset.name)
 
 
 def _folder(asset: Asset) -> str:
