@@ -293,7 +293,7 @@ class _Maker:
         if (document := self._dataset.sources.documents.usable.get(id)) is None:
             return {}
         every = document.joined or tuple((page,) for page in document.pages)
-        shown = {crop.path: (crop.page,) for crop in document.crops}
+        shown: dict[str, tuple[int, ...]] = {crop.path: (crop.page,) for crop in document.crops}
         shown |= {
             page.path: tuple(each.index for each in found) for page, found in zip(document.pages, every, strict=True)
         }

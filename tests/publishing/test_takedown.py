@@ -203,3 +203,15 @@ def test_only_documents_with_pages_have_a_line_for_the_manifest(release: Path, t
     assert made.exclude == f'exclude: ["{page}"]'
     assert "text_mmlongdoc" in made.exclude_from
     assert "retrieval-text" not in made.exclude_from
+
+
+def test_rejects_of_a_dataset_that_is_gone_quote_nothing(release: Path, tmp_path: Path) -> None:
+    shutil.copytree(release, tmp_path / "old")
+    common = {"length": None, "reason": "long-form-answer", "expected": "at most 5 words", "field": "answer"}
+    made = [{"dataset": name, "id": "x", **common, "found": "as old as hills"} for name in ("mmlongdoc", "food101")]
+    kept = (release / "rejects.jsonl").read_text("utf-8")
+    lines = kept + "".join(json.dumps(line) + "\n" for line in made)
+    (tmp_path / "old/rejects.jsonl").write_text(lines, "utf-8")
+    take_down(tmp_path / "old", Withdrawal("source", "mmlongdoc/samples"), tmp_path / "new", DAY, Progress(False))
+    found = {line["dataset"]: line["found"] for line in rejects(tmp_path / "new") if line["id"] == "x"}
+    assert found == {"mmlongdoc": "taken out", "food101": "as old as hills"}
