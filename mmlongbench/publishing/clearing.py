@@ -81,8 +81,16 @@ def clear(
             f"{release.name}: it is not known what these licences allow: {_names(asked)}; state their conditions in "
             f"the manifest, or say with --cleared {asked[0].licence!r} that passing the material on was agreed to"
         )
-    withheld = tuple(each for each in rights.sources if FORBIDDING & set(each.conditions))
+    withheld = tuple(each for each in rights.sources if FORBIDDING & set(each.conditions) and _gives(each, rights))
     return _left_out(release, withheld, tasks) if withheld else Cleared()
+
+
+def _gives(source: SourceRights, rights: Rights) -> bool:
+    """Return whether something is of a source under this licence: images, texts or, if it gives none of these under any
+    licence, questions.
+    """
+    others = (each for each in rights.sources if (each.dataset, each.source) == (source.dataset, source.source))
+    return source.assets > 0 or not any(each.assets for each in others)
 
 
 def _must_ask(source: SourceRights) -> bool:

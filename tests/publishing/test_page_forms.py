@@ -107,3 +107,13 @@ def test_a_page_that_may_not_be_published_is_published_in_no_form(tmp_path: Path
     assert not hidden & listed
     assert hidden & {asset.name for asset in of_ash(release, "text").values()}
     assert "own-documents/birch/birch_page1.jpg" in listed
+
+
+def test_a_forbidden_source_of_which_only_free_documents_are_shown_is_published(tmp_path: Path) -> None:
+    terms = {"spdx": "MIT", "sources": {"documents": {"spdx": "CC-BY-ND-4.0", "assets": "licences.csv"}}}
+    release = drawn(tmp_path, ("plain",), {"plain": terms}, table="asset,licence\nash,CC0-1.0\nbirch,CC-BY-4.0\n")
+    done = command("publish", release, "--out", tmp_path / "published")
+    assert done.code == 0, done.err
+    assert "left out" not in done.err
+    assert pq.read_table(tmp_path / "published/data/plain/K1.parquet").num_rows == 2
+    assert "Not published" not in (tmp_path / "published/README.md").read_text("utf-8")
