@@ -29,7 +29,7 @@ from mmlongbench.errors import BuildError
 from mmlongbench.manifest.conditions import strictness
 from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.registry import reader_type
-from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, read_assets, write_assets
+from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, page_marks, read_assets, write_assets
 from mmlongbench.release.layout import IMAGES, TOMBSTONES
 from mmlongbench.release.lock import LockedFile
 
@@ -141,7 +141,7 @@ class _Maker:
         self._folder = reader_type(plan.spec.reader).image_folder
         self.origins = Origins(plan)
         self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
-        self._numbers = lru_cache(maxsize=1)(self._numbers_of)
+        self._shown_pages = lru_cache(maxsize=1)(self._shown_pages_of)
 
     def make(self, entry: _Entry) -> Asset:
         """Return the asset of an entry."""
@@ -267,24 +267,37 @@ class _Maker:
         return self.plan.documents.get(parts[-2]) if is_page else None
 
     def _page(self, path: str, sha256: str, file: DocumentFile) -> Asset:
-        number, image = self._numbers(file.id).get(path.split("/")[-1]), None
+        """Return the asset of an image that shows a page of a document, a part of one, or several pages joined."""
+        numbers = self._shown_pages(file.id).get(path.split("/")[-1], ())
         if isinstance(file.pages, PageImages):
             known = dict(zip(file.pages.numbers, file.pages.files, strict=True))
-            image = known.get(number) if number is not None else None
-            located = self.origins.locate(image or file.pages.files[0])
-            hint = picture_hint(image) if image else ""
+            files = [known[number] for number in numbers if number in known] or list(file.pages.files)
+            hint = next(filter(None, map(picture_hint, files)), "") if numbers else ""
         else:
-            found = self.origins.locate(file.pages)
-            located = replace(found, inside=found.inside if number is None else f"{found.inside}#page={number + 1}")
-            hint = self._pdf_hint(file.pages)
-        names = (file.id, file.name, Path(located.within or located.inside.partition("#")[0]).name)
-        same = self._equal(image or file.pages)
-        return self._asset("image", path, sha256, (located, names), same, document=file.id, hint=hint)
+            files, hint = [file.pages], self._pdf_hint(file.pages)
+        pages = [self._named_page(each, file) for each in files]
+        located, _ = pages[0][0]
+        is_file = isinstance(file.pages, PageImages) and len(files) == 1
+        located = located if is_file else replace(located, inside=f"{located.inside}{page_marks(numbers)}")
+        rights = max((self._strictest(every) for every in pages), key=lambda each: strictness(each.licence))
+        return self._described("image", path, sha256, located, rights, document=file.id, hint=hint)
 
-    def _numbers_of(self, id: str) -> dict[str, int]:
-        """Return the number of each page of a document from 0, by the name of its image."""
-        document = self._dataset.sources.documents.usable.get(id)
-        return {page.path.split("/")[-1]: page.index for page in document.pages} if document else {}
+    def _named_page(self, path: Path, file: DocumentFile) -> list[_Named]:
+        """Return the file of a page, or of all pages of a document, and the files with the same bytes."""
+        located = self.origins.locate(path)
+        names = (file.id, file.name, Path(located.within or located.inside).name)
+        return [(located, names), *self._equal(path)]
+
+    def _shown_pages_of(self, id: str) -> dict[str, tuple[int, ...]]:
+        """Return the numbers, from 0, of the pages that each image of a document shows, by the name of the image."""
+        if (document := self._dataset.sources.documents.usable.get(id)) is None:
+            return {}
+        every = document.joined or tuple((page,) for page in document.pages)
+        shown: dict[str, tuple[int, ...]] = {crop.path: (crop.page,) for crop in document.crops}
+        shown |= {
+            page.path: tuple(each.index for each in found) for page, found in zip(document.pages, every, strict=True)
+        }
+        return {path.split("/")[-1]: numbers for path, numbers in shown.items()}
 
     def _asset(
         self,
@@ -303,6 +316,21 @@ class _Maker:
         """
         located = named[0]
         rights = self._of_source(located.source) if kind == "source" else self._strictest((named, *same))
+        return self._described(kind, name, sha256, located, rights, document=document, hint=hint, chars=chars)
+
+    def _described(
+        self,
+        kind: AssetKind,
+        name: str,
+        sha256: str,
+        located: Located,
+        rights: AssetRights,
+        *,
+        document: str = "",
+        hint: str = "",
+        chars: int | None = None,
+    ) -> Asset:
+        """Return an asset with these rights."""
         return Asset(
             self.plan.spec.name,
             kind,

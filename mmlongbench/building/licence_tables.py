@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.model import DatasetSpec
@@ -82,12 +83,25 @@ def read_table(path: Path) -> dict[str, AssetRights]:
             asset = values["asset"]
             if not asset or any(len(cell) > _MAX_FIELD for cell in row):
                 raise _refused(path, where, "the name of an asset", f"{asset[:80]!r}", "correct the line")
+            if has_login(url := values.get("url", "")):
+                found_url, todo = f"{without_secrets(url)[:200]!r}", "take the user and the password out"
+                raise _refused(path, where, "a url without user and password", found_url, todo)
             if asset in found:
                 raise _refused(path, where, "each asset once", f"{asset[:80]!r} again", "take one of the lines out")
-            found[asset] = rights_of(values["licence"], values.get("author", ""), values.get("url", ""))
+            found[asset] = rights_of(values["licence"], values.get("author", ""), url)
     except csv.Error as error:
         raise _refused(path, f"line {lines.line_num}", "CSV", str(error), "correct the line") from error
     return found
+
+
+def has_login(url: str) -> bool:
+    """Return whether a URL has a user or a password, which would be published with it.
+
+    >>> has_login("https://user:secret@host/a"), has_login("https://host/photos/1@N00/2?id=3")
+    (True, False)
+    """
+    place = url.partition("?")[0]
+    return without_secrets(place) != place
 
 
 def rights_of(licence: str, author: str, url: str) -> AssetRights:

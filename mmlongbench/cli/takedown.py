@@ -65,11 +65,12 @@ def takedown(
         f"texts were taken out; {made.untouched:,} files are the same"
     )
     if stone.equal:
-        say(f"{stone.equal:,} of the images and texts equal it under another name")
+        say(f"{stone.equal:,} of the images and texts equal it, or show the same page, under another name")
     if made.sourceless:
         say(f"{made.sourceless:,} images and texts went because it is not known which source they are of")
     for path in made.near or ():
         say(f"looks like it, and stays: {path}")
     if made.near is None:
         say("too many images went to search others that look alike")
-    say(f"for a rebuild, in the manifest: {made.exclude}")
+    datasets = f" (in {', '.join(made.exclude_from)})" if made.exclude_from else ""
+    say(f"for a rebuild, in the manifest: {made.exclude}{datasets}")

@@ -11,7 +11,7 @@ from mmlongbench.manifest.conditions import FORBIDDING
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.publishing.dropping import dropped_of
 from mmlongbench.publishing.rights import Rights, SourceRights
-from mmlongbench.publishing.withdrawn import Withdrawn
+from mmlongbench.publishing.withdrawn import Withdrawn, add_same
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.loading import load_release
 
@@ -30,10 +30,20 @@ class Cleared:
     """The ids of the questions that are left out, by public file: their examples show an asset of such a source."""
     images: frozenset[str] = frozenset()
     """The paths of the images that are withheld."""
+    texts: frozenset[tuple[str, str]] = frozenset()
+    """(dataset, unit) of the texts that are withheld."""
 
     def is_published(self, dataset: str, file: str, id: str) -> bool:
         """Return whether an example may be published."""
         return dataset not in self.withheld_datasets and id not in self.left_out.get(file, ())
+
+    def is_listed(self, asset: Asset) -> bool:
+        """Return whether an asset may be in the table of assets."""
+        if asset.dataset in self.withheld_datasets:
+            return False
+        if asset.kind == "image":
+            return asset.name not in self.images
+        return asset.kind == "source" or (asset.dataset, asset.name) not in self.texts
 
 
 def clear(
@@ -71,8 +81,16 @@ def clear(
             f"{release.name}: it is not known what these licences allow: {_names(asked)}; state their conditions in "
             f"the manifest, or say with --cleared {asked[0].licence!r} that passing the material on was agreed to"
         )
-    withheld = tuple(each for each in rights.sources if FORBIDDING & set(each.conditions))
+    withheld = tuple(each for each in rights.sources if FORBIDDING & set(each.conditions) and _gives(each, rights))
     return _left_out(release, withheld, tasks) if withheld else Cleared()
+
+
+def _gives(source: SourceRights, rights: Rights) -> bool:
+    """Return whether something is of a source under this licence: images, texts or, if it gives none of these under any
+    licence, questions.
+    """
+    others = (each for each in rights.sources if (each.dataset, each.source) == (source.dataset, source.source))
+    return source.assets > 0 or not any(each.assets for each in others)
 
 
 def _must_ask(source: SourceRights) -> bool:
@@ -87,7 +105,9 @@ def _names(sources: Sequence[SourceRights]) -> str:
 
 
 def _left_out(release: Path, withheld: tuple[SourceRights, ...], tasks: TaskFiles) -> Cleared:
-    """Find the examples that show an asset of these sources, or one that equals it under another name."""
+    """Find the examples that show an asset of these sources, one that equals it under another name, or the same page in
+    another form.
+    """
     datasets = frozenset(each.dataset for each in withheld if not each.assets)
     gone, hashes = Withdrawn(), set[str]()
     keys = {(each.dataset, each.source, each.licence) for each in withheld}
@@ -96,14 +116,12 @@ def _left_out(release: Path, withheld: tuple[SourceRights, ...], tasks: TaskFile
             gone.add(asset)
             if asset.chars != 0:
                 hashes.add(asset.sha256)
-    for asset in _shown(release):
-        if asset.sha256 in hashes:
-            gone.add(asset)
+    add_same(gone, hashes, release)
     opened, found = load_release(release, tasks=tasks), dict[str, frozenset[str]]()
     for file in opened.files:
         if file.dataset and not file.is_bundle and file.dataset.builder.dataset not in datasets:
             found[file.name] = frozenset(dropped_of(opened, file, file.dataset, gone).dropped)
-    return Cleared(withheld, datasets, found, frozenset(gone.images))
+    return Cleared(withheld, datasets, found, frozenset(gone.images), frozenset(gone.texts))
 
 
 def _shown(release: Path) -> Iterator[Asset]:

@@ -21,6 +21,8 @@ class Kept:
     """The ids of the questions whose examples are dropped, in the order of the file."""
     ids: set[str] = field(default_factory=set)
     """The ids of the questions whose examples stay."""
+    read: int = 0
+    """The examples of the file."""
     lines: int = 0
     """The examples that stay."""
     gone: int = 0
@@ -37,6 +39,7 @@ def dropped_of(opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset,
     """
     found = Kept()
     for record, items in examples_of(opened, file, dataset):
+        found.read += 1
         if shows(record, items, dataset, gone):
             found.dropped[str(record.get("id"))] = None
     return found

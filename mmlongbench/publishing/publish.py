@@ -162,9 +162,7 @@ def _copy(release: Release, out: Path, cleared: Cleared) -> None:
     said = {"datasets": _plain(release.lock)}
     text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=120)
     write_whole(out / MANIFEST, [text.encode("utf-8", "backslashreplace")])
-    assets = (asset for asset in read_assets(release.path) if asset.dataset not in cleared.withheld_datasets)
-    kept = (asset for asset in assets if not (asset.kind == "image" and asset.name in cleared.images))
-    write_assets(out / Path(ASSETS).name, kept)
+    write_assets(out / Path(ASSETS).name, filter(cleared.is_listed, read_assets(release.path)))
 
 
 def _plain(lock: Lock) -> Sequence[object]:

@@ -33,6 +33,8 @@ from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"
 """The reason of the rejects that a takedown adds."""
+TAKEN_OUT = "taken out"
+"""What stands in rejects for words of a source that was taken out."""
 
 
 class Tombstone(BaseModel):
@@ -72,6 +74,8 @@ class TakenDown:
     """The images of the new release that look like one that was taken out; None if they were not compared."""
     exclude: str
     """The line for the manifest with which a rebuild leaves out the document; for anything else, what to do."""
+    exclude_from: tuple[str, ...] = ()
+    """The datasets that need this line."""
     sourceless: int = 0
     """How many images and texts went because it is not known which source of their dataset they are of."""
 
@@ -154,7 +158,13 @@ def take_down(
         near = near_images(release, plan.gone.images, images, progress)
     same = sum(plan.lock.files.get(path) == file for path, file in files.items())
     return TakenDown(
-        out, tombstone, same, None if near is None else tuple(near), _exclude(withdrawal), plan.gone.sourceless
+        out,
+        tombstone,
+        same,
+        None if near is None else tuple(near),
+        _exclude(withdrawal, plan.gone),
+        tuple(sorted(plan.gone.excludable)),
+        plan.gone.sourceless,
     )
 
 
@@ -224,6 +234,7 @@ def _write_public(plan: _Plan, file: PublicFile, target: Path) -> bool:
     for _, record in form.unbundle(target) if target.stat().st_size else ():
         kept.lines += 1
         kept.facts.shown.update(dataset.prompt(record).images)
+    kept.gone = kept.read - kept.lines
     if not kept.lines:
         target.unlink()
     return kept.lines > 0
@@ -251,9 +262,12 @@ def _write_items(plan: _Plan, file: PublicFile, out: Path) -> bool:
 
 
 def _rejects(plan: _Plan, release: Path) -> Iterator[bytes]:
-    """Yield the rejects of the release as they are, then one for each dropped question at a length."""
+    """Yield the rejects of the release, then one for each dropped question at a length. Rejects of a dataset that is
+    taken out as a whole no longer have what they quote from its rows; the others keep their bytes.
+    """
     with (release / REJECTS).open("rb") as lines:
-        yield from lines
+        for line in lines:
+            yield _without_quotes(line, plan.gone.datasets) if plan.gone.datasets else line
     for name, files in plan.datasets.items():
         for file in files:
             for id in () if file.is_bundle or file.name not in plan.kept else plan.kept[file.name].dropped:
@@ -261,14 +275,28 @@ def _rejects(plan: _Plan, release: Path) -> Iterator[bytes]:
                 yield to_json(Reject(name, id, file.length, fault).fields())
 
 
+def _without_quotes(line: bytes, datasets: set[str]) -> bytes:
+    """Return a line of the rejects; if it is of one of these datasets, without what it quotes from the sources."""
+    try:
+        record: object = json.loads(line)
+    except ValueError:
+        return line  # an audit reports it
+    if not isinstance(record, dict) or record.get("dataset") not in datasets:
+        return line
+    return to_json({**record, **{key: TAKEN_OUT for key in ("expected", "found") if record.get(key)}})
+
+
 def _left(plan: _Plan, release: Path) -> Iterator[Asset]:
-    """Yield the assets that examples of the new release show."""
+    """Yield the assets that examples of the new release show, and the sources of their datasets."""
+    empty = {name for name, files in plan.datasets.items() if not any(plan.has_left(file) for file in files)}
     shown: dict[str, tuple[set[str], set[bytes]]] = {}
     for name, files in plan.datasets.items():
         known = [plan.kept[file.name].facts for file in files if file.name in plan.kept]
         if known:
             shown[name] = (set().union(*(each.shown for each in known)), set().union(*(each.texts for each in known)))
     for asset in read_assets(release):
+        if asset.dataset in empty:
+            continue
         images, texts = shown.get(asset.dataset, (None, None))
         is_image_left = asset.kind != "image" or images is None or asset.name in images
         is_text = asset.kind == "text" and texts is not None
@@ -387,9 +415,9 @@ def read_tombstones(release: Path) -> tuple[Tombstone, ...]:
         raise ReleaseError(f"{path}: is no file of takedowns: {' '.join(str(error).split())[:200]}") from error
 
 
-def _exclude(withdrawal: Withdrawal) -> str:
+def _exclude(withdrawal: Withdrawal, gone: Withdrawn) -> str:
     """Return how a rebuild leaves out what was taken out."""
-    if withdrawal.kind == "document":
+    if gone.excludable:
         return f"exclude: [{json.dumps(withdrawal.id, ensure_ascii=False)}]"
-    what = "picture" if withdrawal.kind == "image" else "source"
-    return f"take the {what} out of the sources: `exclude` is for documents"
+    what = {"document": "article or web page", "image": "picture", "source": "source"}[withdrawal.kind]
+    return f"take the {what} out of the sources: `exclude` is for documents with pages"

@@ -1,4 +1,6 @@
-"""Finds what a takedown takes out: the images and texts of a document, an image, or a source, and all equal ones."""
+"""Finds what a takedown takes out: the images and texts of a document, an image, or a source, all equal ones, and other
+forms of the same pages.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -8,7 +10,7 @@ from typing import Literal, TypeAlias
 from mmlongbench.documents.pixels import is_like_any, likeness, unreadable
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.io.progress import Progress
-from mmlongbench.release.assets import Asset, read_assets
+from mmlongbench.release.assets import Asset, pages_in, read_assets
 from mmlongbench.release.layout import IMAGES
 
 Kind: TypeAlias = Literal["document", "image", "source"]
@@ -55,8 +57,10 @@ class Withdrawn:
     may be of it."""
     sourceless: int = 0
     """How many images and texts go because it is not known which source of such a dataset they are of."""
+    excludable: set[str] = field(default_factory=set)
+    """The datasets of which it is a document with pages, so that `exclude` of a manifest can name it."""
     equal: set[str] = field(default_factory=set)
-    """The images and units that are taken out only because they equal another one."""
+    """The images and units that are taken out only because they equal another one, or show the same page."""
 
     def add(self, asset: Asset) -> None:
         """Add an image or a text."""
@@ -67,7 +71,8 @@ class Withdrawn:
 
 
 def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
-    """Return the assets that a takedown takes out: those that match, and all with the same bytes or the same text.
+    """Return the assets that a takedown takes out: those that match, all with the same bytes or the same text, and
+    other forms of the same pages.
 
     Raises:
         ReleaseError: nothing in the release matches; the error names the nearest id.
@@ -86,26 +91,85 @@ def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
                 hashes.add(asset.sha256)
             if withdrawal.kind == "document":
                 found.folders |= {asset.document, *asset.name.split("/")[-2:-1]}
+                found.excludable |= set() if _is_article(asset) else {asset.dataset}
     if not found.images and not found.texts and not found.datasets:
         raise ReleaseError(
             f"--{withdrawal.kind} {withdrawal.id!r:.200}: nothing in {release.name} is of it"
             f"{nearest(withdrawal.id, list(known)[:10_000])}"
         )
-    _add_equal(found, hashes, release)
+    add_same(found, hashes, release)
     return found
 
 
-def _add_equal(found: Withdrawn, hashes: set[str], release: Path) -> None:
-    """Add all images and texts with the same hash as one that is taken out, and the texts of pages whose images are."""
+def add_same(found: Withdrawn, hashes: set[str], release: Path) -> None:
+    """Add all images and texts with the same hash as one that is taken out, and those that show the same page in
+    another form: as its text, as a crop of it, or joined with other pages.
+    """
     for asset in read_assets(release):
-        is_known = asset.name in found.images if asset.kind == "image" else (asset.dataset, asset.name) in found.texts
-        if asset.sha256 in hashes and asset.kind != "source" and not is_known:
+        if asset.sha256 in hashes and asset.kind != "source" and not _is_in(asset, found):
             found.add(asset)
             found.equal.add(asset.name)
+    pages = _Pages()
     for asset in read_assets(release):
-        if asset.kind == "text" and asset.name in found.images and (asset.dataset, asset.name) not in found.texts:
+        # an equal text, such as "Notes", does not say that the whole page is equal
+        if _is_in(asset, found) and (asset.kind == "image" or asset.name not in found.equal):
+            pages.add(asset)
+    for asset in read_assets(release):
+        if asset.kind != "source" and not _is_in(asset, found) and pages.has(asset):
             found.add(asset)
             found.equal.add(asset.name)
+
+
+def _is_in(asset: Asset, found: Withdrawn) -> bool:
+    if asset.kind == "image":
+        return asset.name in found.images
+    return asset.kind == "text" and (asset.dataset, asset.name) in found.texts
+
+
+@dataclass(slots=True)
+class _Pages:
+    """Pages of documents that are taken out, in whatever form."""
+
+    names: set[str] = field(default_factory=set)
+    """The paths of pages, which images and texts share."""
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+    """The numbers of pages, by the folder of the document in the release."""
+    files: dict[str, set[str]] = field(default_factory=dict)
+    """The files of pages that are page images, by the same folder."""
+
+    def add(self, asset: Asset) -> None:
+        """Add the pages that an asset shows."""
+        folder = _folder(asset)
+        if not folder:
+            return
+        self.names.add(asset.name)
+        if (shown := pages_in(asset.inside)) is None:
+            self.files.setdefault(folder, set()).add(asset.inside)
+        else:
+            self.numbers.setdefault(folder, set()).update(shown)
+
+    def has(self, asset: Asset) -> bool:
+        """Return whether an asset shows one of the pages. If one is known by its number and the other by its file, it
+        may.
+        """
+        folder = _folder(asset)
+        if not folder:
+            return False
+        if asset.name in self.names:
+            return True
+        if (shown := pages_in(asset.inside)) is None:
+            return asset.inside in self.files.get(folder, ()) or folder in self.numbers
+        return not self.numbers.get(folder, set()).isdisjoint(shown) or folder in self.files
+
+
+def _is_article(asset: Asset) -> bool:
+    """Return whether an asset is the text of an article or a web page; it has their id, and pages have paths."""
+    return asset.kind == "text" and asset.document == (asset.name.rpartition("#")[0] or asset.name)
+
+
+def _folder(asset: Asset) -> str:
+    """Return the folder of the document of a page in the release; empty for what is no page of a document."""
+    return asset.name.rpartition("/")[0] if asset.document else ""
 
 
 def _ids(asset: Asset, kind: Kind) -> Iterator[str]:

@@ -5,7 +5,8 @@ build finishes, and an audit compares it with the prompts.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,6 +24,7 @@ ASSETS = f"{ITEMS}/assets.parquet"
 """The path of the table of assets in a release."""
 AssetKind: TypeAlias = Literal["image", "source", "text"]
 """`image`: a file below `mmlb_image/`. `source`: a source of a dataset. `text`: the text of a unit."""
+_PAGES = re.compile(r"#page=(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?$")
 _ROWS = 20_000
 """How many rows are written or read at once."""
 _MAX_ROW = 64 * 1024
@@ -52,7 +54,8 @@ class Asset:
     origin: str = ""
     """Where the source was published: `hub:owner/name@revision`, a URL, or `sample:reader`; empty if not known."""
     inside: str = ""
-    """Its place in the origin: a path, with `#page=3` for a page of a PDF; or an id."""
+    """Its place in the origin: a path, with `#page=3` for a page of a PDF; or an id. A joined image has the path of its
+    first page and all its pages, as `#page=3-5`."""
     licence: str = ""
     """Its licence: an SPDX expression or the name of terms; empty if it is not known."""
     licence_kind: Literal["spdx", "term", "unknown"] = "unknown"
@@ -78,6 +81,30 @@ class Asset:
     def key(self) -> tuple[str, str, str, str]:
         """What the table is sorted by; no two rows have the same."""
         return self.dataset, self.kind, self.name, self.sha256
+
+
+def page_marks(numbers: Sequence[int]) -> str:
+    """Return the end of `Asset.inside` that says which pages of a document, from 0, an image shows.
+
+    >>> page_marks([2]), page_marks([2, 3, 4]), page_marks([])
+    ('#page=3', '#page=3-5', '')
+    """
+    if not numbers:
+        return ""
+    first, last = min(numbers) + 1, max(numbers) + 1
+    return f"#page={first}" if first == last else f"#page={first}-{last}"
+
+
+def pages_in(inside: str) -> range | None:
+    """Return the pages, from 1, that `Asset.inside` says; None if it says none.
+
+    >>> pages_in("ash.pdf#page=3-5"), pages_in("ash.pdf#page=3"), pages_in("ash/3.png")
+    (range(3, 6), range(3, 4), None)
+    """
+    if (found := _PAGES.search(inside)) is None:
+        return None
+    first = int(found["first"])
+    return range(first, int(found["last"] or first) + 1)
 
 
 def text_digest(text: str) -> tuple[int, bytes]:

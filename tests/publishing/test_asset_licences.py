@@ -174,6 +174,22 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     assert "rows with the columns 'doc_id' and 'right'" in ran.err
 
 
+def test_an_address_with_a_password_is_not_published(tmp_path: Path) -> None:
+    manifest = with_table(tmp_path / "m", "ash.pdf,CC0-1.0")
+    (tmp_path / "m/lic.csv").write_text("asset,licence,url\nash.pdf,CC0-1.0,https://u:secret@host/a\n", "utf-8")
+    ran = command("build", manifest, "--out", tmp_path / "m/out")
+    assert ran.code == 2
+    assert "line 2" in ran.err
+    assert "a url without user and password" in ran.err
+    assert "secret" not in ran.err
+    row_ = row("ash.pdf", "What is its wood?", "hard", "[1]", rights="CC0-1.0", at="https://u:secret@host/a")
+    draw_source(tmp_path / "c", (row_,))
+    columns = {"asset": "doc_id", "licence": "rights", "url": "at"}
+    made = write_manifest(tmp_path / "c/m.yaml", licence={"spdx": "MIT", "columns": columns}, lengths=["1K"])
+    built(made)
+    assert {a.url for a in images(made) if a.document == "ash"} == {"https://…@host/a"}
+
+
 def asset(dataset: str, licence: str, name: str = "a.png", source: str = "samples") -> Asset:
     return Asset(dataset, "image", name, "0" * 64, None, source, "", "", "", licence, "term", "", "", "")
 

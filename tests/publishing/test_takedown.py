@@ -52,10 +52,10 @@ def test_nothing_of_drawn_assets_remains(release: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_went(release: Path, tmp_path: Path) -> None:
-    document = next(drawn_withdrawals(release, {"document": 1})).id
+    document = next(asset.document for asset in read_assets(release, "mmlongdoc") if asset.kind == "image")
     said = command("takedown", release, "--document", document, "--out", tmp_path / "new", "--date", DAY)
     assert said.code == 0, said.err
-    assert f'for a rebuild, in the manifest: exclude: ["{document}"]' in said.out
+    assert f'for a rebuild, in the manifest: exclude: ["{document}"] (in mmlongdoc' in said.out
     (stone,) = read_tombstones(tmp_path / "new")
     assert (stone.date, stone.kind, stone.id) == (DAY, "document", document)
     assert "date" not in (tmp_path / "new/build.lock.json").read_text("utf-8").partition('"files"')[2]
@@ -175,3 +175,43 @@ def test_claims_of_examples_that_stay_are_kept(release: Path, tmp_path: Path) ->
     data = tmp_path / "new/mmlb_data/documentQA"
     assert not (data / "mmlongdoc_claims.jsonl").exists()
     assert (data / "text_mmlongdoc_claims.jsonl").read_text("utf-8") == "".join(lines)
+
+
+def test_the_tombstone_counts_the_second_file_of_a_task_too(release: Path, tmp_path: Path) -> None:
+    image = next(asset.name for asset in read_assets(release, "food101") if asset.kind == "image")
+    made = take_down(release, Withdrawal("image", image), tmp_path / "new", DAY, Progress(False))
+    public = next(path for path in lock(release)["files"] if path.startswith("mmlb_data/ICL/food101_K8.json"))
+    assert lock(made.out)["files"].get(public) != lock(release)["files"][public]
+    assert made.tombstone.examples[public] > 0
+
+
+def test_the_licences_of_a_dataset_that_is_gone_do_not_count(release: Path, tmp_path: Path) -> None:
+    made = take_down(release, Withdrawal("source", "food101/data"), tmp_path / "new", DAY, Progress(False))
+    assert "food101" not in {asset.dataset for asset in read_assets(made.out)}
+    said = command("rights", made.out)
+    assert said.code == 0
+    assert "food101" not in said.out
+    assert command("audit", made.out, "-q").err == ""
+
+
+def test_only_documents_with_pages_have_a_line_for_the_manifest(release: Path, tmp_path: Path) -> None:
+    article = next(asset.document for asset in read_assets(release, "retrieval-text") if asset.kind == "text")
+    made = take_down(release, Withdrawal("document", article), tmp_path / "article", DAY, Progress(False))
+    assert made.exclude == "take the article or web page out of the sources: `exclude` is for documents with pages"
+    page = next(asset.document for asset in read_assets(release, "text_mmlongdoc") if asset.kind == "text")
+    made = take_down(release, Withdrawal("document", page), tmp_path / "page", DAY, Progress(False))
+    assert made.exclude == f'exclude: ["{page}"]'
+    assert "text_mmlongdoc" in made.exclude_from
+    assert "retrieval-text" not in made.exclude_from
+
+
+def test_rejects_of_a_dataset_that_is_gone_quote_nothing(release: Path, tmp_path: Path) -> None:
+    shutil.copytree(release, tmp_path / "old")
+    common = {"length": None, "reason": "long-form-answer", "expected": "at most 5 words", "field": "answer"}
+    made = [{"dataset": name, "id": "x", **common, "found": "as old as hills"} for name in ("mmlongdoc", "food101")]
+    kept = (release / "rejects.jsonl").read_text("utf-8")
+    lines = kept + "".join(json.dumps(line) + "\n" for line in made)
+    (tmp_path / "old/rejects.jsonl").write_text(lines, "utf-8")
+    take_down(tmp_path / "old", Withdrawal("source", "mmlongdoc/samples"), tmp_path / "new", DAY, Progress(False))
+    found = {line["dataset"]: line["found"] for line in rejects(tmp_path / "new") if line["id"] == "x"}
+    assert found == {"mmlongdoc": "taken out", "food101": "as old as hills"}
