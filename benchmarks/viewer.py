@@ -86,7 +86,7 @@ def _photographs(root: Path, lengths: list[str]) -> Path:
     """A release of one needle in photographs of COCO's sizes, two questions at each length."""
     release, source = root / "photographs", root / "photographs source"
     if not release.exists():
-        files = draw_photographs(source, 3000, 2)
+        files = draw_photographs(source, 4200, 2)
         for path in sorted((source / "images" / "train2017").iterdir()):
             _paint(path)
         keys = {name: str(path) for name, path in files.items()}
