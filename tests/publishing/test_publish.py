@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,13 @@ def test_the_card_says_what_is_in_the_folder(folder: Path) -> None:
         assert practice.name in body
     assert "| documentation | It can be cited | met | yes |" in body
     assert "| design | Shortcuts to answers were looked for | not met | yes |" in body
+
+
+def test_a_release_of_one_dataset_shows_three_questions(licensed: Any, tmp_path: Path) -> None:
+    done = command("publish", licensed("MIT"), "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    card = (tmp_path / "out/README.md").read_text("utf-8")
+    assert len(set(re.findall(r"First images of (\S+)\]\(pictures/", card))) == 3
 
 
 def test_the_same_release_gives_the_same_bytes(release: Path, folder: Path, about: Path, tmp_path: Path) -> None:
