@@ -20,7 +20,7 @@ from mmlongbench.io.atomic import sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.publishing.dropping import Kept, add_kept, dropped_of
+from mmlongbench.publishing.dropping import Kept, add_kept, dropped_of, without_quotes
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdrawn, near_images
 from mmlongbench.release.asset_checks import KnownAssets, text_key
 from mmlongbench.release.assets import ASSETS, Asset, read_assets, write_assets
@@ -251,9 +251,9 @@ def _write_items(plan: _Plan, file: PublicFile, out: Path) -> bool:
 
 
 def _rejects(plan: _Plan, release: Path) -> Iterator[bytes]:
-    """Yield the rejects of the release as they are, then one for each dropped question at a length."""
+    """Yield the rejects of the release, then one for each dropped question at a length."""
     with (release / REJECTS).open("rb") as lines:
-        yield from lines
+        yield from (without_quotes(line, plan.gone) for line in lines)
     for name, files in plan.datasets.items():
         for file in files:
             for id in () if file.is_bundle or file.name not in plan.kept else plan.kept[file.name].dropped:
