@@ -67,7 +67,10 @@ class MLongDoc(Reader[DocumentQuestion]):
             "columns are question and valid, and only questions with the value 1 are asked. Without this source all "
             "questions are asked."
         ),
-        "metadata": "The file `metadata.csv` with the columns url and category, for `options.facets: [subject]`.",
+        "metadata": (
+            "The file `metadata.csv` with the columns url and category, for `options.facets: [subject]` and the "
+            "addresses of the documents."
+        ),
     }
     extracted_from: ClassVar[Mapping[str, str]] = {PAGES: "documents"}
     image_folder: ClassVar[str] = "m-longdoc"
@@ -76,7 +79,7 @@ class MLongDoc(Reader[DocumentQuestion]):
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each row; its id is `m_longdoc_<name of the file, without test_>_<row>`, from 0."""
         kept = _kept(sources["annotations"]) if "annotations" in sources else None
-        subjects = _subjects(sources["metadata"]) if "metadata" in sources else {}
+        subjects = {name: category for name, _, category in _described(sources)}
         for file in _question_files(sources["questions"]):
             domain = file.stem.removeprefix("test_")
             for number, (line, _, raw) in enumerate(json_lines(file)):
@@ -85,6 +88,10 @@ class MLongDoc(Reader[DocumentQuestion]):
                     subject = subjects.get(PurePosixPath(str(raw.get("source"))).stem, "")
                     raw = {**raw, "domain": domain, "subject": subject, **marked}
                 yield raw_row(f"m_longdoc_{domain}_{number}", raw, file.name, f"line {line}")
+
+    def addresses(self, sources: SourcePaths) -> Mapping[str, str]:
+        """Return the URLs of `metadata.csv`."""
+        return {name: url for name, url, _ in _described(sources)}
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """Return one row cleaned. A row that people did not keep is skipped."""
@@ -210,11 +217,11 @@ def _fault_of(mark: str) -> Fault | None:
     return Fault("unknown-mark", "1 or 0", f"{VALID}: {mark}"[:80], field=VALID, todo="correct it in the sheet")
 
 
-def _subjects(metadata: Path) -> dict[str, str]:
-    """Return the category of each document of `metadata.csv`, by the name of its PDF without the ending."""
-    found: dict[str, str] = {}
-    for _, raw in table_rows(metadata, _METADATA):
+def _described(sources: SourcePaths) -> Iterator[tuple[str, str, str]]:
+    """Yield (name of the PDF without the ending, URL, category) of each document of `metadata.csv`; nothing without
+    this source.
+    """
+    for _, raw in table_rows(sources["metadata"], _METADATA) if "metadata" in sources else ():
         if isinstance(raw, dict):
-            name = PurePosixPath(str(raw.get("url") or "")).name
-            found[name.removesuffix(".pdf")] = str(raw.get("category") or "")
-    return found
+            url = str(raw.get("url") or "").strip()
+            yield PurePosixPath(url).name.removesuffix(".pdf"), url, str(raw.get("category") or "")

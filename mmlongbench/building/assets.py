@@ -26,6 +26,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError
+from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.conditions import strictness
 from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.registry import reader_type
@@ -225,6 +226,12 @@ class _Maker:
         ]
 
     @cached_property
+    def _addresses(self) -> Mapping[str, str]:
+        """The URLs of single documents, by their ids, as the sources state them."""
+        with calling("reader", self.plan.spec.reader, "addresses()"):
+            return reader_type(self.plan.spec.reader)().addresses(self.plan.sources)
+
+    @cached_property
     def _hashes(self) -> dict[Path, str]:
         return self._session.source_files.hashes(self.plan.spec.name)
 
@@ -344,7 +351,7 @@ class _Maker:
             rights.licence.name,
             rights.licence.kind,
             rights.author,
-            rights.url,
+            rights.url or _printable(self._addresses.get(document, "")),
             hint,
         )
 

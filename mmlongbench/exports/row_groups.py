@@ -17,6 +17,8 @@ ROWS = 100
 GROUP_BYTES = 32 * 1024 * 1024
 """A row group ends when its rows have so many bytes. The viewer of the Hub reads whole row groups, and those of more
 than about 100 MB fail."""
+_ONE_IMAGE = {"min_chunk_size": 1024, "max_chunk_size": 2048, "norm_level": 0}
+"""A chunk ends after the value with which it has so many bytes, and an image has more."""
 
 
 def picture_schema(key: str, *others: str, numbers: Iterable[str] = ()) -> "pa.Schema":
@@ -62,7 +64,11 @@ def write_rows(
 
 
 def _writer(file: BinaryIO, schema: "pa.Schema", *, is_packed: bool) -> "pq.ParquetWriter":
-    """Return a writer; its chunks depend on content, so that the Hub stores equal parts of two files once."""
+    """Return a writer; its chunks depend on content, so that the Hub stores equal parts of two files once.
+
+    Every image is a chunk of its own. Otherwise the header of a chunk, which may stand between any two images, would
+    move wherever an image is added or moved.
+    """
     import pyarrow.parquet as pq
 
     return pq.ParquetWriter(
@@ -71,7 +77,7 @@ def _writer(file: BinaryIO, schema: "pa.Schema", *, is_packed: bool) -> "pq.Parq
         compression="none" if is_packed else "zstd",
         use_dictionary=not is_packed,
         write_page_index=True,
-        use_content_defined_chunking=True,
+        use_content_defined_chunking=_ONE_IMAGE if is_packed else True,
     )
 
 

@@ -1,6 +1,7 @@
 """Writes the card of a publication (`README.md`): the configurations for the Hub, and what a reader must know."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,9 +12,9 @@ from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.markdown import md
 from mmlongbench.lengths import K, format_length
 from mmlongbench.publishing.card_pictures import Shown
-from mmlongbench.publishing.facts import Facts, limitations, listed, mean
+from mmlongbench.publishing.facts import LOCAL, Facts, limitations, listed, mean
 from mmlongbench.publishing.practices import PRACTICES
-from mmlongbench.publishing.tables import IMAGE_FOLDER
+from mmlongbench.publishing.tables import IMAGE_COLUMNS, IMAGE_FOLDER, described_columns
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -96,8 +97,10 @@ def card(facts: Facts, shown: Sequence[Shown], sizes: dict[str, int]) -> str:
         description=md(about.description) or "Examples of controlled lengths, packed to the token.",
         canary=facts.canary,
         place=facts.name,
+        is_local=facts.name == LOCAL,
         first=first,
         image_config=facts.image_config,
+        columns=_table(_column_rows(facts)),
         files=_table(_file_rows(facts, sizes)),
         images=f"{len(facts.tables.shown):,}",
         image_bytes=f"{sum(file.bytes for file in facts.tables.images):,}",
@@ -136,6 +139,14 @@ def _file_rows(facts: Facts, sizes: dict[str, int]) -> Iterator[tuple[str, ...]]
         yield table.dataset, table.split, *figures, f"{sizes[table.path]:,}"
 
 
+def _column_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
+    yield "configuration", "column", "content"
+    has_canary = any(table.canary for table in facts.tables.examples)
+    yield from (("of a dataset", f"`{name}`", said) for name, said in described_columns(has_canary=has_canary).items())
+    if facts.tables.images:
+        yield from ((f"`{facts.image_config}`", f"`{name}`", said) for name, said in IMAGE_COLUMNS.items())
+
+
 def _built_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
     yield "dataset", "builder", "reader", "lengths", "reserve", "fits all lengths from", "sample", "seed"
     for data in facts.lock.manifest:
@@ -153,13 +164,15 @@ def _length(tokens: object) -> str:
 
 
 def _reject_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
-    yield "dataset", "rows read", "questions kept", "rejected, by reason", "questions without an example, by length"
+    yield "dataset", "rows read", "kept", "not chosen", "left out, by reason", "questions without an example, by length"
     for name, tables in facts.datasets.items():
         if known := facts.lock.counts(name):
             asked = known.questions
             cells = [(table.split, found.rejected) for table in tables if (found := facts.counts(table))]
             short = ", ".join(f"{split} {count:,}" for split, count in cells if count) or "–"
-            yield name, f"{asked.read:,}", f"{asked.kept:,}", listed(asked.rejected) or "–", short
+            chosen = (f"{asked.kept:,}", f"{asked.not_sampled + asked.not_selected:,}")
+            gone = Counter(asked.rejected) + Counter(asked.skipped)
+            yield name, f"{asked.read:,}", *chosen, listed(gone) or "–", short
 
 
 def _shortcuts(facts: Facts) -> str:
@@ -216,6 +229,12 @@ def _practice_rows(facts: Facts) -> Iterator[tuple[str, ...]]:
 def _table(rows: Iterable[Sequence[str]]) -> str:
     """Return rows as a table in Markdown; the first one has the heads, and columns of numbers are on the right."""
     heads, *others = [[md(cell) for cell in row] for row in rows]
-    is_number = [all(re.match(r"–$|[+-]?\d", row[place]) for row in others) for place in range(len(heads))]
-    rule = ["---:" if number and others else "---" for number in is_number]
+    columns = list(zip(*others, strict=True)) or [()] * len(heads)
+    rule = ["---:" if _is_numbers(column) else "---" for column in columns]
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, rule, *others))
+
+
+def _is_numbers(cells: Sequence[str]) -> bool:
+    """Return whether a column has numbers, such as `1,024`, `0.953`, `52.0%` or `8K`, and at most dashes besides."""
+    found = [cell for cell in cells if cell != "–"]
+    return bool(found) and all(re.fullmatch(r"[+-]?\d[\d,.]*[%KM]?", cell) for cell in found)

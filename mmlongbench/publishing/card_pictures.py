@@ -48,21 +48,30 @@ class Shown:
 
 def write_pictures(release: Release, out: Path, cleared: Cleared) -> tuple[Shown, ...]:
     """Write pictures of the first examples with images at the shortest length of several datasets, those of different
-    builders first.
+    builders first. If fewer datasets have images than examples are shown, their next questions follow.
     """
     found: list[Shown] = []
-    for dataset in _varied(release):
+    for example in _examples(release, cleared):
         if len(found) == EXAMPLES:
             break
-        for example in _with_images(release, dataset, cleared):
-            if data := contact_sheet([release.path / IMAGES / path for path in dict.fromkeys(example.prompt.images)]):
-                path = f"{FOLDER}/{len(found) + 1}.jpg"
-                write_whole(out / path, [data])
-                answer = example.answer if isinstance(example.answer, str) else json.dumps(example.answer)
-                said = (path, len(example.prompt.images), question_of(example), _short(answer))
-                found.append(Shown(dataset, example.length, example.id, *said))
-            break
+        if data := contact_sheet([release.path / IMAGES / path for path in dict.fromkeys(example.prompt.images)]):
+            path = f"{FOLDER}/{len(found) + 1}.jpg"
+            write_whole(out / path, [data])
+            answer = example.answer if isinstance(example.answer, str) else json.dumps(example.answer)
+            said = (path, len(example.prompt.images), question_of(example), _short(answer))
+            found.append(Shown(example.dataset, example.length, example.id, *said))
     return tuple(found)
+
+
+def _examples(release: Release, cleared: Cleared) -> Iterator[Example]:
+    """Yield the first question of each dataset, then the second of each, and so on; each question once."""
+    left = [_with_images(release, dataset, cleared) for dataset in _varied(release)]
+    while left:
+        for examples in tuple(left):
+            if (example := next(examples, None)) is None:
+                left.remove(examples)
+            else:
+                yield example
 
 
 def _varied(release: Release) -> list[str]:
@@ -75,9 +84,13 @@ def _varied(release: Release) -> list[str]:
 
 
 def _with_images(release: Release, dataset: str, cleared: Cleared) -> Iterator[Example]:
+    """Yield the first example of each question that shows images, at the shortest length."""
+    known = set[str]()
     for length in release.lengths(dataset)[:1]:
         for example in release.examples(dataset, length):
-            if example.prompt.images and cleared.is_published(dataset, example.file, example.id):
+            is_new = example.prompt.images and example.id not in known
+            if is_new and cleared.is_published(dataset, example.file, example.id):
+                known.add(example.id)
                 yield example
 
 

@@ -16,7 +16,7 @@ from mmlongbench.io.atomic import write_whole
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls
 from mmlongbench.publishing.rights import SourceRights
-from mmlongbench.publishing.tables import IMAGE_FOLDER, LISTS, NUMBERS, TEXTS, Table
+from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS, IMAGE_FOLDER, LISTS, NUMBERS, TEXTS, Table
 
 CROISSANT = "croissant.json"
 REQUIRED = ("name", "description", "license", "url", "creator", "datePublished", "distribution")
@@ -222,6 +222,8 @@ def _records(facts: Facts, table: Table) -> Json:
 def _field(
     record_set: str, column: str, kind: str, source: Json, transform: Mapping[str, str] | None = None, **more: object
 ) -> Json:
-    found: Json = {"@type": "cr:Field", "@id": f"{record_set}/{column}", "name": column, "dataType": kind, **more}
+    """Return a field, which is a column of a table."""
+    found: Json = {"@type": "cr:Field", "@id": f"{record_set}/{column}", "name": column}
+    found |= {"description": (COLUMNS | IMAGE_COLUMNS)[column], "dataType": kind, **more}
     found["source"] = {**source, "extract": {"column": column}, **({"transform": transform} if transform else {})}
     return found

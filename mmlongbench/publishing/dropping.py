@@ -1,5 +1,7 @@
 """Decides which examples of a dataset a takedown drops, and what the others show."""
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +12,13 @@ from mmlongbench.release.findings import Facts
 from mmlongbench.release.items import Item, items_in_order
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile
 from mmlongbench.release.measuring import placement_of
+from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
+
+TAKEN_OUT = "taken out"
+"""What rejects have in place of what they quoted of something that is taken out."""
+_QUOTING = ("expected", "found")
+"""The fields of rejects that quote the sources."""
 
 
 @dataclass(slots=True)
@@ -87,3 +95,21 @@ def examples_of(
             ahead = next(listed, None)
         else:
             yield record, ()
+
+
+def without_quotes(line: bytes, gone: Withdrawn) -> bytes:
+    """Return a line of rejects without what it quotes of a source, or of a document that it names, that is taken out;
+    any other line as it is.
+    """
+    try:
+        said = json.loads(line)
+    except ValueError:  # an audit reports it
+        return line
+    if not isinstance(said, dict):
+        return line
+    quotes = {key: value for key in _QUOTING if isinstance(value := said.get(key), str) and value}
+    names = "|".join(re.escape(name) for name in gone.folders if name)
+    names_it = bool(names) and any(re.search(rf"(?<!\w)({names})(?!\w)", value) for value in quotes.values())
+    if said.get("dataset") not in gone.datasets and not names_it:
+        return line
+    return to_json({**said, **dict.fromkeys(quotes, TAKEN_OUT)})

@@ -22,6 +22,8 @@ from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.shortcuts.findings import Finding
 
 _Line = TypeVar("_Line", bound=BaseModel)
+LOCAL = "DIR"
+"""What stands for the path of the folder in the code of a card, if it is not published on the Hub."""
 SHORT = 0.9
 """A mean fill below this is named as a limitation."""
 
@@ -31,7 +33,7 @@ class Facts:
     """Everything that a card is made of."""
 
     name: str
-    """The name of the publication in a path or on the Hub."""
+    """The name of the publication on the Hub, or `LOCAL`."""
     about: About
     """What the publisher says."""
     lock: Lock

@@ -21,7 +21,7 @@ from mmlongbench.publishing.card import CARD, write_card
 from mmlongbench.publishing.card_pictures import write_pictures
 from mmlongbench.publishing.clearing import Cleared, clear
 from mmlongbench.publishing.croissant import CROISSANT, NamedFile, write_croissant
-from mmlongbench.publishing.facts import Facts, read_audit, read_shortcuts
+from mmlongbench.publishing.facts import LOCAL, Facts, read_audit, read_shortcuts
 from mmlongbench.publishing.licence_files import write_citation, write_licences
 from mmlongbench.publishing.practices import PRACTICES, State
 from mmlongbench.publishing.rights import rights_of, stated_licences
@@ -123,7 +123,7 @@ def publish(
     with appearing(folder) as made:
         tables = write_tables(opened, made, cleared, progress)
         facts = Facts(
-            name=how.repository or "DIR",
+            name=how.repository or LOCAL,
             about=how.about if how.about.title else how.about.model_copy(update={"title": release.resolve().name}),
             lock=lock,
             lock_id=opened.lock_id,

@@ -31,6 +31,31 @@ DATA_FOLDER, IMAGE_FOLDER = "data", "images"
 TEXTS = ("id", "answer", "answer_type", "metric", "file", "digest")
 NUMBERS = ("permutation", "length", "text_tokens", "image_tokens", "reserve")
 LISTS = ("roles", "turns", "images")
+COLUMNS = {
+    "id": "the id of the question, the same at every length and placement",
+    "roles": "who speaks in each turn of the prompt: `user` or `assistant`",
+    "turns": "the text of each turn; `<image>` stands for an image",
+    "images": "the SHA-256 of the images, in the order of their places in the turns",
+    "answer": "the answer that metrics compare with, as JSON",
+    "answer_type": "the type of `answer`: `text`, `number`, `list`, `object`, `boolean` or `none`",
+    "metric": "the metric of the dataset",
+    "file": "the public file of the example, which its predictions name",
+    "digest": "the SHA-256 of the prompt, the bytes of its images, and the answer",
+    "canary": "a text with an identifier, by which training data can be searched; it is in no prompt",
+    "depth": "where the answer is in the context, from 0 (its start) to 1 (its end); empty if the task has no depths",
+    "permutation": "the number of the order of the context; empty if the task has no permutations",
+    "length": "the length of the file, in tokens",
+    "text_tokens": "the tokens of the texts of the prompt",
+    "image_tokens": "the tokens of its images",
+    "reserve": "the tokens that are kept free for the answer and a chat template",
+}
+"""What each column of a table of examples has."""
+IMAGE_COLUMNS = {
+    "sha256": "the SHA-256 of the file",
+    "image": "the image",
+    "path": "the path of the file in the release, below `mmlb_image/`",
+}
+"""What each column of a table of images has."""
 
 
 @dataclass(slots=True)
@@ -163,6 +188,11 @@ def example_row(example: Example, hashes: Sequence[str]) -> dict[str, object]:
         "image_tokens": example.tokens.image,
         "reserve": example.reserve,
     }
+
+
+def described_columns(*, has_canary: bool) -> dict[str, str]:
+    """Return what each column of a table of examples has, with or without a canary."""
+    return {name: said for name, said in COLUMNS.items() if has_canary or name != "canary"}
 
 
 def example_schema(*, canary: bool) -> "pa.Schema":

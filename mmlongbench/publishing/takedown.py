@@ -20,7 +20,7 @@ from mmlongbench.io.atomic import sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.publishing.dropping import Kept, add_kept, dropped_of
+from mmlongbench.publishing.dropping import Kept, add_kept, dropped_of, without_quotes
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdrawn, near_images
 from mmlongbench.release.asset_checks import KnownAssets, text_key
 from mmlongbench.release.assets import ASSETS, Asset, read_assets, write_assets
@@ -33,8 +33,6 @@ from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"
 """The reason of the rejects that a takedown adds."""
-TAKEN_OUT = "taken out"
-"""What stands in rejects for words of a source that was taken out."""
 
 
 class Tombstone(BaseModel):
@@ -262,28 +260,16 @@ def _write_items(plan: _Plan, file: PublicFile, out: Path) -> bool:
 
 
 def _rejects(plan: _Plan, release: Path) -> Iterator[bytes]:
-    """Yield the rejects of the release, then one for each dropped question at a length. Rejects of a dataset that is
-    taken out as a whole no longer have what they quote from its rows; the others keep their bytes.
+    """Yield the rejects of the release without quotes of what is taken out, then one for each dropped question at a
+    length.
     """
     with (release / REJECTS).open("rb") as lines:
-        for line in lines:
-            yield _without_quotes(line, plan.gone.datasets) if plan.gone.datasets else line
+        yield from (without_quotes(line, plan.gone) for line in lines)
     for name, files in plan.datasets.items():
         for file in files:
             for id in () if file.is_bundle or file.name not in plan.kept else plan.kept[file.name].dropped:
                 fault = Fault(REASON, "an example that may be shown", "one that was taken out", is_expected=True)
                 yield to_json(Reject(name, id, file.length, fault).fields())
-
-
-def _without_quotes(line: bytes, datasets: set[str]) -> bytes:
-    """Return a line of the rejects; if it is of one of these datasets, without what it quotes from the sources."""
-    try:
-        record: object = json.loads(line)
-    except ValueError:
-        return line  # an audit reports it
-    if not isinstance(record, dict) or record.get("dataset") not in datasets:
-        return line
-    return to_json({**record, **{key: TAKEN_OUT for key in ("expected", "found") if record.get(key)}})
 
 
 def _left(plan: _Plan, release: Path) -> Iterator[Asset]:

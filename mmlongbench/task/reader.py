@@ -90,6 +90,12 @@ class Reader(ABC, Generic[RowT]):
         """
         return {}
 
+    def addresses(self, sources: SourcePaths) -> Mapping[str, str]:
+        """Return the URLs at which single documents were published, by the id of the document, if the sources say so.
+        The table of assets of a release has them.
+        """
+        return {}
+
     def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
         """Return what a user must know about the sources, one sentence each, such as columns that are not used. A build
         prints it. `options` are those of the dataset's builder.

@@ -138,6 +138,13 @@ def test_what_a_reader_extracts_has_the_licence_of_its_source(parsed: Path) -> N
     assert {(a.source, a.licence) for a in images(parsed)} == {("documents", "CC-BY-ND-4.0")}
 
 
+def test_documents_have_the_addresses_that_the_source_states(parsed: Path) -> None:
+    built(parsed)
+    found = {asset.document: asset.url for asset in images(parsed)}
+    assert len(found) > 1
+    assert found == {name: f"https://documents.example.org/{name}.pdf" for name in found}
+
+
 def test_the_strictest_licence_applies_if_the_source_is_not_known(
     parsed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,51 @@ def test_the_card_says_what_is_in_the_folder(folder: Path) -> None:
         assert practice.name in body
     assert "| documentation | It can be cited | met | yes |" in body
     assert "| design | Shortcuts to answers were looked for | not met | yes |" in body
+
+
+def table_of(card: str, head: str) -> tuple[str, list[list[str]]]:
+    """The rule and the rows of the table of a card whose first line begins with `head`."""
+    lines = card[card.index(head) :].partition("\n\n")[0].splitlines()
+    return lines[1], [line.strip("| ").split(" | ") for line in lines[2:]]
+
+
+def test_every_column_is_described(folder: Path) -> None:
+    said = json.loads((folder / "croissant.json").read_text("utf-8"))
+    assert all(field["description"] for record_set in said["recordSet"] for field in record_set["field"])
+    card = (folder / "README.md").read_text("utf-8")
+    _, rows = table_of(card, "| configuration | column |")
+    described: dict[str, set[str]] = {}
+    for where, column, _ in rows:
+        described.setdefault(where, set()).add(column.strip("`"))
+    for path in (*(folder / "data").rglob("*.parquet"), *(folder / "images").iterdir()):
+        where = "`images`" if path.parent.name == "images" else "of a dataset"
+        assert set(pq.read_schema(path).names) == described[where]
+    assert "# DIR is the path of this folder" in card
+
+
+def test_the_rows_that_are_left_out_are_all_of_those_that_are_not_kept(release: Path, folder: Path) -> None:
+    card = (folder / "README.md").read_text("utf-8")
+    _, rows = table_of(card, "| dataset | rows read |")
+    assert len(rows) == len(CHOSEN)
+    for _, read, kept, not_chosen, reasons, _ in rows:
+        others = sum(int(each.rpartition(" ")[2]) for each in reasons.split(", ") if each != "–")
+        assert int(read) == int(kept) + int(not_chosen) + others
+
+
+def test_only_numbers_are_on_the_right(folder: Path) -> None:
+    card = (folder / "README.md").read_text("utf-8")
+    rule, rows = table_of(card, "| dataset | builder |")
+    assert rows[0][3] == "8K, 16K"
+    assert rule.strip("| ").split(" | ")[3] == "---"
+    rule, _ = table_of(card, "| source | licence |")
+    assert rule == "| --- | --- | --- | ---: | ---: | --- |"
+
+
+def test_a_release_of_one_dataset_shows_three_questions(licensed: Any, tmp_path: Path) -> None:
+    done = command("publish", licensed("MIT"), "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    card = (tmp_path / "out/README.md").read_text("utf-8")
+    assert len(set(re.findall(r"First images of (\S+)\]\(pictures/", card))) == 3
 
 
 def test_the_same_release_gives_the_same_bytes(release: Path, folder: Path, about: Path, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from tiny import command, hashes, lock, records, rejects
 
 from mmlongbench.io.progress import Progress
 from mmlongbench.publishing import takedown
-from mmlongbench.publishing.takedown import read_tombstones, take_down
-from mmlongbench.publishing.withdrawn import Withdrawal
+from mmlongbench.publishing.dropping import TAKEN_OUT, without_quotes
+from mmlongbench.publishing.takedown import REASON, read_tombstones, take_down
+from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import TOMBSTONES
+from mmlongbench.task.formats import to_json
 
 pytestmark = pytest.mark.slow
 DAY = "2026-11-25"
@@ -163,6 +165,32 @@ def test_a_takedown_appears_whole_or_not_at_all(release: Path, tmp_path: Path, m
     assert not out.exists()
     take_down(release, asked, out, DAY, Progress(False))
     assert command("verify", out).code == 0
+
+
+def test_rejects_that_name_a_document_quote_nothing_once_it_is_taken_out(finished: Path, tmp_path: Path) -> None:
+    made = take_down(finished, Withdrawal("document", "ash"), tmp_path / "new", DAY, Progress(False))
+    before, after = rejects(finished), [line for line in rejects(made.out) if line["reason"] != REASON]
+    naming = [line["id"] for line in before if "ash" in f"{line['expected']} {line['found']}"]
+    assert naming == ["mmlongdoc_7"]
+    nothing = {"expected": TAKEN_OUT, "found": TAKEN_OUT}
+    assert after == [{**line, **nothing} if line["id"] in naming else line for line in before]
+
+
+@pytest.mark.parametrize(
+    ("gone", "is_of_it"),
+    [
+        (Withdrawn(folders={"ash"}), True),
+        (Withdrawn(folders={"as", "sh"}), False),
+        (Withdrawn(datasets={"d"}), True),
+        (Withdrawn(datasets={"e"}), False),
+    ],
+)
+def test_rejects_of_other_documents_and_datasets_stay_as_they_are(gone: Withdrawn, is_of_it: bool) -> None:
+    said = {"dataset": "d", "id": "d_1", "expected": "pages from 1 to 2 of ash", "found": "page 9"}
+    line = to_json(said)
+    expected = to_json({**said, "expected": TAKEN_OUT, "found": TAKEN_OUT}) if is_of_it else line
+    assert without_quotes(line, gone) == expected
+    assert without_quotes(b"no JSON\n", gone) == b"no JSON\n"
 
 
 def test_claims_of_examples_that_stay_are_kept(release: Path, tmp_path: Path) -> None:
