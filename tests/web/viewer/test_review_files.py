@@ -145,8 +145,9 @@ def test_rows_of_two_datasets_with_one_id_are_both_shown_and_not_written(finishe
 
 def test_what_was_revised_is_shown_beside_the_source(finished: Path, tmp_path: Path, errata: Path) -> None:
     asked = deciding(finished, tmp_path, errata)
-    asked.send(0, "revise", values={"answer": "<i>&", "weight": "2"})
+    asked.send(0, "revise", values={"answer": "<i>&", "weight": "2"}, comment='by "hand"; twice')
     text = asked.client.get("/review/1").text
+    assert 'value="by &#34;hand&#34;; twice"' in text
     assert '<textarea data-field="weight" data-source="1"' in text
     assert ">\n&lt;i&gt;&amp;</textarea>" in text
     assert text.count("data-source=") == 2

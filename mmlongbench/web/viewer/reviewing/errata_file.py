@@ -111,7 +111,7 @@ class ErrataFile(DecisionFile):
             return None
         line = self._lines[subject.id]
         said = f"; {choice.comment.strip()}" if choice.comment.strip() else ""
-        source = f"review by {self.by}: {line.kind}: {line.evidence}{said}"
+        source = f"{self._why(line)}{said}"
         if choice.act == "remove":
             return {"source": source, "drop": True}
         new = line.correction if choice.act == "accept" else _changed(subject, choice)
@@ -121,10 +121,16 @@ class ErrataFile(DecisionFile):
         was = {name: line.fields[name] for name in new if name in line.fields}
         return {"source": source, "set": dict(new), **({"was": was} if was else {})}
 
+    def _why(self, line: SuspectLine) -> str:
+        """Return the beginning of the source of an erratum; a comment comes after it."""
+        return f"review by {self.by}: {line.kind}: {line.evidence}"
+
     def _decided(self, id: str, erratum: Erratum) -> Decided:
-        if erratum.drop:
-            return Decided("remove", erratum.source)
         line = self._lines.get(id)
+        start = f"{self._why(line)}; " if line else ""
+        comment = erratum.source.removeprefix(start) if start and erratum.source.startswith(start) else ""
+        if erratum.drop:
+            return Decided("remove", erratum.source, comment=comment)
         is_accepted = line is not None and erratum.set == _as_read(line.correction)
         words = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in erratum.set.items())
         got = corrected(line.fields, erratum) if line else {}
@@ -133,7 +139,7 @@ class ErrataFile(DecisionFile):
             if isinstance(got, dict)
             else {}
         )
-        return Decided("accept" if is_accepted else "revise", f"{words}; {erratum.source}", values)
+        return Decided("accept" if is_accepted else "revise", f"{words}; {erratum.source}", values, comment)
 
 
 def _as_read(value: JsonValue) -> object:
