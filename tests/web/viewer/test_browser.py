@@ -282,6 +282,32 @@ def test_markup_of_data_runs_nothing(chromium: Browser, tiles: Path, tmp_path: P
             page.close()
 
 
+def test_texts_that_cannot_be_broken_do_not_widen_the_page(chromium: Browser, tiles: Path, tmp_path: Path) -> None:
+    release = Path(shutil.copytree(tiles, tmp_path / "copy"))
+    path = release / "mmlb_data/tiles/headed_K1.jsonl"
+    heap = "z" + "\u0335\u0321\u0489" * 300
+    record = json.loads(path.read_text("utf-8").splitlines()[0]) | {"id": heap, "answer": [heap], "tile": heap}
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    with served(site_of(release)) as own:
+        page = chromium.new_page(viewport={"width": 320, "height": 700})
+        page.goto(f"{own}/example/tiles/headed_K1.jsonl/1")
+        page.wait_for_selector(SHOWN)
+        assert page.evaluate("document.documentElement.scrollWidth") == 320
+        page.close()
+
+
+def test_heads_of_the_release_are_not_broken_into_letters_and_a_raw_line_has_an_address(
+    chromium: Browser, address: str
+) -> None:
+    page = chromium.new_page(viewport={"width": 320, "height": 700})
+    page.goto(address)
+    assert page.evaluate("document.querySelector('table.cells thead').offsetHeight") < 120
+    page.goto(f"{address}/rejects#line-2")
+    assert page.locator("#line-2").is_visible()
+    assert not page.locator("#line-1").is_visible()
+    page.close()
+
+
 def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site, tmp_path: Path) -> None:
     write_site(site, tmp_path / "site", limit=2)
     context = chromium.new_context(viewport={"width": 1000, "height": 700}, offline=True)
