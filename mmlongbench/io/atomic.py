@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -83,13 +83,36 @@ def file_lock(path: Path, what: str, *, is_shared: bool = False, patience: float
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        end = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() >= end:
-                    raise BuildError(f"{what} is being written by another process; wait for it or stop it") from error
-            time.sleep(_PAUSE)
+        _take(file.fileno(), what, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX, patience)
         yield
+
+
+@contextmanager
+def folder_lock(folder: Path, what: str, *, patience: float = 0.0) -> Iterator[None]:
+    """Hold a kernel lock on a folder, which leaves no file in it. Where a folder cannot be locked, as on some network
+    disks, or cannot be read, nothing is held.
+
+    Raises:
+        BuildError: another process holds the lock for longer than `patience`, in seconds.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as left:
+        with suppress(OSError):
+            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            left.callback(os.close, opened)
+            _take(opened, what, fcntl.LOCK_EX, patience)
+        yield
+
+
+def _take(descriptor: int, what: str, kind: int, patience: float) -> None:
+    """Take a kernel lock, and wait for it for `patience` seconds."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() >= end:
+                raise BuildError(f"{what} is being written by another process; wait for it or stop it") from error
+        time.sleep(_PAUSE)

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.safe_read import read_whole
@@ -35,9 +35,9 @@ class Erratum(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     source: str = Field(min_length=1)
     """Where the correction comes from."""
-    set: dict[str, object] = {}
+    set: dict[str, JsonValue] = {}
     """The correct values, by the names of the fields in the source."""
-    was: dict[str, object] = {}
+    was: dict[str, JsonValue] = {}
     """The values that the correction replaces, by field. If the row has other values in the source, the row is
     rejected. If `was` is empty, nothing is compared."""
     drop: bool = False

@@ -18,8 +18,7 @@ def kept_ids(text: str) -> dict[str, str]:
     >>> kept_ids(edited("", "row_7", kept_by="anna"))
     {'row_7': 'anna'}
     """
-    lines = (_KEPT.fullmatch(line) for line in text.splitlines())
-    return {str(json.loads(found[2])): found[1] for found in lines if found}
+    return {found[0]: found[1] for line in text.splitlines() if (found := _kept(line))}
 
 
 def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kept_by: str = "") -> str:
@@ -46,14 +45,24 @@ def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kep
 
 
 def _is_kept(line: str, id: str) -> bool:
-    found = _KEPT.fullmatch(line.rstrip("\r\n"))
-    return found is not None and json.loads(found[2]) == id
+    found = _kept(line.rstrip("\r\n"))
+    return found is not None and found[0] == id
+
+
+def _kept(line: str) -> tuple[str, str] | None:
+    """Return the id that a comment names and who wrote it; None for any other line, also for one like it by hand."""
+    found = _KEPT.fullmatch(line)
+    try:
+        id = json.loads(found[2]) if found else None
+    except ValueError:
+        return None
+    return (id, found[1]) if found and isinstance(id, str) else None
 
 
 def _span(text: str, id: str, lines: list[str]) -> tuple[int, int]:
     """Return the numbers of the first line of an entry and of the line after it; a new entry goes to the end."""
     node = yaml.compose(text, yaml.SafeLoader)
-    if node is None:
+    if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
         return len(lines), len(lines)
     if not isinstance(node, yaml.MappingNode) or node.flow_style:
         raise ManifestError("errata: cannot be changed here; write the entries as lines, without braces around all")

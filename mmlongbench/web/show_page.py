@@ -101,7 +101,7 @@ def segments(example: ShownExample) -> Iterator[Segment]:
         title = f"{block.unit.role} {block.unit.id}" if block.unit else block.name
         yield segment(start, end, look(block), title, f"block-{number}", block.marks)
     if example.reserve:
-        yield segment(total, total + example.reserve, "reserve", "kept free", "")
+        yield segment(total, total + example.reserve, "reserve", "kept free for the answer", "")
 
 
 def look(block: Block) -> str:
@@ -114,7 +114,7 @@ def look(block: Block) -> str:
 def _looks(example: ShownExample) -> list[tuple[str, str]]:
     """Return (class, name) of each colour in the bar, in order."""
     found = {look(block): block.unit.role for block in example.blocks if block.unit}
-    return [("frame", "instruction and question"), *found.items(), ("reserve", "kept free")]
+    return [("frame", "instruction and question"), *found.items(), ("reserve", "kept free for the answer")]
 
 
 def is_image(piece: Piece) -> bool:

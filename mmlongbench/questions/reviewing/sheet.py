@@ -88,14 +88,18 @@ def shown_answer(answer: str | Sequence[str]) -> str:
 
 
 def safe_cell(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+    """Return a cell that no spreadsheet takes for a formula, and that `plain_cell` reads as it was.
+
+    >>> safe_cell("=1"), plain_cell("'=1"), plain_cell(safe_cell("'=1")), safe_cell("'s")
+    ("'=1", '=1', "'=1", "'s")
+    """
+    return f"'{cell}" if cell.lstrip("'").startswith(_FORMULA) else cell
 
 
 def plain_cell(cell: object) -> str:
     """Return the text of a cell that `safe_cell` may have written."""
     text = str(cell or "").strip()
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+    return text[1:] if text.startswith("'") and text.lstrip("'").startswith(_FORMULA) else text
 
 
 def read_sheet(path: Path, known: dict[str, Question]) -> Iterator[Decision | Fault]:
@@ -161,6 +165,8 @@ def decision_of(cells: Mapping[str, str], known: Mapping[str, Question]) -> Deci
 def _revision(cells: Mapping[str, str], question: Question) -> Revision | Fault:
     answer, pages = cells.get("answer_new", ""), cells.get("pages_new", "")
     numbers = [part.strip() for part in pages.replace(",", ";").split(";") if part.strip()]
+    if answer.startswith("[") and _changed_answer(answer, "") == ():
+        return Fault("no-answer", "an answer, or a list with one", answer[:40], field="answer_new", todo="write one")
     if not all(part.isdecimal() and len(part) < 6 for part in numbers):
         return Fault("wrong-pages", "page numbers such as 3; 5", pages[:40], field="pages_new", todo="write them so")
     found = Revision(
@@ -185,7 +191,7 @@ def _changed_answer(text: str, before: str | tuple[str, ...]) -> tuple[str, ...]
         return None
     try:
         value = json.loads(text) if text.startswith("[") else text
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
     after = tuple(map(str, value)) if isinstance(value, list) else (str(value),)
     return None if after == (before if isinstance(before, tuple) else (before,)) else after

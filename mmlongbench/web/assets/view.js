@@ -45,6 +45,17 @@ const View = (() => {
   const said = document.getElementById("said");
   function say(text) { said.textContent = text; }
 
+  // the state of a page is in the hash of its address, so that a link that is sent shows the same
+  const hash = values => {
+    const kept = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+    return String(kept) && `#${kept}`;
+  };
+  const given = name => new URLSearchParams(location.hash.slice(1)).get(name);
+  function keep(values) {
+    const to = hash(values);
+    if (to !== location.hash) history.replaceState(null, "", to || location.href.split("#")[0]);
+  }
+
   const keys = {};
   const fields = "input, select, textarea";
   document.addEventListener("keydown", event => {
@@ -79,5 +90,5 @@ const View = (() => {
   const rows = () => [...document.querySelectorAll("table.cells a.go, .curves a.go")].filter(each => each.checkVisibility());
   if (document.querySelector("table.cells, .curves")) rowKeys(rows);
 
-  return {about, isStatic, picture, load, forget, el, number, say, keys, rowKeys};
+  return {about, isStatic, picture, load, forget, hash, given, keep, el, number, say, keys, rowKeys};
 })();

@@ -18,8 +18,7 @@
   }
 
   function write() {
-    const kept = Object.entries(state).filter(([key, value]) => value !== "" && !(key === "page" && value === 1));
-    history.replaceState(null, "", "#" + new URLSearchParams(kept));
+    View.keep({...state, page: state.page === 1 ? "" : state.page});
   }
 
   async function show() {
@@ -46,8 +45,16 @@
     find("before").disabled = found.page <= 1;
     find("after").disabled = found.page >= found.pages;
     for (const head of table.querySelectorAll("th")) head.removeAttribute("aria-sort");
-    const button = table.querySelector(`[data-sort="${CSS.escape(state.sort.replace(/^-/, ""))}"]`);
-    button?.closest("th").setAttribute("aria-sort", state.sort.startsWith("-") ? "descending" : "ascending");
+    const column = state.sort.replace(/^-/, ""), direction = state.sort.startsWith("-") ? "descending" : "ascending";
+    const heads = [...table.querySelectorAll("[data-sort]")].filter(each => each.dataset.sort === column);
+    const head = heads.find(each => heads.length === 1 || isOf(each.dataset.model));
+    sort.selectedIndex = [...sort.options].findIndex(each => each.value === column && (!each.dataset.model || isOf(each.dataset.model)));
+    find("reverse").disabled = !column;
+    find("reverse").textContent = direction;
+    find("reverse").setAttribute("aria-label", `${direction}; reverse`);
+    head?.closest("th").setAttribute("aria-sort", direction);
+    const name = head?.textContent ?? (heads.length ? "the mean score of all models" : "");
+    find("order").textContent = name ? `sorted by ${name}, ${direction}` : "in the order of the files";
   }
 
   function fetched() {
@@ -98,7 +105,7 @@
 
   function row(found) {
     const link = found.url ? el("a", "go", found.id) : el("span", "", found.id);
-    if (found.url) link.href = found.url;
+    if (found.url) link.href = found.url + View.hash({from: location.hash.slice(1)});
     const made = el("tr", "");
     const cell = (name, content, isText) => {
       const one = el("td", `${isText ? "t " : ""}c-${name}`, content);
@@ -121,6 +128,7 @@
     models.forEach((model, at) => {
       const score = found.scores[at];
       cell("score", score === null || score === undefined ? "–" : (100 * score).toFixed(1));
+      made.lastChild.dataset.name = model;
       if (score !== null && score < 0.5) made.lastChild.classList.add("wrong");
     });
     return made;
@@ -132,6 +140,13 @@
     show();
   }
 
+  // with several models, scores are sorted by those of one of them
+  const ofMany = model => models.length > 1 ? model ?? "" : "";
+  const isOf = model => models.length < 2 || state.model === (model ?? "");
+  const sort = find("sort");
+  sort.addEventListener("change", () => change({sort: sort.value, model: ofMany(sort.selectedOptions[0].dataset.model)}));
+  find("reverse").addEventListener("click", () => change({sort: state.sort.startsWith("-") ? state.sort.slice(1) : `-${state.sort}`}));
+
   filter.addEventListener("input", () => change({q: filter.value}));
   filter.addEventListener("keydown", event => {
     const links = event.key === "Enter" ? [...body.querySelectorAll("a.go")] : [];
@@ -139,8 +154,8 @@
   });
   length.addEventListener("change", () => change({length: length.value}));
   table.tHead.addEventListener("click", event => {
-    const column = event.target.closest("[data-sort]")?.dataset.sort;
-    if (column) change({sort: state.sort === column ? `-${column}` : column, model: ""});
+    const {sort, model} = event.target.closest("[data-sort]")?.dataset ?? {};
+    if (sort) change({sort: state.sort === sort && isOf(model) ? `-${sort}` : sort, model: ofMany(model)});
   });
   for (const key of ["facet", "placement", "model"]) find(key).addEventListener("click", () => change({[key]: ""}));
   const turn = by => { if (state.page + by >= 1 && state.page + by <= pages) change({page: state.page + by}); };

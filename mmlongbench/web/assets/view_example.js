@@ -16,12 +16,31 @@
   keys.l = () => longer(1);
   keys.L = () => longer(-1);
 
+  // the state: the table from which one came, the unit, and the model by which tokens are counted
+  const state = Object.fromEntries(["from", "u", "at", "model"].map(name => [name, View.given(name)]));
+  if (state.from) find("table").hash = state.from;
+  // other examples keep table and model; other lengths and placements are opened at the same unit, too
+  const carry = () => {
+    const {from, u, model} = state;
+    for (const link of document.querySelectorAll("#previous, #next, #wrong")) link.hash = View.hash({from, model});
+    for (const link of document.querySelectorAll("a.same-unit")) link.hash = View.hash({from, u, model});
+  };
+  for (const name of ["mousedown", "focusin", "click"]) document.addEventListener(name, carry, true);
+  let writing = 0;  // browsers refuse too many changes of an address
+  const write = () => { clearTimeout(writing); writing = setTimeout(() => View.keep(state), 300); };
+
   if (find("list")) load(`${about.key}/outline`).then(begin, error => say(error.message));
 
   function begin(outline) {
     const bar = new Ruler.Bar(find("ruler"), find("legend"), outline);
     const list = new PromptList.List(find("list"), outline, block => bar.isOutside(block), block => bar.counted(block));
-    list.onmove = block => bar.point(block);
+    const firsts = new Map(outline.key.map((key, block) => [key, block]).reverse());
+    list.onmove = block => {
+      bar.point(block);
+      const unit = outline.key[block];
+      Object.assign(state, {u: block ? unit : "", at: firsts.get(unit) === block ? "" : block});  // it may stand twice
+      write();
+    };
     bar.onpick = block => list.go(block, false);
     const step = by => list.go(list.current + by, true);
     keys.j = () => step(1);
@@ -57,29 +76,33 @@
       list.go(to, true);
     });
 
-    // other lengths and placements are opened at the same unit
-    for (const link of document.querySelectorAll("a.same-unit")) link.addEventListener("click", () => {
-      link.hash = new URLSearchParams({u: outline.key[list.current]});
-    });
     const arrive = () => {
-      const unit = new URLSearchParams(location.hash.slice(1)).get("u");
-      const at = unit === null ? -1 : outline.key.indexOf(unit);
+      const unit = View.given("u"), place = Number(View.given("at"));
+      const at = unit === null ? -1 : outline.key[place] === unit ? place : outline.key.indexOf(unit);
       if (at >= 0) list.go(at, true);
       else if (unit !== null) say("this context does not have the unit");
     };
-    window.addEventListener("hashchange", arrive);
-    arrive();
-
-    find("model")?.addEventListener("change", event => {
-      const chosen = event.target.value, notes = find("model-notes");
+    const counted = find("model");
+    const count = () => {
+      const chosen = counted.value, notes = find("model-notes");
+      state.model = counted.selectedOptions[0]?.dataset.name ?? "";
+      write();
       const use = found => {
         bar.rule(found);
         notes.replaceChildren(...(found ? found.notes : []).map(note => View.el("p", "note", note)));
         list.again();
       };
       if (chosen === "") use(null);
-      else load(`${about.key}/model/${chosen}`).then(use, error => say(error.message));
-    });
+      else load(`${about.key}/model/${chosen}`).then(found => { if (counted.value === chosen) use(found); }, error => say(error.message));
+    };
+    counted?.addEventListener("change", count);
+    const choose = () => {
+      const name = View.given("model") ?? "", option = [...counted?.options ?? []].find(each => (each.dataset.name ?? "") === name);
+      if (option && !option.selected) { option.selected = true; count(); }
+    };
+    window.addEventListener("hashchange", () => { choose(); arrive(); });
+    arrive();
+    choose();
 
     const large = find("large"), image = large.querySelector("img");
     const open = button => {

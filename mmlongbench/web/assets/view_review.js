@@ -14,6 +14,7 @@
     const next = pages[at < 0 ? (by > 0 ? 0 : pages.length - 1) : Math.min(pages.length - 1, Math.max(0, at + by))];
     next?.focus();
     next?.scrollIntoView({block: "nearest"});
+    if (next) history.replaceState(null, "", `#${next.id}`);
   };
   keys.j = () => step(1);
   keys.k = () => step(-1);
@@ -21,9 +22,9 @@
   const buttons = [...form.querySelectorAll("[data-act]")];
   const fields = [...form.querySelectorAll("[data-field]")];
 
-  // what was changed: a browser gives every end of a line as \n, also of fields that nobody touched
+  // what differs from the source, also what was decided before: a browser gives every end of a line as \n, also of fields that nobody touched
   const lines = text => text.replace(/\r\n?/g, "\n");
-  const changed = () => fields.filter(each => lines(each.value) !== lines(each.defaultValue));
+  const changed = () => fields.filter(each => lines(each.value) !== lines(each.dataset.source ?? each.defaultValue));
 
   async function decide(act) {
     const problem = form.elements.problem;
@@ -37,12 +38,13 @@
       const answer = await fetch(about.base + about.key, {
         method: "POST",
         headers: {"content-type": "application/json", "x-review-token": about.token},
-        body: JSON.stringify({act, problem: problem?.value ?? "", comment: form.elements.comment.value, values}),
+        body: JSON.stringify({act, problem: problem?.value ?? "", comment: form.elements.comment.value, values, seen: about.seen}),
       });
       if (!answer.ok) throw new Error(await answer.text());
       const found = await answer.json();
       decided.replaceChildren(...(found.act ? [View.el("b", "", found.act), ` ${found.words}`] : ["not decided"]));
       decided.dataset.act = found.act;
+      about.seen = found.seen;
       say(found.left ? `written; ${View.number(found.left)} left` : "written; all are decided");
       if (found.next) location.assign(found.next);
     } catch (error) {

@@ -151,7 +151,7 @@ const Ruler = (() => {
       if (this.outline.needles.some(each => each.requested !== null)) made.push(el("span", "", "┆ requested depth, │ achieved depth"));
       if (this.outline.added.length) made.push(el("span", "", "▁ added against the shorter context"));
       if (this.room !== null) made.push(el("span", "", "▨ outside the window"));
-      else if (this.outline.reserve) made.push(el("span", "", "░ kept free"));
+      else if (this.outline.reserve) made.push(el("span", "", "░ kept free for the answer"));
       this.legend.replaceChildren(...made);
     }
 

@@ -69,11 +69,11 @@ class ServerLinks(Links):
 
     def subject(self, number: int) -> str:
         """Return the address of something that is reviewed."""
-        return f"/review/{number}"
+        return f"/review/{number + 1}"
 
     def example(self, file: ViewedFile, row: int) -> str:
         """Return an address with the name of the file, which stays the same when other files are added."""
-        return f"/example/{quote(file.name)}/{row}"
+        return f"/example/{quote(file.name)}/{row + 1}"
 
     def asset(self, name: str) -> str:
         """Return the address of an asset."""
@@ -156,7 +156,7 @@ class _Pages:
         file = self._site.viewed.by_name.get(request.path_params["name"])
         if file is None:
             return PlainTextResponse("there is no such file in the release\n", 404)
-        return _page(example.example_page(self._site, self._links, file, request.path_params["row"]))
+        return _page(example.example_page(self._site, self._links, file, request.path_params["row"] - 1))
 
     def report(self, _: Request) -> Response:
         return _page(report.report_page(self._site, self._links))
@@ -165,7 +165,7 @@ class _Pages:
         return _page(review.review_page(self._site, self._links))
 
     def subject(self, request: Request) -> Response:
-        return _page(review.subject_page(self._site, self._links, request.path_params["number"]))
+        return _page(review.subject_page(self._site, self._links, request.path_params["number"] - 1))
 
     async def decide(self, request: Request) -> Response:
         choice = await read_choice(request)

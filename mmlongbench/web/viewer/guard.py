@@ -118,8 +118,8 @@ class Guard:
             return PlainTextResponse("there is no such page\n", 404)
         if len(host) != 1 or not self._door.is_ours(_host_name(host[0])):
             return PlainTextResponse("this is not the name of this machine\n", 421)
-        origin = headers.get("origin")
-        if origin is not None and _netloc(origin) != host[0].lower():
+        origins = headers.getlist("origin")
+        if len(origins) > 1 or any(_netloc(each) != host[0].lower() for each in origins):
             return PlainTextResponse("a page of another site made this request\n", 403)
         is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_visit:

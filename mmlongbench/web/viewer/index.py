@@ -79,13 +79,13 @@ class Index:
         """
         file = self._viewed.files[number]
         if row.fault:
-            raise ReleaseError(f"{file.name}, row {row.row}: {row.fault}")
+            raise ReleaseError(f"{file.name}, example {row.number}: {row.fault}")
         self._require_same(number)
         is_copied = self.file(number).head.is_copied
         copies = self._paths(number).records
         data = _piece(copies if is_copied else file.path, row.offset, row.size)
         try:
-            found = record_of(zlib.decompress(data) if is_copied else data, f"row {row.row}")
+            found = record_of(zlib.decompress(data) if is_copied else data, f"example {row.number}")
         except zlib.error as error:
             raise _no_index(copies, error) from error
         if isinstance(found, ReleaseError):

@@ -45,6 +45,16 @@ class IndexRow:
     """Why the record cannot be read; empty if it can."""
 
     @property
+    def number(self) -> int:
+        """Its number as people count, from 1: what pages and addresses show."""
+        return self.row + 1
+
+    @property
+    def name(self) -> str:
+        """Its id or, without one, its number."""
+        return self.id or f"example {self.number}"
+
+    @property
     def tokens(self) -> int:
         """The tokens of the prompt."""
         return self.text + self.image

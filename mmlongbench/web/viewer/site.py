@@ -54,11 +54,11 @@ class Links(ABC):
 
     @abstractmethod
     def subject(self, number: int) -> str:
-        """Return the address of something that is reviewed."""
+        """Return the address of something that is reviewed, which counts from 1."""
 
     @abstractmethod
     def example(self, file: ViewedFile, row: int) -> str:
-        """Return the address of an example; empty if the site does not have it."""
+        """Return the address of an example, which counts from 1; empty if the site does not have it."""
 
     @abstractmethod
     def asset(self, name: str) -> str:
@@ -115,7 +115,7 @@ class Site:
         """
         rows = self.index.file(file.number).rows
         if not 0 <= row < len(rows):
-            raise ReleaseError(f"{file.name}: there is no row {row}")
+            raise ReleaseError(f"{file.name}: there is no example {row + 1}")
         return rows[row]
 
     def open(self, file: ViewedFile, row: int) -> OpenExample:

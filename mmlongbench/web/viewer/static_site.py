@@ -70,11 +70,11 @@ class StaticLinks(Links):
 
     def subject(self, number: int) -> str:
         """Return the name of the page of something that is reviewed."""
-        return f"review-{number}.html"
+        return f"review-{number + 1}.html"
 
     def example(self, file: ViewedFile, row: int) -> str:
         """Return the name of the page of an example; empty if the limit leaves it out."""
-        return f"example-{file.number}-{row}.html" if (file.number, row) in self._shown else ""
+        return f"example-{file.number}-{row + 1}.html" if (file.number, row) in self._shown else ""
 
     def asset(self, name: str) -> str:
         """Return the name of an asset."""

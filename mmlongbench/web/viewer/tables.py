@@ -132,7 +132,7 @@ def _cells(site: Site, links: Links, file: ViewedFile, row: IndexRow) -> dict[st
     scores = [site.answers.score(file, row, model) for model in site.answers.models]
     return {
         "url": links.example(file, row.row),
-        "id": row.id or f"row {row.row}",
+        "id": row.name,
         "length": format_length(file.length),
         "placement": row.placed,
         "question": row.fault or row.question,

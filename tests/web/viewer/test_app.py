@@ -1,6 +1,7 @@
 """Every address of the viewer: what it answers, and that nothing else is answered."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,7 @@ def test_rejects_lead_to_their_raw_rows(finished: Path) -> None:
     rejects = asked.get("/rejects").text
     assert 'id="r0-long-form-answer"' in rejects
     assert "samples.json, row 6" in rejects
+    assert '<p id="line-1"><a href="#line-1">Line 1</a> of <code>rejects.jsonl</code></p>' in rejects
     assert "&#34;reason&#34;: &#34;long-form-answer&#34;" in rejects
 
 
@@ -88,14 +90,41 @@ def test_the_table_filters_sorts_and_pages(asked: TestClient, site: Site) -> Non
 
 def test_an_example_has_its_question_places_neighbours_and_scores(asked: TestClient, site: Site) -> None:
     _, name = headed(site)
-    text = asked.get(f"/example/{name}/1").text
+    text = asked.get(f"/example/{name}/2").text
     assert "tile-0" in text
-    assert f'id="previous" href="/example/{name}/0"' in text
-    assert f'id="next" href="/example/{name}/2"' in text
-    assert f'id="wrong" href="/example/{name}/2"' in text
+    assert f'id="previous" href="/example/{name}/1"' in text
+    assert f'id="next" href="/example/{name}/3"' in text
+    assert f'id="wrong" href="/example/{name}/3"' in text
     assert 'aria-label="depth"' in text
     assert "sub_em" in text
     assert "100.0" in text
+
+
+def test_people_count_from_one_and_see_what_the_budget_is(asked: TestClient, site: Site, tiles: Path) -> None:
+    _, name = headed(site)
+    text = asked.get(f"/example/{name}/2").text
+    rows = site.index.head(site.viewed.by_name[name].number).rows
+    assert f"{name}, example 2 of {rows}" in text
+    assert "1,024 (1K) less" in text
+    assert "which are kept free for the answer and the chat template" in text
+    assert asked.get(f"/example/{name}/0").status_code == 404
+    assert asked.get(f"/example/{name}/{rows}").status_code == 200
+    beyond = asked.get(f"/example/{name}/{rows + 1}")
+    assert (beyond.status_code, beyond.text) == (404, f"{name}: there is no example {rows + 1}\n")
+
+
+def test_a_record_without_an_id_has_its_number(tiles: Path, tmp_path: Path) -> None:
+    release = Path(shutil.copytree(tiles, tmp_path / "copy"))
+    path = release / "mmlb_data/tiles/headed_K1.jsonl"
+    first, *others = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([first, "{", *others]) + "\n", "utf-8")
+    site = site_of(release)
+    asked, (_, name) = client(site), headed(site)
+    text = asked.get(f"/example/{name}/2").text
+    assert "<h1>example 2</h1>" in text
+    assert f"{name}, example 2: line 2: expected one JSON object" in text
+    rows = asked.get(f"/data/dataset/{site.viewed.datasets.index('headed')}/rows").json()["rows"]
+    assert (rows[1]["id"], rows[1]["url"]) == ("example 2", f"/example/{name}/2")
 
 
 def test_the_outline_is_small_and_says_where_each_block_is(asked: TestClient, site: Site) -> None:
@@ -147,9 +176,9 @@ def test_what_a_longer_context_adds_is_marked_and_lengths_are_linked(finished: P
     asked = client(site)
     long = next(file for file in site.viewed.files if file.length == 2048)
     rows = site.index.file(long.number).rows
-    text = asked.get(f"/example/{long.name}/{rows[0].row}").text
+    text = asked.get(f"/example/{long.name}/{rows[0].number}").text
     assert "are not in the context of 1K" in text
-    assert '<a class="same-unit" href="/example/documentQA/mmlongdoc_K1.jsonl/0">1K</a>' in text
+    assert '<a class="same-unit" href="/example/documentQA/mmlongdoc_K1.jsonl/1">1K</a>' in text
     short = site.open(site.viewed.files[0], 0)
     found = asked.get(f"/data/example/{long.number}/0/outline").json()
     context = [block for block, role in enumerate(found["role"]) if found["roles"][role]["look"] != "frame"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 EVIL = "\"'><img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 
 
-K2 = "/example/documentQA/mmlongdoc_K2.jsonl/0"
+K2 = "/example/documentQA/mmlongdoc_K2.jsonl/1"
 READY = "body[data-ready]"
 SHOWN = "#list article:not(.waits)"
 
@@ -65,20 +65,20 @@ def test_keys_that_lead_to_other_examples_and_lengths(seen: Seen) -> None:
     page.keyboard.press("m")
     unit = page.inner_text("#here").split("·")[-1]
     page.keyboard.press("L")
-    page.wait_for_url("**/mmlongdoc_K1.jsonl/0**")
+    page.wait_for_url("**/mmlongdoc_K1.jsonl/1**")
     page.wait_for_selector(READY)
     assert page.inner_text("#here").split("·")[-1] == unit, "the same unit"
     page.keyboard.press("l")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/0**")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/1**")
     page.wait_for_selector(READY)
     page.keyboard.press("n")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/1")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/2")
     page.wait_for_selector(READY)
     page.keyboard.press("p")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/0")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/1")
     page.wait_for_selector(READY)
     page.keyboard.press("w")
-    page.wait_for_url("**/mmlongdoc_K2.jsonl/2")
+    page.wait_for_url("**/mmlongdoc_K2.jsonl/3")
 
 
 def test_the_ruler_leads_to_units_and_follows_a_model(seen: Seen) -> None:
@@ -131,6 +131,87 @@ def test_the_table_filters_as_one_types_and_its_address_keeps_it(seen: Seen) -> 
     page.wait_for_selector(READY)
 
 
+def test_a_link_that_is_sent_shows_the_same_table_unit_and_model(seen: Seen) -> None:
+    page = seen.open("/dataset/0#length=2K&sort=-tokens", "#examples tbody tr")
+    page.click("#examples tbody a >> nth=0")
+    page.wait_for_selector(READY)
+    page.keyboard.press("m")
+    page.select_option("#model", "1")
+    page.wait_for_selector("svg .window", state="attached")
+    page.wait_for_url(lambda url: "u=" in url and "model=gemma3" in url)
+    shown = page.inner_text("#here")
+    assert "evidence" in shown
+    sent = page.url
+    page.goto("about:blank")
+    page.goto(sent)
+    page.wait_for_selector("svg .window", state="attached")
+    assert page.inner_text("#here") == shown
+    page.keyboard.press("L")
+    page.wait_for_url("**/mmlongdoc_K1.jsonl/**")
+    page.wait_for_selector("svg .window", state="attached")
+    assert "evidence" in page.inner_text("#here")
+    page.keyboard.press("n")
+    page.wait_for_url(lambda url: "u=" not in url)
+    page.wait_for_selector("svg .window", state="attached")
+    page.click("#table")
+    page.wait_for_selector("th[aria-sort=descending]")
+    assert page.url.endswith("/dataset/0#length=2K&sort=-tokens")
+    assert page.input_value("#length") == "2K"
+
+
+def test_a_unit_that_stands_twice_is_found_where_it_was(chromium: Browser, tiles: Path, tmp_path: Path) -> None:
+    release = Path(shutil.copytree(tiles, tmp_path / "copy"))
+    path = release / "mmlb_data/tiles/headed_K1.jsonl"
+    record = json.loads(path.read_text("utf-8").splitlines()[0])
+    record["units"] = record["units"] * 3
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    with served(site_of(release)) as own:
+        page = chromium.new_page()
+        page.goto(f"{own}/example/tiles/headed_K1.jsonl/1")
+        page.wait_for_selector(READY)
+        page.focus("#ruler")
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_url(lambda url: "at=" in url)
+        sent, place = page.url, here(page)
+        page.goto("about:blank")
+        page.goto(sent)
+        page.wait_for_selector(READY)
+        assert here(page) == place
+        page.close()
+
+
+def test_heads_say_by_what_a_table_is_sorted_and_each_model_has_its_own(
+    chromium: Browser, finished: Path, predictions: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.jsonl"
+    lines = [json.loads(line) for line in predictions.read_text("utf-8").splitlines()]
+    other.write_text(
+        "".join(json.dumps({**each, "model": "other", "score": 1.0 - each["score"]}) + "\n" for each in lines), "utf-8"
+    )
+    with served(site_of(finished, scores=[predictions, other])) as own:
+        page = chromium.new_page()
+        page.goto(f"{own}/dataset/0")
+        page.wait_for_selector("#order:has-text('in the order of the files')")
+        for press, said in ((1, "other, ascending"), (2, "other, descending")):
+            page.click("th [data-model=other]")
+            page.wait_for_selector(f"#order:has-text('sorted by {said}')")
+            assert page.locator("th[aria-sort]").all_inner_texts() == ["other"]
+            scores = page.locator("#examples tbody td:last-child").all_inner_texts()
+            assert scores == sorted(scores, key=float, reverse=press == 2)
+        page.click("th [data-model=model]")
+        page.wait_for_selector("#order:has-text('sorted by model, ascending')")
+        page.click("#model")
+        page.wait_for_selector("#order:has-text('the mean score of all models')")
+        assert page.locator("th[aria-sort]").count() == 0
+        page.set_viewport_size({"width": 320, "height": 700})
+        page.select_option("#sort", "tokens")
+        page.click("#reverse")
+        page.wait_for_selector("#order:has-text('sorted by tokens, descending')", state="attached")
+        assert page.locator("#examples tbody tr:first-child [data-name=other]").count() == 1
+        page.close()
+
+
 def test_keys_of_the_release(seen: Seen) -> None:
     page = seen.open("/", "table.cells")
     page.keyboard.press("j")
@@ -150,7 +231,7 @@ def test_a_long_list_has_few_elements_however_far_one_goes(
     path.write_text(json.dumps(record) + "\n", "utf-8")
     with served(site_of(release)) as own:
         page = chromium.new_page(viewport={"width": 1000, "height": 700})
-        page.goto(f"{own}/example/tiles/headed_K1.jsonl/0")
+        page.goto(f"{own}/example/tiles/headed_K1.jsonl/1")
         page.wait_for_selector(SHOWN)
         most = 0
         for token in (0, 0.2, 0.4, 0.6, 0.8, 1):
@@ -189,8 +270,8 @@ def test_markup_of_data_runs_nothing(chromium: Browser, tiles: Path, tmp_path: P
     with served(site) as own:
         for address, ready in (
             (f"{own}/dataset/{number}", "#examples tbody tr"),
-            (f"{own}/example/tiles/headed_K1.jsonl/0", SHOWN),
-            ((tmp_path / f"site/example-{file.number}-0.html").as_uri(), SHOWN),
+            (f"{own}/example/tiles/headed_K1.jsonl/1", SHOWN),
+            ((tmp_path / f"site/example-{file.number}-1.html").as_uri(), SHOWN),
             ((tmp_path / f"site/dataset-{number}.html").as_uri(), "#examples tbody tr"),
         ):
             page = chromium.new_page()
@@ -201,11 +282,37 @@ def test_markup_of_data_runs_nothing(chromium: Browser, tiles: Path, tmp_path: P
             page.close()
 
 
+def test_texts_that_cannot_be_broken_do_not_widen_the_page(chromium: Browser, tiles: Path, tmp_path: Path) -> None:
+    release = Path(shutil.copytree(tiles, tmp_path / "copy"))
+    path = release / "mmlb_data/tiles/headed_K1.jsonl"
+    heap = "z" + "\u0335\u0321\u0489" * 300
+    record = json.loads(path.read_text("utf-8").splitlines()[0]) | {"id": heap, "answer": [heap], "tile": heap}
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    with served(site_of(release)) as own:
+        page = chromium.new_page(viewport={"width": 320, "height": 700})
+        page.goto(f"{own}/example/tiles/headed_K1.jsonl/1")
+        page.wait_for_selector(SHOWN)
+        assert page.evaluate("document.documentElement.scrollWidth") == 320
+        page.close()
+
+
+def test_heads_of_the_release_are_not_broken_into_letters_and_a_raw_line_has_an_address(
+    chromium: Browser, address: str
+) -> None:
+    page = chromium.new_page(viewport={"width": 320, "height": 700})
+    page.goto(address)
+    assert page.evaluate("document.querySelector('table.cells thead').offsetHeight") < 120
+    page.goto(f"{address}/rejects#line-2")
+    assert page.locator("#line-2").is_visible()
+    assert not page.locator("#line-1").is_visible()
+    page.close()
+
+
 def test_a_site_opens_from_disk_without_a_network(chromium: Browser, site: Site, tmp_path: Path) -> None:
     write_site(site, tmp_path / "site", limit=2)
     context = chromium.new_context(viewport={"width": 1000, "height": 700}, offline=True)
     found = Seen(context.new_page(), (tmp_path / "site").as_uri())
-    page = found.open("/review-0.html", ".sheet img")
+    page = found.open("/review-1.html", ".sheet img")
     assert page.evaluate("document.querySelector('.sheet img').naturalWidth") > 0
     assert page.locator("#decision button").count() == 0
     page = found.open("/report.html", ".curves a.go")
@@ -245,7 +352,7 @@ PAGES = {
     "/dataset/0": "#examples tbody tr",
     "/dataset/0#facet=document type: Tree&length=1K": "#examples tbody tr",
     "/review": "table.cells",
-    "/review/0": ".sheet",
+    "/review/1": ".sheet",
     "/report": ".curves a.go",
     K2: SHOWN,
 }

@@ -64,6 +64,11 @@ def test_a_request_of_another_origin_is_refused(asked: TestClient, origin: str) 
     assert asked.get("/data/dataset/0/rows", headers={"origin": origin}).status_code == 403
 
 
+def test_a_request_of_two_origins_is_refused(asked: TestClient) -> None:
+    headers = [("origin", HOST), ("origin", "http://evil.example")]
+    assert asked.get("/", headers=headers).status_code == 403
+
+
 def test_a_request_of_its_own_origin_is_answered(asked: TestClient) -> None:
     assert asked.get("/", headers={"origin": HOST}).status_code == 200
 

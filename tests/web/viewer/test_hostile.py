@@ -85,7 +85,7 @@ def test_nothing_of_data_is_markup(hostile: Path, tmp_path: Path) -> None:
     asked = client(site)
     file = next(file for file in site.viewed.files if file.dataset == "headed")
     number = site.viewed.datasets.index("headed")
-    for path in ("/", f"/dataset/{number}", "/rejects", f"/example/{file.name}/0"):
+    for path in ("/", f"/dataset/{number}", "/rejects", f"/example/{file.name}/1"):
         answer = asked.get(path)
         assert answer.status_code == 200
         assert "<img src=x" not in answer.text
@@ -124,7 +124,8 @@ def test_nothing_of_data_is_markup(hostile: Path, tmp_path: Path) -> None:
             "/example/%00/0",
             "/example/%ff%fe/0",
             "/%",
-            "/example/tiles/headed_K1.jsonl/0/..;/x",
+            "/example/tiles/headed_K1.jsonl/0",
+            "/example/tiles/headed_K1.jsonl/1/..;/x",
             "/\\..\\..\\secret.png",
         ),
     ],

@@ -43,16 +43,16 @@ def test_the_page_stands_beside_the_claimed_answer(asked: Deciding) -> None:
     listed = asked.client.get("/review").text
     assert "Review of 3 suspects" in listed
     assert "3 are not decided" in listed
-    text = asked.client.get("/review/0").text
+    text = asked.client.get("/review/1").text
     assert "What is its bark?" in text
     assert "Page 2: claimed" in text
     assert "Page 3: proposed" in text
     images = [part.split('"')[0] for part in text.split('<img loading="lazy" src="')[1:]]
     assert len(images) == 2
     assert {asked.client.get(image).headers["content-type"] for image in images} == {"image/jpeg"}
-    assert 'href="/example/documentQA/mmlongdoc_K1.jsonl/1"' in text
-    assert "No context of the release that was looked at shows this page" in asked.client.get("/review/2").text
-    assert asked.client.get("/review/3").status_code == 404
+    assert 'href="/example/documentQA/mmlongdoc_K1.jsonl/2"' in text
+    assert "No context of the release that was looked at shows this page" in asked.client.get("/review/3").text
+    assert asked.client.get("/review/4").status_code == 404
 
 
 def test_a_page_of_a_document_is_shown_by_the_image_that_joins_it(source: Path, tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_a_page_of_a_document_is_shown_by_the_image_that_joins_it(source: Path, 
         (3, False, True, (1, 4)),
     ]
     assert all("cedar_joined1" in page.path for page in pages)
-    assert "Page 2: claimed; the image shows pages 1 to 4" in client(site).get("/review/3").text
+    assert "Page 2: claimed; the image shows pages 1 to 4" in client(site).get("/review/4").text
     unsaid = replace(subject, pages=(), proposed=())
     assert [page.number for page in beside(site, unsaid).pages] == [2], "as the record says it, by the document"
 
 
 def test_decisions_about_suspects_are_errata(asked: Deciding, errata: Path) -> None:
     first = asked.send(0, "accept", comment="seen")
-    assert first.json()["next"] == "/review/1"
+    assert first.json()["next"] == "/review/2"
     assert first.json()["act"] == "accept"
     asked.send(1, "revise", values={"answer": "['red']", "weight": "2", "question": "Which two colours?"})
     last = asked.send(2, "keep")
@@ -114,7 +114,7 @@ def test_what_a_file_of_errata_has_besides_stays_in_it(finished: Path, tmp_path:
     )
     errata.write_text(before, "utf-8")
     asked = Deciding(reviewing(finished, suspect_lines(tmp_path), write=errata))
-    assert "<b>remove</b>" in asked.client.get("/review/0").text
+    assert "<b>remove</b>" in asked.client.get("/review/1").text
     asked.send(0, "accept")
     asked.send(1, "remove")
     asked.send(0, "undo")
@@ -190,7 +190,7 @@ def test_ends_of_lines_in_a_question_are_no_change(finished: Path, tmp_path: Pat
 def test_a_draft_of_the_doctor_is_not_decided(finished: Path, tmp_path: Path, errata: Path) -> None:
     errata.write_text("mmlongdoc_1: {source: 'mmlongbench doctor: x', set: {evidence_pages: [3]}}\n", "utf-8")
     asked = Deciding(reviewing(finished, suspect_lines(tmp_path), write=errata))
-    assert "not decided" in asked.client.get("/review/0").text
+    assert "not decided" in asked.client.get("/review/1").text
     assert asked.send(0, "accept").json()["act"] == "accept"
 
 
@@ -216,8 +216,8 @@ def test_braces_around_all_errata_are_refused() -> None:
 def test_decisions_about_questions_are_a_sheet_that_is_imported(finished: Path, tmp_path: Path) -> None:
     folder, sheet = question_folder(tmp_path), tmp_path / "anna.csv"
     asked = Deciding(reviewing(finished, questions=folder, write=sheet))
-    assert "Page 2: claimed" in asked.client.get("/review/1").text
-    assert '<img loading="lazy"' in asked.client.get("/review/1").text
+    assert "Page 2: claimed" in asked.client.get("/review/2").text
+    assert '<img loading="lazy"' in asked.client.get("/review/2").text
     assert asked.send(0, "accept").json()["act"] == "accept"
     assert asked.send(1, "remove").status_code == 409, "a problem must be named"
     assert asked.send(1, "revise", problem="ambiguous").status_code == 409, "nothing is revised"
@@ -318,8 +318,8 @@ def test_many_decisions_at_once_are_all_written(asked: Deciding, errata: Path) -
 
 def test_without_a_file_nothing_is_written(finished: Path, tmp_path: Path) -> None:
     asked = Deciding(reviewing(finished, suspect_lines(tmp_path)))
-    assert "Read only" in asked.client.get("/review/0").text
-    assert 'data-token=""' in asked.client.get("/review/0").text
+    assert "Read only" in asked.client.get("/review/1").text
+    assert 'data-token=""' in asked.client.get("/review/1").text
     assert asked.send(0, "accept").status_code == 405
     assert client(site_of(finished)).get("/review").status_code == 404
 
@@ -405,7 +405,7 @@ def test_a_body_without_a_length_is_bounded_and_a_slow_one_ends(
     ("method", "path"),
     [
         ("POST", "/"),
-        ("POST", "/review/0"),
+        ("POST", "/review/1"),
         ("POST", "/data/dataset/0/rows"),
         ("POST", "/data/reviewx/0"),
         ("PUT", "/data/review/0"),
@@ -429,7 +429,7 @@ def test_ids_and_comments_are_only_text_in_the_file(finished: Path, tmp_path: Pa
     evil = "x: {}\n# anna says\nmmlongdoc_1: &a !!python/object:os.system"
     line = {"dataset": "mmlongdoc", "id": evil, "kind": "<b>", "evidence": evil, "fields": {evil: "<script>"}}
     asked = Deciding(reviewing(finished, suspect_lines(tmp_path, line), write=errata))
-    assert "<script>" not in asked.client.get("/review/3").text.replace("<script defer", "")
+    assert "<script>" not in asked.client.get("/review/4").text.replace("<script defer", "")
     assert asked.send(3, "keep").status_code == 200
     assert load_errata(errata) == {}
     assert asked.send(3, "revise", values={evil: evil}, comment=f"{evil}\r\n- '\"\u2028").status_code == 200

@@ -61,9 +61,9 @@ def test_the_bound_stops_a_site_and_other_folders_are_not_touched(finished: Path
     with pytest.raises(ReleaseError, match="has other files"):
         write_site(site, tmp_path / "mine")
     write_site(site, tmp_path / "site", limit=1)
-    (tmp_path / "site/example-9-9.html").write_text("old")
+    (tmp_path / "site/example-9-10.html").write_text("old")
     write_site(site, tmp_path / "site", limit=1)
-    assert not (tmp_path / "site/example-9-9.html").exists()
+    assert not (tmp_path / "site/example-9-10.html").exists()
 
 
 def test_the_command_writes_a_site_with_answers_scores_and_differences(finished: Path, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_command_writes_a_site_with_answers_scores_and_differences(finished:
     ran = command("view", finished, "--static", out, "--limit", "1", *given)
     assert (ran.code, ran.err) == (0, "")
     assert re.search(r"2 examples, \d+ files, [\d,]+ bytes; \d+ more have no page", ran.out)
-    page = (out / "example-0-0.html").read_text("utf-8")
+    page = (out / "example-0-1.html").read_text("utf-8")
     assert "&lt;b&gt;hard&lt;/b&gt;" in page
     assert "model-a" in page
     assert "doc_qa" in page

@@ -52,7 +52,7 @@ def example_page(site: Site, links: Links, file: ViewedFile, number: int) -> Ite
     names = site.viewed.datasets
     return render(
         "view_example.html",
-        title=f"{row.id or f'row {number}'}{f', {row.placed}' if row.placed else ''} · {format_length(file.length)}",
+        title=f"{row.name}{f', {row.placed}' if row.placed else ''} · {format_length(file.length)}",
         site=site,
         links=links,
         file=file,
@@ -68,6 +68,7 @@ def example_page(site: Site, links: Links, file: ViewedFile, number: int) -> Ite
         answers=site.answers.of(file, row),
         key=f"example/{file.number}/{number}",
         shorter=_shorter_name(site, file, row),
+        of=site.index.head(file.number).rows,
     )
 
 

@@ -92,6 +92,7 @@ def decide(site: Site, links: Links, number: int, choice: Choice) -> dict[str, o
     return {
         "act": here.act if here else "",
         "words": here.words if here else "",
+        "seen": here.mark if here else "",
         "left": len(left),
         "next": "" if after is None or choice.act == "undo" else links.subject(after),
     }

@@ -8,15 +8,17 @@ import os
 import stat
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import atomic_replace, file_lock
+from mmlongbench.io.atomic import atomic_replace, file_lock, folder_lock
 from mmlongbench.web.viewer.places import cache_folder, key_of
 from mmlongbench.web.viewer.reviewing.subjects import Subject
 
@@ -38,7 +40,9 @@ class Choice(BaseModel):
     values: dict[
         Annotated[str, StringConstraints(max_length=200)], Annotated[str, StringConstraints(max_length=20_000)]
     ] = {}
-    """The fields of the form that were changed, by name; those that are as before change nothing."""
+    """The fields of the form that differ from the source, by name."""
+    seen: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """The mark of the decision that the page showed, empty if it showed none; None: anything is replaced."""
 
     @model_validator(mode="after")
     def _is_text(self) -> "Choice":
@@ -54,6 +58,17 @@ class Decided:
     act: Act
     words: str
     """What was decided, by whom and why."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """The fields that were revised, as a page shows them."""
+    comment: str = ""
+    """The comment, if the file has it apart from everything else."""
+    problem: str = ""
+    """What is wrong with a question, if the file says it."""
+
+    @property
+    def mark(self) -> str:
+        """What tells this decision from others."""
+        return blake2b(f"{self.act}\0{self.words}".encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +137,30 @@ class DecisionFile(ABC):
             MMLongBenchError: it cannot be written; the file is as before.
 
         """
-        lock = cache_folder() / "locks" / key_of((), str(self.path.resolve()))
         if choice.act not in [each.act for each in self.actions]:
             raise ReleaseError(f"{choice.act}: is not among what can be decided here")
         try:
-            with self._guard, file_lock(lock, str(self.path), patience=_PATIENCE):
+            with self._guard, self._alone():
+                self._require_seen(subject, choice)
                 self.change(subject, choice)
         except OSError as error:
             raise ReleaseError(f"{self.path}: cannot be written: {error.strerror or error}") from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other viewers from changing the file, also those of other users, who have another cache."""
+        path, what = self.path.resolve(), str(self.path)
+        lock = cache_folder() / "locks" / key_of((), str(path))
+        with file_lock(lock, what, patience=_PATIENCE), folder_lock(path.parent, what, patience=_PATIENCE):
+            yield
+
+    def _require_seen(self, subject: Subject, choice: Choice) -> None:
+        """Refuse to replace a decision that the page did not show: somebody made it after the page was opened."""
+        if choice.seen is None:
+            return
+        found = self.read().get(subject.id)
+        if choice.seen != (found.mark if found else ""):
+            now = f"{found.act}: {found.words[:200]}" if found else "not decided"
+            raise ReleaseError(
+                f"{subject.id}: was decided elsewhere since this page was opened ({now}); load the page again"
+            )

@@ -2,22 +2,23 @@
 
 import codecs
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, cast
 
 from pydantic import JsonValue
 
-from mmlongbench.errors import Fault, ReleaseError
+from mmlongbench.errors import Fault, ManifestError, ReleaseError
 from mmlongbench.io.safe_read import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.manifest.errata import Erratum, corrected, errata_of
 from mmlongbench.manifest.errata_edit import edited, kept_ids
 from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile, as_typed
-from mmlongbench.web.viewer.reviewing.subjects import Field, Subject, SuspectLine
+from mmlongbench.web.viewer.reviewing.subjects import Field, Subject, SuspectLine, shown_value
 
 _DRAFT = "mmlongbench doctor:"
 """The beginning of the source of errata that nobody has checked."""
+_FIXED = "cannot be changed here without touching other entries; change it by hand, or give another file"
 _HEAD = "# What people decided about suspects of `mmlongbench doctor`. A manifest applies it with `errata: FILE`.\n"
 
 
@@ -32,12 +33,13 @@ class ErrataFile(DecisionFile):
         Action("undo", "u", "Undo", "decide again"),
     )
 
-    def __init__(self, path: Path, by: str, lines: Mapping[str, SuspectLine]) -> None:
+    def __init__(self, path: Path, by: str, lines: Sequence[SuspectLine]) -> None:
         super().__init__(path, by)
-        if names := {line.dataset for line in lines.values()} - {next(iter(lines.values())).dataset}:
-            known = ", ".join(sorted({line.dataset for line in lines.values()}))
-            raise ReleaseError(f"--write: suspects of {len(names) + 1} datasets ({known}), but errata are for one")
-        self._lines = lines
+        names = {line.dataset for line in lines}
+        if len(names) > 1:
+            known = ", ".join(sorted(names))
+            raise ReleaseError(f"--write: suspects of {len(names)} datasets ({known}), but errata are for one")
+        self._lines = {line.id: line for line in lines}
 
     def read(self) -> Mapping[str, Decided]:
         """Return what is decided; drafts of the doctor are not."""
@@ -75,10 +77,13 @@ class ErrataFile(DecisionFile):
 
     def _checked(self, text: str, before: Mapping[str, Erratum], id: str, entry: Mapping[str, object] | None) -> str:
         """Return a text if it says what it should; a change must not touch other entries."""
-        after = dict(errata_of(text.encode(), self.path.name))
+        try:
+            after = dict(errata_of(self._mark() + text.encode(), self.path.name))
+        except ManifestError as error:
+            raise ReleaseError(f"{self.path}: {_FIXED} ({error})") from error
         others = {key: each for key, each in before.items() if key != id}
         if (after.pop(id, None) is None) != (entry is None) or after != others:
-            raise ReleaseError(f"{self.path}: cannot be changed here without touching other entries; give another file")
+            raise ReleaseError(f"{self.path}: {_FIXED}")
         return text
 
     def _check_meaning(self, text: str, id: str, entry: Mapping[str, object]) -> None:
@@ -106,7 +111,7 @@ class ErrataFile(DecisionFile):
             return None
         line = self._lines[subject.id]
         said = f"; {choice.comment.strip()}" if choice.comment.strip() else ""
-        source = f"review by {self.by}: {line.kind}: {line.evidence}{said}"
+        source = f"{self._why(line)}{said}"
         if choice.act == "remove":
             return {"source": source, "drop": True}
         new = line.correction if choice.act == "accept" else _changed(subject, choice)
@@ -116,13 +121,25 @@ class ErrataFile(DecisionFile):
         was = {name: line.fields[name] for name in new if name in line.fields}
         return {"source": source, "set": dict(new), **({"was": was} if was else {})}
 
+    def _why(self, line: SuspectLine) -> str:
+        """Return the beginning of the source of an erratum; a comment comes after it."""
+        return f"review by {self.by}: {line.kind}: {line.evidence}"
+
     def _decided(self, id: str, erratum: Erratum) -> Decided:
-        if erratum.drop:
-            return Decided("remove", erratum.source)
         line = self._lines.get(id)
+        start = f"{self._why(line)}; " if line else ""
+        comment = erratum.source.removeprefix(start) if start and erratum.source.startswith(start) else ""
+        if erratum.drop:
+            return Decided("remove", erratum.source, comment=comment)
         is_accepted = line is not None and erratum.set == _as_read(line.correction)
         words = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in erratum.set.items())
-        return Decided("accept" if is_accepted else "revise", f"{words}; {erratum.source}")
+        got = corrected(line.fields, erratum) if line else {}
+        values = (
+            {name: shown_value(value) for name, value in got.items() if name in erratum.set}
+            if isinstance(got, dict)
+            else {}
+        )
+        return Decided("accept" if is_accepted else "revise", f"{words}; {erratum.source}", values, comment)
 
 
 def _as_read(value: JsonValue) -> object:

@@ -41,7 +41,7 @@ class Review:
 
         """
         if not 0 <= number < len(self.subjects):
-            raise ReleaseError(f"there is nothing to review with the number {number}")
+            raise ReleaseError(f"there is nothing to review with the number {number + 1}")
         return self.subjects[number]
 
 

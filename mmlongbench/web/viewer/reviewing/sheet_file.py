@@ -1,6 +1,6 @@
 """Decisions about questions, as a sheet that `mmlongbench questions import` reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmlongbench.errors import Fault, ReleaseError, SourceError
@@ -14,7 +14,6 @@ from mmlongbench.questions.reviewing.sheet import (
     decision_of,
     empty_rows,
     plain_cell,
-    read_sheet,
     safe_cell,
     sheet_bytes,
 )
@@ -46,21 +45,51 @@ class SheetFile(DecisionFile):
         """Return what is decided; rows that cannot be used are not."""
         if not self.path.exists():
             return {}
-        rows = read_sheet(self.path, dict(self._questions))
-        return {each.id: _decided(each) for each in rows if isinstance(each, Decision)}
+        rows = [row for _, row in table_rows(self.path, COLUMNS) if not isinstance(row, Fault)]
+        every = [{name: plain_cell(cell) for name, cell in row.items()} for row in rows]
+        every.sort(key=lambda cells: cells["annotator"] == self.by)  # of two rows of a question, the own one counts
+        made = [(decision_of(cells, self._questions), cells) for cells in every if cells["decision"]]
+        return {each.id: self._decided(each, cells) for each, cells in made if isinstance(each, Decision)}
+
+    def _decided(self, found: Decision, cells: Mapping[str, str]) -> Decided:
+        """Return what a row decides; only what the own one says is for the fields of the page."""
+        said = "; ".join(part for part in (found.label, found.problem, found.comment) if part)
+        values = {name: text for name in _NEW if (text := cells.get(name))}
+        new = ", ".join(f"{name.removesuffix('_new')}: {text}" for name, text in values.items())
+        words = "; ".join(part for part in (said, new, f"by {found.annotator}") if part)
+        if found.annotator != self.by:
+            return Decided(_ACTS[found.label], words)
+        return Decided(_ACTS[found.label], words, values, found.comment, found.problem)
 
     def change(self, subject: Subject, choice: Choice) -> None:
         """Fill the cells of a row."""
         rows = self._rows()
-        row = next((each for each in rows if plain_cell(each["id"]) == subject.id), None)
-        if row is None:
-            raise ReleaseError(f"{self.path}: has no row for {subject.id}; export the sheet again, or give a new file")
-        if plain_cell(row["decision"]) and plain_cell(row["annotator"]) != self.by:
-            raise ReleaseError(f"{self.path}: {row['annotator']} has decided this; give each annotator a file")
-        row |= {name: safe_cell(text) for name, text in self._cells(subject, choice).items()}
+        row = self._row(rows, subject.id)
+        cells = self._cells(subject, choice)
+        if not plain_cell(row["decision"]):
+            cells["comment"] = cells["comment"] or plain_cell(row["comment"])  # noted in a spreadsheet, not seen here
+        row |= {name: safe_cell(text) for name, text in cells.items()}
         if choice.act != "undo":
             self._check({name: plain_cell(text) for name, text in row.items()})
         self.replace(sheet_bytes(rows, self._separator()))
+
+    def _row(self, rows: Sequence[dict[str, str]], id: str) -> dict[str, str]:
+        """Return the row of a question to fill: the own one, or one that is nobody's.
+
+        Raises:
+            ReleaseError: there is none.
+
+        """
+        found = [each for each in rows if plain_cell(each["id"]) == id]
+        if not found:
+            raise ReleaseError(f"{self.path}: has no row for {id}; export the sheet again, or give a new file")
+        own = [each for each in found if plain_cell(each["annotator"]) == self.by]
+        free = [each for each in found if not plain_cell(each["annotator"]) and not plain_cell(each["decision"])]
+        if not own + free:
+            other = next((name for each in found if (name := plain_cell(each["annotator"]))), "somebody")
+            did = "has decided" if any(plain_cell(each["decision"]) for each in found) else "has begun"
+            raise ReleaseError(f"{self.path}: {other} {did} this; give each annotator a file")
+        return (own + free)[0]
 
     def _rows(self) -> list[dict[str, str]]:
         if not self.path.exists():
@@ -108,8 +137,3 @@ class SheetFile(DecisionFile):
         wrong = wrong_revision(self._questions[found.id], found) if found.revision else None
         if wrong:
             raise ReleaseError(f"{wrong[0]}: {wrong[1]}; revise it again")
-
-
-def _decided(found: Decision) -> Decided:
-    said = "; ".join(part for part in (found.label, found.problem, found.comment) if part)
-    return Decided(_ACTS[found.label], f"{said}; by {found.annotator}")

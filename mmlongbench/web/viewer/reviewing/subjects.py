@@ -71,8 +71,8 @@ class SuspectLine(BaseModel):
     """The row of the source; empty if it could not be read, or in a file of an older version."""
 
 
-def read_suspects(path: Path) -> tuple[list[Subject], dict[str, SuspectLine]]:
-    """Read the suspects of a file; return them also as they are there, by id.
+def read_suspects(path: Path) -> tuple[list[Subject], list[SuspectLine]]:
+    """Read the suspects of a file, the first of each row of each dataset; return them also as they are there.
 
     Raises:
         ReleaseError: the file cannot be read, or has no suspect.
@@ -82,14 +82,14 @@ def read_suspects(path: Path) -> tuple[list[Subject], dict[str, SuspectLine]]:
         texts = read_regular(path, MAX_BYTES).splitlines()
     except (OSError, ValueError) as error:
         raise ReleaseError(f"{path}: cannot be read: {' '.join(str(error).split())[:200]}") from error
-    lines: dict[str, SuspectLine] = {}
+    lines: dict[tuple[str, str], SuspectLine] = {}
     for number, text in enumerate(texts, 1):
         if text.strip():
             found = _line(text, f"{path}, line {number}")
-            lines.setdefault(found.id, found)
+            lines.setdefault((found.dataset, found.id), found)
     if not lines:
         raise ReleaseError(f"{path}: has no suspect; write it with `mmlongbench doctor MANIFEST --json`")
-    return [_suspect(number, line) for number, line in enumerate(lines.values())], lines
+    return [_suspect(number, line) for number, line in enumerate(lines.values())], list(lines.values())
 
 
 def _line(text: bytes, where: str) -> SuspectLine:
@@ -113,17 +113,18 @@ def _suspect(number: int, line: SuspectLine) -> Subject:
         kind=line.kind,
         why=line.evidence,
         question=str(line.fields.get("question") or ""),
-        answer=_text(line.fields.get("answer") or ""),
+        answer=shown_value(line.fields.get("answer") or ""),
         pages=tuple(dict.fromkeys(page for name in pages for page in _numbers(fields.get(name)))),
         proposed=tuple(dict.fromkeys(page for name in pages for page in _numbers(line.correction.get(name)))),
         fields=tuple(
-            Field(name, _text(value), isinstance(value, str), _text(line.correction.get(name, "")))
+            Field(name, shown_value(value), isinstance(value, str), shown_value(line.correction.get(name, "")))
             for name, value in sorted(fields.items(), key=lambda item: item[0] not in line.correction)
         ),
     )
 
 
-def _text(value: JsonValue) -> str:
+def shown_value(value: object) -> str:
+    """Return the value of a field as a page shows it: a text as it is, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
