@@ -158,7 +158,7 @@ def _examples(release: Path) -> list[str]:
     """The address of the first example of each public file of records."""
     data = release / DATA
     files = [path for path in data.rglob("*") if path.is_file()]
-    return [f"/example/{path.relative_to(data)}/0" for path in sorted(files, key=lambda each: each.stat().st_size)]
+    return [f"/example/{path.relative_to(data)}/1" for path in sorted(files, key=lambda each: each.stat().st_size)]
 
 
 def _open(browser: Browser, address: str) -> Opened:
