@@ -34,6 +34,12 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     metavar="LICENCE",
     help="A licence whose terms allow it, or whose owner agreed; may be repeated.",
 )
+@click.option(
+    "--after",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="An earlier publication: its tables stay as they are where they can, so --to sends only what is new.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @with_tasks
 def publish(
@@ -46,6 +52,7 @@ def publish(
     audit: Path | None,
     allow_unknown_licence: bool,
     cleared: tuple[str, ...],
+    after: Path | None,
     as_json: bool,
     tasks: "TaskFiles",
 ) -> None:
@@ -64,7 +71,7 @@ def publish(
         raise click.UsageError("--public has no effect without --to: leave it out")
     name = repository_of(to) if to else ""
     said = read_about(about) if about else About()
-    how = Publishing(said, name, shortcuts, audit, allow_unknown_licence, cleared)
+    how = Publishing(said, name, shortcuts, audit, allow_unknown_licence, cleared, after)
     made = make(release, out, how, Progress(False if as_json else None), tasks)
     done = upload(out, name, is_public=public) if to else None
     if as_json:

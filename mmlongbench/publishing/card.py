@@ -12,9 +12,10 @@ from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.markdown import md
 from mmlongbench.lengths import K, format_length
 from mmlongbench.publishing.card_pictures import Shown
+from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import LOCAL, Facts, limitations, listed, mean
 from mmlongbench.publishing.practices import PRACTICES
-from mmlongbench.publishing.tables import IMAGE_COLUMNS, IMAGE_FOLDER, described_columns
+from mmlongbench.publishing.tables import IMAGE_COLUMNS, described_columns
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,7 +33,7 @@ def write_card(out: Path, facts: Facts, shown: Sequence[Shown], sizes: dict[str,
         out: the folder of the publication.
         facts: what the card says.
         shown: the examples with pictures.
-        sizes: the bytes of each table, by path.
+        sizes: the bytes of each file of a table, by path.
 
     """
     pieces = (front_matter(facts), card(facts, shown, sizes))
@@ -66,7 +67,7 @@ def _licence(facts: Facts) -> dict[str, str]:
 
 def _configs(facts: Facts) -> Iterator[dict[str, object]]:
     for number, (dataset, tables) in enumerate(facts.datasets.items()):
-        files = [{"split": table.split, "path": table.path} for table in tables]
+        files = [{"split": table.split, "path": table.paths if table.paths[1:] else table.paths[0]} for table in tables]
         yield {"config_name": dataset, **({"default": True} if not number else {}), "data_files": files}
     if facts.tables.images:
         images = [{"split": "images", "path": f"{IMAGE_FOLDER}/*.parquet"}]
@@ -136,7 +137,7 @@ def _file_rows(facts: Facts, sizes: dict[str, int]) -> Iterator[tuple[str, ...]]
     yield "configuration", "split", "examples", "images shown", "fill (mean)", "fill (least)", "bytes"
     for table in facts.tables.examples:
         figures = (f"{table.rows:,}", f"{table.images:,}", f"{mean(table):.3f}", f"{min(table.fills):.3f}")
-        yield table.dataset, table.split, *figures, f"{sizes[table.path]:,}"
+        yield table.dataset, table.split, *figures, f"{sum(sizes[path] for path in table.paths):,}"
 
 
 def _column_rows(facts: Facts) -> Iterator[tuple[str, ...]]:

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from mmlongbench.building.stages.table import STAGES
 from mmlongbench.io.atomic import write_whole
+from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls
 from mmlongbench.publishing.rights import SourceRights
-from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS, IMAGE_FOLDER, LISTS, NUMBERS, TEXTS, Table
+from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS, LISTS, NUMBERS, TEXTS, Table
 
 CROISSANT = "croissant.json"
 REQUIRED = ("name", "description", "license", "url", "creator", "datePublished", "distribution")
@@ -62,7 +63,7 @@ def write_croissant(out: Path, facts: Facts, files: Sequence[NamedFile]) -> tupl
 def croissant(facts: Facts, files: Sequence[NamedFile]) -> Json:
     """Return the metadata of a publication."""
     about = facts.about
-    image_sets, images = ([_image_set()], [_images(facts)]) if facts.tables.images else ([], [])
+    images = [_images(facts)] if facts.tables.images else []
     said: Json = {
         "@context": _context(),
         "@type": "sc:Dataset",
@@ -87,7 +88,7 @@ def croissant(facts: Facts, files: Sequence[NamedFile]) -> Json:
         "rai:hasSyntheticData": about.synthetic,
         "prov:wasDerivedFrom": [_source(each) for each in facts.rights.sources],
         "prov:wasGeneratedBy": list(_stages(facts)),
-        "distribution": [*_files(facts, files), *image_sets],
+        "distribution": [*_files(facts, files), *_file_sets(facts)],
         "recordSet": [*images, *(_records(facts, table) for table in facts.tables.examples)],
     }
     return {key: value for key, value in said.items() if value not in ("", [], None)}
@@ -164,7 +165,7 @@ def _files(facts: Facts, files: Sequence[NamedFile]) -> Iterator[Json]:
     sources: dict[str, list[Json]] = {}
     for each in facts.rights.sources:
         sources.setdefault(each.dataset, []).append({"@id": source_id(each)})
-    tables = {table.path: table.dataset for table in facts.tables.examples}
+    tables = {path: table.dataset for table in facts.tables.examples for path in table.paths}
     for file in files:
         found: Json = {
             "@type": "cr:FileObject",
@@ -182,15 +183,19 @@ def _files(facts: Facts, files: Sequence[NamedFile]) -> Iterator[Json]:
         yield found
 
 
-def _image_set() -> Json:
-    return {
-        "@type": "cr:FileSet",
-        "@id": "image-tables",
-        "name": "image-tables",
-        "description": "The tables of images.",
-        "encodingFormat": _PARQUET,
-        "includes": f"{IMAGE_FOLDER}/*.parquet",
-    }
+def _file_sets(facts: Facts) -> Iterator[Json]:
+    """Yield the tables that have several files."""
+    sets = {"image-tables": ("The tables of images.", [f"{IMAGE_FOLDER}/*.parquet"])} if facts.tables.images else {}
+    for table in facts.tables.examples:
+        if table.paths[1:]:
+            sets[_set_id(table)] = f"The examples of {table.dataset} at {table.length:,} tokens.", table.paths
+    for id, (said, paths) in sets.items():
+        found: Json = {"@type": "cr:FileSet", "@id": id, "name": id, "description": said, "encodingFormat": _PARQUET}
+        yield found | {"includes": paths if paths[1:] else paths[0]}
+
+
+def _set_id(table: Table) -> str:
+    return f"tables/{table.dataset}/{table.split}"
 
 
 def _images(facts: Facts) -> Json:
@@ -207,7 +212,9 @@ def _images(facts: Facts) -> Json:
 
 def _records(facts: Facts, table: Table) -> Json:
     """Return the record set of a table of examples."""
-    name, source = f"{table.dataset}/{table.split}", {"fileObject": {"@id": table.path}}
+    name, source = f"{table.dataset}/{table.split}", {"fileObject": {"@id": table.paths[0]}}
+    if table.paths[1:]:
+        source = {"fileSet": {"@id": _set_id(table)}}
     texts = (*TEXTS, *(("canary",) if table.canary else ()))
     fields = [
         *(_field(name, each, "sc:Text", source) for each in texts),

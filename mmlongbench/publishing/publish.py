@@ -21,6 +21,7 @@ from mmlongbench.publishing.card import CARD, write_card
 from mmlongbench.publishing.card_pictures import write_pictures
 from mmlongbench.publishing.clearing import Cleared, clear
 from mmlongbench.publishing.croissant import CROISSANT, NamedFile, write_croissant
+from mmlongbench.publishing.earlier import Earlier
 from mmlongbench.publishing.facts import LOCAL, Facts, read_audit, read_shortcuts
 from mmlongbench.publishing.licence_files import write_citation, write_licences
 from mmlongbench.publishing.practices import PRACTICES, State
@@ -64,6 +65,8 @@ class Publishing:
     """Whether assets without a licence are published."""
     cleared: tuple[str, ...] = ()
     """The licences that ask to be asked first, and whose owners agreed."""
+    after: Path | None = None
+    """An earlier publication, whose tables stay as they are where every row of them is published again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,9 @@ def publish(
     cleared = clear(release, rights, allow_unknown=how.allow_unknown_licence, cleared=how.cleared, tasks=tasks)
     shortcuts = read_shortcuts(how.shortcuts, lock) if how.shortcuts else None
     audit = read_audit(how.audit, lock) if how.audit else None
+    earlier = Earlier.open(how.after) if how.after else None
     with appearing(folder) as made:
-        tables = write_tables(opened, made, cleared, progress)
+        tables = write_tables(opened, made, cleared, progress, earlier)
         facts = Facts(
             name=how.repository or LOCAL,
             about=how.about if how.about.title else how.about.model_copy(update={"title": release.resolve().name}),
@@ -140,7 +144,8 @@ def publish(
         write_licences(made, rights, stated)
         write_citation(made, facts)
         shown = write_pictures(opened, made, cleared)
-        write_card(made, facts, shown, {table.path: (made / table.path).stat().st_size for table in tables.examples})
+        paths = (path for table in tables.examples for path in table.paths)
+        write_card(made, facts, shown, {path: (made / path).stat().st_size for path in paths})
         incomplete = write_croissant(made, facts, list(_files(made)))
         files = _write_checksums(made)
     return _published(out, facts, files, incomplete)

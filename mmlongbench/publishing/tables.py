@@ -2,13 +2,16 @@
 
 An example names its images by their SHA-256. An image is in the table of the shortest length, and there of the first
 dataset, that shows it, in the order in which it is first shown. So tables of longer lengths, or of later datasets, can
-be added, and the files of the others stay as they are.
+be added, and the files of the others stay as they are. With an earlier publication, its tables stay too if every row of
+them is wanted (`Earlier`), and further files have the rest.
 """
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.prompt import MARKER, Turn
 from mmlongbench.publishing.clearing import Cleared
+from mmlongbench.publishing.earlier import DATA_FOLDER, IMAGE_FOLDER, Earlier, keep_examples, row_digest
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example, Release
 
@@ -27,7 +31,6 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 400 * 1024 * 1024
 """A file of images ends when it has so many bytes."""
-DATA_FOLDER, IMAGE_FOLDER = "data", "images"
 TEXTS = ("id", "answer", "answer_type", "metric", "file", "digest")
 NUMBERS = ("permutation", "length", "text_tokens", "image_tokens", "reserve")
 LISTS = ("roles", "turns", "images")
@@ -62,12 +65,12 @@ IMAGE_COLUMNS = {
 class Table:
     """A table that was written."""
 
-    path: str
-    """The path below the folder of the publication."""
     dataset: str
     """The name of the dataset."""
     length: int
     """In tokens."""
+    paths: list[str] = field(default_factory=list)
+    """The paths of its files below the folder of the publication; one, unless some are of an earlier publication."""
     rows: int = 0
     """The number of examples."""
     images: int = 0
@@ -102,30 +105,49 @@ class Tables:
     examples: list[Table] = field(default_factory=list)
     """Those of examples, in the order of the manifest, the shortest length first."""
     images: list[ImageFile] = field(default_factory=list)
-    """The files of images, in the order in which images are first shown."""
+    """The files of images, those of an earlier publication first; then in the order in which images are shown."""
     shown: dict[str, str] = field(default_factory=dict)
     """The path of each image in the release, by its SHA-256, in the order of the tables."""
     left_out: dict[tuple[str, int], int] = field(default_factory=dict)
     """How many examples are not published, by dataset and length."""
 
 
-def write_tables(release: Release, out: Path, cleared: Cleared, progress: Progress) -> Tables:
+def write_tables(
+    release: Release, out: Path, cleared: Cleared, progress: Progress, earlier: Earlier | None = None
+) -> Tables:
     """Write all tables, the shortest length first.
 
+    Args:
+        release: the release.
+        out: the folder of the publication.
+        cleared: what may be published.
+        progress: shows the bar.
+        earlier: an earlier publication, whose tables are kept where every row of them is wanted.
+
     Raises:
-        ReleaseError: an image is missing or is not the one of the lock, or nothing may be published.
+        ReleaseError: an image is missing or is not the one of the lock, a table of `earlier` cannot be read, or nothing
+            may be published.
 
     """
-    written, canary = Tables(), release.lock.canary
+    written = Tables()
     cells = [(length, dataset) for dataset in release.datasets for length in release.lengths(dataset)]
-    with progress.bar("publish: tables", len(cells)) as advance:
+    first_shown: list[tuple[str, dict[str, str]]] = []
+    with progress.bar("publish: tables", 2 * len(cells)) as advance:
         for length, dataset in sorted(cells, key=lambda cell: cell[0]):
             before = len(written.shown)
-            table = _write_examples(release, dataset, length, out, cleared, written, canary)
+            table = _write_examples(release, Table(dataset, length), out, cleared, written, earlier)
             if table.rows:
                 written.examples.append(table)
-            new = dict(list(written.shown.items())[before:])
-            written.images += _write_images(release, f"{table.split}-{dataset}", new, out)
+            first_shown.append((f"{table.split}-{dataset}", dict(list(written.shown.items())[before:])))
+            advance()
+        kept = frozenset[str]()
+        for each in earlier.keep_images(written.shown) if earlier else ():
+            path = _copy(each.file, out / IMAGE_FOLDER, out)
+            written.images.append(ImageFile(path, len(each.keys), each.bytes))
+            kept |= each.keys
+        for name, images in first_shown:
+            new = {digest: path for digest, path in images.items() if digest not in kept}
+            written.images += _write_images(release, name, new, out)
             advance()
     if not written.examples:
         raise ReleaseError(f"{release.path.name}: no example may be published; `mmlongbench rights` says why")
@@ -133,33 +155,70 @@ def write_tables(release: Release, out: Path, cleared: Cleared, progress: Progre
     return written
 
 
+def _copy(file: Path, folder: Path, out: Path) -> str:
+    """Copy a table of an earlier publication, and return its path below the new one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, folder / file.name)
+    return (folder / file.name).relative_to(out).as_posix()
+
+
+def _new_path(out: Path, stem: str) -> str:
+    """Return a path that no file has: `stem.parquet`, or one with a number."""
+    names = chain((f"{stem}.parquet",), (f"{stem}-{number:05}.parquet" for number in count(1)))
+    return next(name for name in names if not (out / name).exists())
+
+
 def _write_examples(
-    release: Release, dataset: str, length: int, out: Path, cleared: Cleared, written: Tables, canary: str
+    release: Release, table: Table, out: Path, cleared: Cleared, written: Tables, earlier: Earlier | None
 ) -> Table:
     """Write the examples of a dataset at a length, and note the images that no table has yet."""
-    table = Table(f"{DATA_FOLDER}/{dataset}/K{length // K}.parquet", dataset, length, canary=bool(canary))
-    metric, files = release.builder(dataset).spec.metric, release.lock.files
+    table.canary = bool(release.lock.canary)
+    schema, known = example_schema(canary=table.canary), frozenset[str]()
+    if earlier and (files := earlier.examples(table.dataset, table.split)):
+        wanted = {row_digest(row) for _, _, row in _rows(release, table, cleared) if row}
+        for each in keep_examples(files, set(schema.names), wanted):
+            table.paths.append(_copy(each.file, out / DATA_FOLDER / table.dataset, out))
+            known |= each.keys
 
-    def rows() -> Iterator[tuple[Mapping[str, object], int]]:
-        for example in release.examples(dataset, length):
-            if not cleared.is_published(dataset, example.file, example.id):
-                written.left_out[dataset, length] = written.left_out.get((dataset, length), 0) + 1
+    def new_rows() -> Iterator[tuple[Mapping[str, object], int]]:
+        for example, images, row in _rows(release, table, cleared):
+            if not row:
+                cell = table.dataset, table.length
+                written.left_out[cell] = written.left_out.get(cell, 0) + 1
                 continue
-            hashes = []
-            for image in example.prompt.images:
-                if (locked := files.get(f"{IMAGES}/{image}")) is None:
-                    raise ReleaseError(f"{example.name}: image {image!r:.200} is not in the lock; see verify")
-                hashes.append(locked.sha256)
-                written.shown.setdefault(locked.sha256, image)
-            row = {**example_row(example, hashes), "metric": metric}
-            row |= {"canary": example.record.get("canary", "")} if canary else {}
+            for digest, image in images:
+                written.shown.setdefault(digest, image)
             table.rows += 1
-            table.images += len(hashes)
-            table.fills.append((example.tokens.text + example.tokens.image + example.reserve) / length)
-            yield row, sum(len(turn) for turn in _turns(example))
+            table.images += len(images)
+            table.fills.append((example.tokens.text + example.tokens.image + example.reserve) / table.length)
+            if not known or row_digest(row) not in known:
+                yield row, sum(len(turn) for turn in _turns(example))
 
-    write_rows(out / table.path, example_schema(canary=bool(canary)), rows())
+    path = _new_path(out, f"{DATA_FOLDER}/{table.dataset}/{table.split}")
+    write_rows(out / path, schema, new_rows())
+    if (out / path).exists():
+        table.paths.append(path)
     return table
+
+
+def _rows(
+    release: Release, table: Table, cleared: Cleared
+) -> Iterator[tuple[Example, list[tuple[str, str]], dict[str, object]]]:
+    """Yield each example of a table, the (SHA-256, path) of its images, and its row, which is empty if the example may
+    not be published.
+    """
+    metric, files = release.builder(table.dataset).spec.metric, release.lock.files
+    for example in release.examples(table.dataset, table.length):
+        if not cleared.is_published(table.dataset, example.file, example.id):
+            yield example, [], {}
+            continue
+        images = []
+        for image in example.prompt.images:
+            if (locked := files.get(f"{IMAGES}/{image}")) is None:
+                raise ReleaseError(f"{example.name}: image {image!r:.200} is not in the lock; see verify")
+            images.append((locked.sha256, image))
+        row = {**example_row(example, [digest for digest, _ in images]), "metric": metric}
+        yield example, images, row | ({"canary": example.record.get("canary", "")} if table.canary else {})
 
 
 def _turns(example: Example) -> list[str]:
@@ -213,14 +272,15 @@ def example_schema(*, canary: bool) -> "pa.Schema":
 
 def _write_images(release: Release, name: str, images: Mapping[str, str], out: Path) -> list[ImageFile]:
     """Write images to as many files as they need."""
-    left, files = list(images.items()), list[ImageFile]()
+    left, files, numbers = list(images.items()), list[ImageFile](), count()
     while left:
-        size, count = 0, 0
-        while count < len(left) and size < FILE_BYTES:
-            size += release.lock.files[f"{IMAGES}/{left[count][1]}"].bytes
-            count += 1
-        part, left = left[:count], left[count:]
-        file = ImageFile(f"{IMAGE_FOLDER}/{name}-{len(files):05}.parquet", len(part), size)
+        size, end = 0, 0
+        while end < len(left) and size < FILE_BYTES:
+            size += release.lock.files[f"{IMAGES}/{left[end][1]}"].bytes
+            end += 1
+        part, left = left[:end], left[end:]
+        paths = (f"{IMAGE_FOLDER}/{name}-{number:05}.parquet" for number in numbers)
+        file = ImageFile(next(path for path in paths if not (out / path).exists()), len(part), size)
         write_rows(out / file.path, picture_schema("sha256", "path"), _image_rows(release, part), is_packed=True)
         files.append(file)
     return files
