@@ -14,6 +14,8 @@ from mmlongbench.cli.questions_review import export_sheet, import_sheets
 if TYPE_CHECKING:
     from mmlongbench.questions.layer.make import Made
 
+_MORE_TIME = "run the same command with more --seconds-a-page to continue, or leave the document out"
+
 
 @click.group(cls=DefaultGroup)
 def questions() -> None:
@@ -46,6 +48,11 @@ def questions() -> None:
     type=click.IntRange(min=1),
     help="The number of processes; all cores by default. It does not change the bytes.",
 )
+@click.option(
+    "--seconds-a-page",
+    type=click.FloatRange(min=0, max=86_400, min_open=True),
+    help="With --from layer: the seconds that a page of a PDF may take. It does not change the bytes.  [default: 60]",
+)
 @with_models
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
@@ -56,6 +63,7 @@ def make(
     cache: Path | None,
     ocr: bool,
     workers: int | None,
+    seconds_a_page: float | None,
     as_json: bool,
     quiet: bool,
     **given: Unpack[Given],
@@ -68,17 +76,25 @@ def make(
     documents whose layer was read are not read again.
     """
     if maker is None:
+        if seconds_a_page:
+            raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
         make_with_models(documents, out, given, Printing(as_json, quiet), cache)
         return
     if given["url"] or given["models"]:
         raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
+    from mmlongbench.documents.limits import Limits
+    from mmlongbench.errors import TimeLimitError
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
     from mmlongbench.questions.layer.make import LAYERS, Settings, make_questions
 
-    settings = Settings(cache or out / LAYERS, with_ocr=ocr)
+    limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
+    settings = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
     progress = Progress(False if quiet or as_json else None)
-    made = make_questions(documents, out, settings, workers or cores(), progress)
+    try:
+        made = make_questions(documents, out, settings, workers or cores(), progress)
+    except TimeLimitError as error:
+        raise TimeLimitError(error.what, _MORE_TIME) from error
     if as_json:
         click.echo(json.dumps(made.summary.model_dump(mode="json")))
     elif not quiet:

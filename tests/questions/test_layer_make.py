@@ -117,6 +117,27 @@ def test_hostile_and_equal_documents_are_named_and_the_others_are_asked_about(
     assert questions_in(made).items() <= questions_in(tmp_path / "out").items()
 
 
+def test_a_page_that_takes_too_long_ends_the_command_and_more_time_lets_it_go_on(
+    reports: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = pdf_reader._Reader._says_something
+
+    def hurried(reader: pdf_reader._Reader, seconds: float) -> bool:
+        return seconds > 1 and says(reader, seconds)
+
+    monkeypatch.setattr(pdf_reader._Reader, "_says_something", hurried)
+    alone = copied(tmp_path / "reports", reports / "dredging.pdf")
+    words = ("questions", alone, "--from", "layer", "--no-ocr", "--workers", 1, "--out", tmp_path / "out", "-q")
+    ended = command(*words, "--seconds-a-page", 0.5)
+    assert (ended.code, ended.err) == (
+        2,
+        "error: dredging.pdf, page 0: takes longer than 0.5 s; run the same command with more --seconds-a-page to "
+        "continue, or leave the document out\n",
+    )
+    assert command(*words, "--seconds-a-page", 600).code == 0
+    assert questions_in(made, "dredging").items() <= questions_in(tmp_path / "out").items()
+
+
 def test_a_page_of_another_document_that_answers_takes_the_question_away(
     reports: Path, cache: Path, tmp_path: Path
 ) -> None:
