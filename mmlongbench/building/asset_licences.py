@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmlongbench.building.licence_tables import AssetRights, has_login, read_table, rights_of
+from mmlongbench.building.licence_tables import AssetRights, read_table, rights_of, without_login
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.printable import without_secrets
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.licences import AssetColumns, LicenceTerms
 from mmlongbench.manifest.registry import reader_type
@@ -82,7 +81,7 @@ def _of_columns(plan: "DatasetPlan", columns: AssetColumns) -> Iterator[tuple[st
             asset, licence = values.get(columns.asset), values.get(columns.licence)
             if isinstance(asset, str) and isinstance(licence, str) and asset:
                 author, url = (str(values.get(name) or "") if name else "" for name in (columns.author, columns.url))
-                now = rights_of(licence, author, without_secrets(url) if has_login(url) else url)
+                now = rights_of(licence, author, without_login(url))
                 found[asset] = _joined(raw.id, asset, found[asset], now) if asset in found else now
     if rows and not is_there:
         expected = f"rows with the columns {columns.asset!r} and {columns.licence!r}"

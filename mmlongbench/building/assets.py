@@ -16,7 +16,7 @@ from typing import TypeAlias
 from mmlongbench.building.asset_licences import StatedRights, stated_rights
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.fingerprints import DocumentFile, files_of
-from mmlongbench.building.licence_tables import AssetRights
+from mmlongbench.building.licence_tables import AssetRights, without_login
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.origins import Located, Origin, Origins
@@ -351,7 +351,7 @@ class _Maker:
             rights.licence.name,
             rights.licence.kind,
             rights.author,
-            rights.url or _printable(self._addresses.get(document, "")),
+            rights.url or _printable(without_login(self._addresses.get(document, ""))),
             hint,
         )
 

@@ -104,6 +104,15 @@ def has_login(url: str) -> bool:
     return without_secrets(place) != place
 
 
+def without_login(url: str) -> str:
+    """Return a URL; one with a user or a password is returned without them and without its query.
+
+    >>> without_login("https://user:secret@host/a?b=1"), without_login("https://host/a?b=1")
+    ('https://…@host/a?…', 'https://host/a?b=1')
+    """
+    return without_secrets(url) if has_login(url) else url
+
+
 def rights_of(licence: str, author: str, url: str) -> AssetRights:
     """Return what texts state about an asset."""
     return AssetRights(terms_of(licence).licence, author, url)

@@ -44,7 +44,7 @@ def show_example(example: ShownExample, *, is_full: bool) -> None:
 def _head(example: ShownExample) -> Grid:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     tokens = example.tokens
-    kept = f"; {example.reserve:,} kept free for the answer" if example.reserve else ""
+    kept = f"; {example.reserve:,} kept for the answer" if example.reserve else ""
     lines = {
         "example": f"{example.id}, {example.placement}" if example.placement else example.id,
         "file": f"{example.file} ({example.dataset}, {format_length(example.length)})",

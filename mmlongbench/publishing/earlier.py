@@ -8,9 +8,13 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.exports.row_groups import picture_of, picture_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DATA_FOLDER, IMAGE_FOLDER = "data", "images"
 """The folders of a publication with tables of examples, and with tables of images."""
@@ -45,8 +49,8 @@ class Earlier:
             ReleaseError: the folder has no tables of examples.
 
         """
-        if not (folder / DATA_FOLDER).is_dir():
-            raise ReleaseError(f"--after: {folder}: has no folder {DATA_FOLDER}/; give a folder that publish made")
+        if next((folder / DATA_FOLDER).glob("*/*.parquet"), None) is None:
+            raise ReleaseError(f"--after: {folder}: has no tables in {DATA_FOLDER}/; give a folder that publish made")
         return cls(folder)
 
     def examples(self, dataset: str, split: str) -> list[Path]:
@@ -65,12 +69,13 @@ class Earlier:
             ReleaseError: a table cannot be read, or an image is not the one of its SHA-256.
 
         """
-        known = set[str]()
+        known, schema = set[str](), picture_schema("sha256", "path")
         for file in self.images():
             sizes = dict[str, int]()
-            for row in _rows(file, {"sha256", "path", "image"}):
-                digest, data = str(row["sha256"]), _bytes_of(row["image"])
-                if wanted.get(digest) != row["path"] or digest in known or digest in sizes:
+            for row in _rows(file, schema):
+                digest, path, data = str(row["sha256"]), str(row["path"]), _bytes_of(row["image"])
+                is_wanted = wanted.get(digest) == path and row["image"] == picture_of(data, digest, path)
+                if not is_wanted or digest in known or digest in sizes:
                     break
                 if sha256(data).hexdigest() != digest:
                     raise ReleaseError(f"--after: {file}: image {digest} is damaged; give another publication")
@@ -81,7 +86,7 @@ class Earlier:
                     yield KeptTable(file, frozenset(sizes), sum(sizes.values()))
 
 
-def keep_examples(files: list[Path], columns: Set[str], wanted: Set[str]) -> Iterator[KeptTable]:
+def keep_examples(files: list[Path], schema: "pa.Schema", wanted: Set[str]) -> Iterator[KeptTable]:
     """Yield the tables of which every row is wanted; `wanted` has the digests of rows (`row_digest`).
 
     Raises:
@@ -90,7 +95,7 @@ def keep_examples(files: list[Path], columns: Set[str], wanted: Set[str]) -> Ite
     """
     known = set[str]()
     for file in files:
-        digests = [row_digest(row) for row in _rows(file, columns)]
+        digests = [row_digest(row) for row in _rows(file, schema)]
         keys = frozenset(digests)
         if keys and len(keys) == len(digests) and keys <= wanted and keys.isdisjoint(known):
             known |= keys
@@ -116,15 +121,17 @@ def _bytes_of(image: object) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _rows(file: Path, columns: Set[str]) -> Iterator[dict[str, object]]:
-    """Yield the rows of a table; none if it has other columns."""
+def _rows(file: Path, schema: "pa.Schema") -> Iterator[dict[str, object]]:
+    """Yield the rows of a table; none if its schema is another one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(file) as table:
-            if set(table.schema_arrow.names) == columns:
+            found = table.schema_arrow
+            # compared apart: with metadata, also the names of list elements, which Parquet changes, would have to agree
+            if found.equals(schema) and (found.metadata or {}) == (schema.metadata or {}):
                 for batch in table.iter_batches(_BATCH):
                     yield from batch.to_pylist()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise ReleaseError(f"--after: {file}: cannot be read as Parquet: {error}; give another publication") from error

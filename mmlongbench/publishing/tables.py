@@ -1,9 +1,9 @@
 """Writes the tables of a publication: examples by dataset and length, and every image once, by its content.
 
 An example names its images by their SHA-256. An image is in the table of the shortest length, and there of the first
-dataset, that shows it, in the order in which it is first shown. So tables of longer lengths, or of later datasets, can
-be added, and the files of the others stay as they are. With an earlier publication, its tables stay too if every row of
-them is wanted (`Earlier`), and further files have the rest.
+dataset, that shows it, in the order in which it is first shown. So tables of longer lengths, or of later datasets with
+other images, can be added, and the files of the others stay as they are. With an earlier publication, its tables stay
+too if every row of them is wanted (`Earlier`), and further files have the rest.
 """
 
 import json
@@ -176,7 +176,7 @@ def _write_examples(
     schema, known = example_schema(canary=table.canary), frozenset[str]()
     if earlier and (files := earlier.examples(table.dataset, table.split)):
         wanted = {row_digest(row) for _, _, row in _rows(release, table, cleared) if row}
-        for each in keep_examples(files, set(schema.names), wanted):
+        for each in keep_examples(files, schema, wanted):
             table.paths.append(_copy(each.file, out / DATA_FOLDER / table.dataset, out))
             known |= each.keys
 

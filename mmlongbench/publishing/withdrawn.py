@@ -90,8 +90,10 @@ def find_withdrawn(release: Path, withdrawal: Withdrawal) -> Withdrawn:
             if asset.chars != 0:  # pages without text are all equal
                 hashes.add(asset.sha256)
             if withdrawal.kind == "document":
-                found.folders |= {asset.document, *asset.name.split("/")[-2:-1]}
-                found.excludable |= set() if _is_article(asset) else {asset.dataset}
+                found.folders.add(asset.document)
+                if not _is_article(asset):
+                    found.folders.update(asset.name.split("/")[-2:-1])
+                    found.excludable.add(asset.dataset)
     if not found.images and not found.texts and not found.datasets:
         raise ReleaseError(
             f"--{withdrawal.kind} {withdrawal.id!r:.200}: nothing in {release.name} is of it"
@@ -169,7 +171,7 @@ def _is_article(asset: Asset) -> bool:
 
 def _folder(asset: Asset) -> str:
     """Return the folder of the document of a page in the release; empty for what is no page of a document."""
-    return asset.name.rpartition("/")[0] if asset.document else ""
+    return "" if _is_article(asset) or not asset.document else asset.name.rpartition("/")[0]
 
 
 def _ids(asset: Asset, kind: Kind) -> Iterator[str]:

@@ -16,7 +16,7 @@ from mmlongbench.release.opened import open_release
 PICTURES = """\
 example  tile-0, depth 0.4
 file     tiles/headed_K1.jsonl (headed, 1K)
-tokens   270 = 180 text + 90 images; 256 kept free for the answer; fill 0.5137
+tokens   270 = 180 text + 90 images; 256 kept for the answer; fill 0.5137
 context  12 units, 12 images
 needle   depth 0.3810 (0.4 requested) at token 96
 

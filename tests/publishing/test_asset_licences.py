@@ -145,6 +145,17 @@ def test_documents_have_the_addresses_that_the_source_states(parsed: Path) -> No
     assert found == {name: f"https://documents.example.org/{name}.pdf" for name in found}
 
 
+def test_an_address_that_the_source_states_is_published_without_its_password(
+    parsed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated = MLongDoc().addresses
+    monkeypatch.setattr(
+        MLongDoc, "addresses", lambda self, sources: dict.fromkeys(stated(sources), "https://u:secret@host/a?key=1")
+    )
+    built(parsed)
+    assert {asset.url for asset in images(parsed)} == {"https://…@host/a?…"}
+
+
 def test_the_strictest_licence_applies_if_the_source_is_not_known(
     parsed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Publications after an earlier one: what stays, what is written, what is sent, what others read."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ from exported import every_example, shown, tree
 from tiny import command
 
 import mmlongbench as mm
+from mmlongbench.errors import ReleaseError
+from mmlongbench.exports.row_groups import picture_of, picture_schema
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.publishing.earlier import Earlier, keep_examples, row_digest
+from mmlongbench.publishing.tables import example_schema
 
 pytestmark = pytest.mark.slow
 CHOSEN = ("mmlongdoc", "viquae")
@@ -142,8 +147,10 @@ def test_what_is_no_longer_published_stays_in_no_table(few: Path, second: Path, 
 
 
 def test_a_folder_that_is_no_publication_is_refused(few: Path, tmp_path: Path) -> None:
-    done = command("publish", few, "--out", tmp_path / "out", "--allow-unknown-licence", "--after", few)
-    assert (done.code, "has no folder data/; give a folder that publish made" in done.err) == (2, True)
+    (tmp_path / "project/data").mkdir(parents=True)
+    for folder in (few, tmp_path / "project"):
+        done = command("publish", few, "--out", tmp_path / "out", "--allow-unknown-licence", "--after", folder)
+        assert (done.code, "has no tables in data/; give a folder that publish made" in done.err) == (2, True)
     assert not (tmp_path / "out").exists()
 
 
@@ -171,3 +178,43 @@ def test_a_damaged_table_is_named_or_written_anew(few: Path, first: Path, tmp_pa
         assert done.code == 2
         assert str(file) in done.err
         assert not (tmp_path / "out").exists()
+
+
+def stored(folder: Path, table: pa.Table) -> Earlier:
+    """A publication with a table of one image."""
+    for name in ("data/a", "images"):
+        (folder / name).mkdir(parents=True)
+    pq.write_table(pa.table({}), folder / "data/a/K8.parquet")
+    pq.write_table(table, folder / "images/K8-00000.parquet")
+    return Earlier.open(folder)
+
+
+@pytest.mark.parametrize("kind", ["same", "another name", "other metadata", "other types", "no text"])
+def test_a_table_of_images_is_kept_only_if_it_is_what_would_be_written(tmp_path: Path, kind: str) -> None:
+    schema, data = picture_schema("sha256", "path"), b"pixels"
+    digest = sha256(data).hexdigest()
+    name = "ash.jpg" if kind == "another name" else f"{digest}.jpg"
+    row = {"sha256": digest, "image": {"bytes": data, "path": name}, "path": "ash/1.jpg"}
+    assert kind == "another name" or row["image"] == picture_of(data, digest, "ash/1.jpg")
+    table = pa.Table.from_pylist([row], schema)
+    if kind == "other metadata":
+        table = table.replace_schema_metadata({"note": "birch"})
+    elif kind == "other types":
+        table = table.cast(schema.set(2, pa.field("path", pa.binary())))
+    elif kind == "no text":
+        table = table.set_column(2, "path", pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers()))
+        table = table.replace_schema_metadata(schema.metadata)
+        with pytest.raises(ReleaseError, match=r"K8-00000\.parquet: cannot be read as Parquet"):
+            list(stored(tmp_path, table).keep_images({digest: "ash/1.jpg"}))
+        return
+    kept = list(stored(tmp_path, table).keep_images({digest: "ash/1.jpg"}))
+    assert [each.keys for each in kept] == [{digest}] * (kind == "same")
+
+
+def test_a_table_of_examples_with_other_types_is_not_kept(tmp_path: Path) -> None:
+    schema, file = example_schema(canary=False), tmp_path / "K8.parquet"
+    (row,) = pa.Table.from_pylist([{"id": "a", "turns": ["b"]}], schema).to_pylist()
+    pq.write_table(pa.Table.from_pylist([row], schema), file)
+    assert [each.keys for each in keep_examples([file], schema, {row_digest(row)})] == [{row_digest(row)}]
+    pq.write_table(pa.table({name: [b"a" if name == "id" else row[name]] for name in schema.names}), file)
+    assert not list(keep_examples([file], schema, {row_digest(row)}))

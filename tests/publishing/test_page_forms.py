@@ -1,6 +1,7 @@
 """Rights and takedown of pages that a release shows in several forms: alone, joined, as text."""
 
 import csv
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from PIL import Image
 from tiny import command, draw_pdf
 
-from mmlongbench.release.assets import Asset, read_assets
+from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, add_same, find_withdrawn
+from mmlongbench.release.assets import ASSETS, Asset, read_assets, write_assets
 from mmlongbench.release.layout import TOMBSTONES
 
 PAGES = {"ash": 10, "birch": 6}
@@ -117,3 +119,21 @@ def test_a_forbidden_source_of_which_only_free_documents_are_shown_is_published(
     assert "left out" not in done.err
     assert pq.read_table(tmp_path / "published/data/plain/K1.parquet").num_rows == 2
     assert "Not published" not in (tmp_path / "published/README.md").read_text("utf-8")
+
+
+def web_page(dataset: str, name: str, words: str) -> Asset:
+    """The text of a part of a web page, of which the id is a path."""
+    digest = hashlib.sha256(words.encode()).hexdigest()
+    place = ("corpus", name.partition("#")[0], "", f"#{name}")
+    return Asset(dataset, "text", name, digest, len(words), *place, "MIT", "spdx", "", "", "")
+
+
+def test_the_folder_of_a_web_page_is_no_document(tmp_path: Path) -> None:
+    pages = [web_page("a", "pages/ash.html#1", "hard"), web_page("b", "pages/ash.html#1", "grey")]
+    write_assets(tmp_path / ASSETS, [*pages, web_page("a", "pages/birch.html#1", "white")])
+    found = find_withdrawn(tmp_path, Withdrawal("document", "pages/ash.html"))
+    assert found.folders == {"pages/ash.html"}
+    assert found.texts == {("a", "pages/ash.html#1"), ("b", "pages/ash.html#1")}
+    of_one_dataset = Withdrawn(texts={("a", "pages/ash.html#1")})
+    add_same(of_one_dataset, {pages[0].sha256}, tmp_path)
+    assert of_one_dataset.texts == {("a", "pages/ash.html#1")}
