@@ -154,7 +154,7 @@
   });
   length.addEventListener("change", () => change({length: length.value}));
   table.tHead.addEventListener("click", event => {
-    const {sort, model} = event.target.closest("[data-sort]")?.dataset ?? {};
+    const {sort, model} = event.target.closest("th")?.querySelector("[data-sort]")?.dataset ?? {};
     if (sort) change({sort: state.sort === sort && isOf(model) ? `-${sort}` : sort, model: ofMany(model)});
   });
   for (const key of ["facet", "placement", "model"]) find(key).addEventListener("click", () => change({[key]: ""}));

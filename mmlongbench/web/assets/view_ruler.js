@@ -134,7 +134,9 @@ const Ruler = (() => {
       }
     }
 
+    // a window that ends behind the bar is not shown; the page says what is left of it
     window(picture, scale, width) {
+      if (this.room > this.span()) return;
       const x = Math.min(width, this.room * scale);
       if (x < width) picture.append(svg("rect", {x: x.toFixed(2), y: TOP, width: (width - x).toFixed(2), height: HEIGHT, class: "beyond"}));
       picture.append(svg("line", {x1: x.toFixed(2), x2: x.toFixed(2), y1: TOP - 8, y2: TOP + HEIGHT + 6, class: "window"}));
@@ -149,8 +151,9 @@ const Ruler = (() => {
       if (bits & 2) made.push(el("span", "", "◆ needle"));
       if (bits & 4) made.push(el("span", "", "▲ evidence"));
       if (this.outline.needles.some(each => each.requested !== null)) made.push(el("span", "", "┆ requested depth, │ achieved depth"));
-      if (this.outline.added.length) made.push(el("span", "", "▁ added against the shorter context"));
-      if (this.room !== null) made.push(el("span", "", "▨ outside the window"));
+      const {length} = this.outline.added;
+      if (length) made.push(el("span", "", `▁ ${number(length)} ${length === 1 ? "unit" : "units"} added against the shorter context`));
+      if (this.room !== null) made.push(...(this.total > this.room ? [el("span", "", "▨ outside the window")] : []));
       else if (this.outline.reserve) made.push(el("span", "", "░ kept free for the answer"));
       this.legend.replaceChildren(...made);
     }

@@ -237,5 +237,9 @@ def _model_notes(model: Model, images: int, refused: set[str], total: int, room:
         yield f"{model.name} refuses {len(refused):,} images because of their size"
     if model.max_images is not None and images > model.max_images:
         yield f"a request to {model.name} may have {model.max_images:,} images, this prompt has {images:,}"
-    if room is not None and total > room:
+    if room is None:
+        return
+    if total > room:
         yield f"the prompt has {total - room:,} tokens more than fit the window"
+    else:
+        yield f"the prompt fits the window: {total:,} of {room:,} tokens, {room - total:,} left"

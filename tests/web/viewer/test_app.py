@@ -164,6 +164,15 @@ def test_a_model_rescales_and_says_what_does_not_fit(asked: TestClient, site: Si
     assert asked.get(f"/data/example/{number}/1/model/2").status_code == 404
 
 
+def test_a_window_that_is_large_enough_is_said_to_fit(tiles: Path) -> None:
+    site = site_of(tiles, "gemma3", ["gemma3=64K"])
+    number, _ = headed(site)
+    gemma = client(site).get(f"/data/example/{number}/1/model/0").json()
+    left = gemma["room"] - gemma["total"]
+    said = f"the prompt fits the window: {gemma['total']:,} of {gemma['room']:,} tokens, {left:,} left"
+    assert said in gemma["notes"]
+
+
 def test_messages_are_those_of_the_prompt_with_paths_below_the_release(asked: TestClient, site: Site) -> None:
     number, _ = headed(site)
     found = asked.get(f"/data/example/{number}/1/messages").json()

@@ -157,6 +157,10 @@ def test_a_link_that_is_sent_shows_the_same_table_unit_and_model(seen: Seen) -> 
     page.wait_for_selector("th[aria-sort=descending]")
     assert page.url.endswith("/dataset/0#length=2K&sort=-tokens")
     assert page.input_value("#length") == "2K"
+    head = page.locator("th", has_text="fill").bounding_box()
+    assert head is not None
+    page.mouse.click(head["x"] + 2, head["y"] + head["height"] - 2)
+    page.wait_for_selector("th[aria-sort=ascending]:has-text('fill')")
 
 
 def test_a_unit_that_stands_twice_is_found_where_it_was(chromium: Browser, tiles: Path, tmp_path: Path) -> None:
