@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tiny import command, records
 
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
+from mmlongbench.errors import TimeLimitError
 from mmlongbench.questions.layer.index import normal
+from mmlongbench.questions.layer.layers import pages_of
 from mmlongbench.questions.layer.make import DOCUMENTS, Made, Settings, make_questions
 from mmlongbench.questions.layer.rendered import agrees, engine
 from mmlongbench.questions.question import Question
@@ -120,12 +123,20 @@ def test_hostile_and_equal_documents_are_named_and_the_others_are_asked_about(
 def test_a_page_that_takes_too_long_ends_the_command_and_more_time_lets_it_go_on(
     reports: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    says = pdf_reader._Reader._says_something
+    read = pages_of
 
-    def hurried(reader: pdf_reader._Reader, seconds: float) -> bool:
-        return seconds > 1 and says(reader, seconds)
+    def hurried(path: Path, sha256: str, cache: Path, limits: Limits) -> Any:
+        if limits.seconds_a_page < 1:
+            raise TimeLimitError(f"{path.name}, page 0: takes longer than {limits.seconds_a_page:g} s")
+        return read(path, sha256, cache, limits)
 
-    monkeypatch.setattr(pdf_reader._Reader, "_says_something", hurried)
+    def in_this_process(
+        workers: int, function: Callable[..., Any], calls: list[tuple[Any, ...]], names: object
+    ) -> Iterator[tuple[int, Any]]:
+        yield from ((place, function(*arguments)) for place, arguments in enumerate(calls))
+
+    monkeypatch.setattr("mmlongbench.questions.layer.make.pages_of", hurried)
+    monkeypatch.setattr("mmlongbench.questions.layer.make.each_done", in_this_process)
     alone = copied(tmp_path / "reports", reports / "dredging.pdf")
     words = ("questions", alone, "--from", "layer", "--no-ocr", "--workers", 1, "--out", tmp_path / "out", "-q")
     ended = command(*words, "--seconds-a-page", 0.5)

@@ -88,23 +88,24 @@ def whole_file(root: Path, path: str) -> Sent:
         ReleaseError: the image is missing, too large, or of another kind.
 
     """
-    file = image_file(root, path).open("rb")
-    head, size = file.read(16), os.fstat(file.fileno()).st_size
+    pieces = _pieces(image_file(root, path))
+    head, size = next(pieces)  # from here on the file is closed with the generator, also if nothing more is asked for
     kind = media_type(head)
     if not kind or size > MAX_BYTES:
-        file.close()
         said = f"more than {MAX_BYTES:,} bytes" if kind else "no JPEG, PNG, GIF or WebP by its first bytes"
         raise ReleaseError(f"image {path!r:.120}: {said}")
+    return Sent(kind, size, (piece for piece, _ in pieces))
 
-    def pieces() -> Iterator[bytes]:
-        with file:
-            file.seek(0)
-            left = size
-            while left > 0 and (piece := file.read(min(_PIECE, left))):
-                left -= len(piece)
-                yield piece
 
-    return Sent(kind, size, pieces())
+def _pieces(file: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield the first bytes of a file, then all of it in pieces; each with the bytes that are left."""
+    with file.open("rb") as opened:
+        left = os.fstat(opened.fileno()).st_size
+        yield opened.read(16), left
+        opened.seek(0)
+        while left > 0 and (piece := opened.read(min(_PIECE, left))):
+            left -= len(piece)
+            yield piece, left
 
 
 def media_type(head: bytes) -> str:

@@ -1,7 +1,9 @@
 """Every address of the viewer: what it answers, and that nothing else is answered."""
 
+import gc
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from starlette.testclient import TestClient
 from viewing import client, site_of
 
 from mmlongbench.web.viewer.app import ASSETS
+from mmlongbench.web.viewer.pictures import whole_file
 from mmlongbench.web.viewer.site import Site
 
 
@@ -162,6 +165,17 @@ def test_a_model_rescales_and_says_what_does_not_fit(asked: TestClient, site: Si
     assert any("more than fit the window" in note for note in gemma["notes"])
     assert gemma["start"] == [sum(gemma["cost"][:block]) for block in range(len(gemma["cost"]))]
     assert asked.get(f"/data/example/{number}/1/model/2").status_code == 404
+
+
+def test_an_image_that_a_browser_no_longer_waits_for_stays_not_open(finished: Path) -> None:
+    root = finished / "mmlb_image"
+    path = next(root.rglob("*.jpg"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        sent = whole_file(root, path.relative_to(root).as_posix())
+        del sent
+        gc.collect()
+    assert [str(each.message) for each in said] == []
 
 
 def test_a_window_that_is_large_enough_is_said_to_fit(tiles: Path) -> None:
