@@ -11,8 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from mmlongbench.building.lines import Reject
 from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
@@ -21,41 +19,19 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.publishing.dropping import Kept, add_kept, dropped_of, without_quotes
+from mmlongbench.publishing.tombstones import Tombstone, write_tombstones
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdrawn, near_images
 from mmlongbench.release.asset_checks import KnownAssets, text_key
 from mmlongbench.release.assets import ASSETS, Asset, read_assets, write_assets
 from mmlongbench.release.inventory import files_below, is_release_path
 from mmlongbench.release.items import items_path
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS, TOMBSTONES
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, load_release
 from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, lock_bytes, lock_id
 from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"
 """The reason of the rejects that a takedown adds."""
-
-
-class Tombstone(BaseModel):
-    """One line of `TOMBSTONES`: what was taken out of a release, and when."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    date: str
-    """The day, as 2026-11-25."""
-    kind: str
-    """`document`, `image` or `source`."""
-    id: str
-    """What was taken out."""
-    before: str
-    """The first digits of the SHA-256 of the lock before (`lock_id`)."""
-    examples: dict[str, int]
-    """How many examples were dropped from each public file."""
-    images: int
-    """How many images were removed, with those that no other example shows."""
-    texts: int
-    """How many texts were removed, with those that no other example shows."""
-    equal: int
-    """How many images and texts went because they equal what was taken out, under another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +126,7 @@ def take_down(
         files[ASSETS] = _described(made / ASSETS)
         tombstone = _tombstone(plan, withdrawal, date, lock_id(release), release, left)
         _write_claims(plan, release, made)
-        _write_tombstones(release, made, tombstone)
+        write_tombstones(release, made, tombstone)
         lock = plan.lock.model_copy(update={"datasets": _counts(plan), "files": dict(sorted(files.items()))})
         write_whole(made / LOCK, lock_bytes(lock))
         near = near_images(release, plan.gone.images, images, progress)
@@ -377,28 +353,6 @@ def _tombstone(
         texts=sum(asset.kind == "text" for asset in gone),
         equal=len(plan.gone.equal),
     )
-
-
-def _write_tombstones(release: Path, out: Path, tombstone: Tombstone) -> None:
-    """Write the tombstones of earlier takedowns, and the new one."""
-    before = (release / TOMBSTONES).read_bytes() if (release / TOMBSTONES).is_file() else b""
-    write_whole(out / TOMBSTONES, [before, to_json(tombstone.model_dump())])
-
-
-def read_tombstones(release: Path) -> tuple[Tombstone, ...]:
-    """Return what was taken out of a release, the oldest first; empty if nothing was.
-
-    Raises:
-        ReleaseError: the file is damaged.
-
-    """
-    path = release / TOMBSTONES
-    if not path.is_file():
-        return ()
-    try:
-        return tuple(Tombstone.model_validate(record) for _, record in JSON_LINES.unbundle(path))
-    except ValueError as error:
-        raise ReleaseError(f"{path}: is no file of takedowns: {' '.join(str(error).split())[:200]}") from error
 
 
 def _exclude(withdrawal: Withdrawal, gone: Withdrawn) -> str:

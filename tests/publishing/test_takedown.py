@@ -12,7 +12,8 @@ from tiny import command, hashes, lock, records, rejects
 from mmlongbench.io.progress import Progress
 from mmlongbench.publishing import takedown
 from mmlongbench.publishing.dropping import TAKEN_OUT, without_quotes
-from mmlongbench.publishing.takedown import REASON, read_tombstones, take_down
+from mmlongbench.publishing.takedown import REASON, take_down
+from mmlongbench.publishing.tombstones import read_tombstones
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import TOMBSTONES
