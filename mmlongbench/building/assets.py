@@ -23,7 +23,7 @@ from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.pixels import PictureFile
+from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.calling import calling
@@ -208,8 +208,8 @@ class _Maker:
         found = self._dataset.sources.images.pictures.file(name) if self._dataset.sources.has_images else None
         if isinstance(found, Path):
             return found, self.origins.locate(found)
-        table = getattr(found, "file", None)  # of a cell of a table
-        source = self.origins.only or (self.origins.locate(table).source if isinstance(table, Path) else "")
+        table = found.file if isinstance(found, PictureInFile) else None
+        source = self.origins.only or (self.origins.locate(table).source if table else "")
         return found, self.origins.at(source, found.name if found else name)
 
     def _equal(self, path: object) -> list[_Named]:
@@ -296,7 +296,7 @@ class _Maker:
         return [(located, names), *self._equal(path)]
 
     def _shown_pages_of(self, id: str) -> dict[str, tuple[int, ...]]:
-        """Return the numbers, from 0, of the pages that each image of a document shows, by the name of the image."""
+        """Return which pages each image of a document shows: their numbers, from 0, by the name of the image."""
         if (document := self._dataset.sources.documents.usable.get(id)) is None:
             return {}
         every = document.joined or tuple((page,) for page in document.pages)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -41,6 +41,16 @@ class PictureFile(Protocol):
 
     def read_bytes(self) -> bytes:
         """Return all bytes of the file."""
+        ...
+
+
+@runtime_checkable
+class PictureInFile(PictureFile, Protocol):
+    """A picture that is a part of a file, such as a cell of a table."""
+
+    @property
+    def file(self) -> Path:
+        """The file that has it; its source, licence and origin are those of the picture."""
         ...
 
 
