@@ -56,11 +56,11 @@ class Earlier:
     def examples(self, dataset: str, split: str) -> list[Path]:
         """Return the tables of examples of a dataset at a length."""
         folder = self.folder / DATA_FOLDER / dataset
-        return [path for path in (folder / f"{split}.parquet", *sorted(folder.glob(f"{split}-*.parquet"))) if _is(path)]
+        return list(filter(Path.is_file, (folder / f"{split}.parquet", *sorted(folder.glob(f"{split}-*.parquet")))))
 
     def images(self) -> list[Path]:
         """Return the tables of images."""
-        return sorted(filter(_is, (self.folder / IMAGE_FOLDER).glob("*.parquet")))
+        return sorted(filter(Path.is_file, (self.folder / IMAGE_FOLDER).glob("*.parquet")))
 
     def keep_images(self, wanted: Mapping[str, str]) -> Iterator[KeptTable]:
         """Yield the tables of which every image is wanted; `wanted` has the path of each by its SHA-256.
@@ -110,10 +110,6 @@ def row_digest(row: Row) -> str:
     """
     values = {name: float(value) if type(value) is int else value for name, value in row.items()}
     return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
-def _is(path: Path) -> bool:
-    return path.is_file()
 
 
 def _bytes_of(image: object) -> bytes:

@@ -51,7 +51,7 @@ _MEDIA_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """How a release is published."""
+    """What a publisher says about a release, and what they allow."""
 
     about: About = field(default_factory=About)
     """What the publisher says."""

@@ -130,7 +130,7 @@ def _is_in(asset: Asset, found: Withdrawn) -> bool:
 
 @dataclass(slots=True)
 class _Pages:
-    """Pages of documents that are taken out, in whatever form."""
+    """Pages that are taken out. An asset may show them as images, as texts, as crops, or joined with other pages."""
 
     names: set[str] = field(default_factory=set)
     """The paths of pages, which images and texts share."""

@@ -96,7 +96,7 @@ def page_marks(numbers: Sequence[int]) -> str:
 
 
 def pages_in(inside: str) -> range | None:
-    """Return the pages, from 1, that `Asset.inside` says; None if it says none.
+    """Return the numbers of the pages, from 1, that `Asset.inside` names; None if it names none.
 
     >>> pages_in("ash.pdf#page=3-5"), pages_in("ash.pdf#page=3"), pages_in("ash/3.png")
     (range(3, 6), range(3, 4), None)
