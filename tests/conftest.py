@@ -1,11 +1,14 @@
 """Fixtures of all tests. Property tests try the same examples on every machine, and test ids never differ."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 
 import pytest
 from hypothesis import settings
+from once import once
+from samples import Sources, build_quickstart, drawn_sample
 from tiny import command, draw_source
 
 settings.register_profile("same everywhere", derandomize=True, deadline=None)
@@ -29,15 +32,27 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four tiny PDFs, their questions and a manifest; not to be changed."""
-    folder = tmp_path_factory.mktemp("tiny") / "source"
-    draw_source(folder)
-    return folder
+    return once(tmp_path_factory, "tiny-source", lambda folder: draw_source(folder / "source")) / "source"
 
 
 @pytest.fixture(scope="session")
 def finished(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The release of the tiny source; not to be changed."""
-    folder = tmp_path_factory.mktemp("tiny") / "release"
-    built = command("build", source / "tiny.yaml", "--out", folder)
-    assert built.code == 0, built.err
-    return folder
+
+    def make(folder: Path) -> None:
+        built = command("build", source / "tiny.yaml", "--out", folder / "release")
+        assert built.code == 0, built.err
+
+    return once(tmp_path_factory, "tiny-release", make) / "release"
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sources]:
+    """The sources of a reader's sample by name, each drawn once in a session; not to be changed."""
+    return lambda reader: drawn_sample(tmp_path_factory, reader)
+
+
+@pytest.fixture(scope="session")
+def families(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quickstart: two questions of each of its datasets, of every family, at 8K and 16K; not to be changed."""
+    return once(tmp_path_factory, "families", lambda folder: build_quickstart(sample, folder)) / "release"
