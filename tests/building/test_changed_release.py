@@ -1,25 +1,19 @@
-"""Files of an unfinished release that somebody changes, and torn results of shards: made again, never locked."""
+"""Files of an unfinished or finished release that somebody changes, and torn results: made again, never locked."""
 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable
-from dataclasses import replace as replace_fields
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from halted import before, interrupt, refused
 from PIL import Image
-from tiny import Ran, build, command, hashes, leftovers, lock
-
-import mmlongbench.task as mt
-from builders.docvqa import MMLongBenchDoc
-from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.lines import ROWS, ReadRow, Reject
-from mmlongbench.errors import BuildError, Fault
-from mmlongbench.io.atomic import write_whole
-
-pytestmark = pytest.mark.slow
+from tiny import ROWS, build, command, hashes, leftovers, lock, row, write_rows
 
 FILES = (
     "mmlb_image/mmlongbench-doc/cedar/cedar_page2.jpg",
@@ -34,22 +28,7 @@ RESULTS = (
     "images/mmlongdoc/pages/cedar",
     "cells/mmlongdoc/1K",
 )
-
-
-@pytest.fixture(scope="module")
-def stopped(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build that was stopped when all its shards were done; not to be changed."""
-    out = tmp_path_factory.mktemp("stopped") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert build(source, out).code == 130
-    return out
-
-
-@pytest.fixture
-def out(stopped: Path, tmp_path: Path) -> Path:
-    """The same build in a folder of its own."""
-    return shutil.copytree(stopped, tmp_path / "out")
+DAMAGED = ("was damaged or changed, and was removed", "run the command again")
 
 
 def replace(path: Path) -> None:
@@ -60,240 +39,243 @@ def replace(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [replace, Path.unlink], ids=["replaced", "removed"])
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_not_what_was_made_is_made_again(
-    name: str, change: Callable[[Path], None], out: Path, source: Path, finished: Path
+def test_files_that_are_not_as_made_are_counted_and_made_again(
+    change: Callable[[Path], None], stopped: Path, source: Path, finished: Path
 ) -> None:
-    change(out / name)
-    ended = build(source, out)
-    assert ended.code == 2
-    assert ended.err == (
-        f"error: {out / name}: is missing or not as this build made it; run the command again to make it again\n"
-    )
-    assert not (out / "build.lock.json").exists()
-    assert build(source, out).code == 0
-    assert hashes(out) == hashes(finished)
-    assert not leftovers(out)
+    for name in FILES:
+        change(stopped / name)
+    said = "is missing or not as this build made it, and 2 more files; run the command again to make it again"
+    refused(build(source, stopped), f"error: {stopped / FILES[1]}: {said}")
+    assert not (stopped / "build.lock.json").exists()
+    assert build(source, stopped).code == 0
+    assert hashes(stopped) == hashes(finished)
+    assert not leftovers(stopped)
 
 
 def test_a_part_finishes_only_what_was_made(source: Path, finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-
-    def stage(name: str) -> Ran:
-        return command("build", source / "tiny.yaml", "--out", out, "--stage", name)
-
-    assert [stage(name).code for name in ("prepare", "records", "images")] == [0, 0, 0]
+    assert [build(source, out, "--stage", name).code for name in ("prepare", "records", "images")] == [0, 0, 0]
     replace(out / FILES[0])
-    ended = command("finish", out)
-    assert (ended.code, "is missing or not as this build made it" in ended.err) == (2, True)
+    refused(command("finish", out), FILES[0], "is missing or not as this build made it")
     assert "stage images: 1 of 4 shards" in command("finish", out).err
-    assert stage("images").code == 0
+    assert build(source, out, "--stage", "images").code == 0
     assert command("finish", out).code == 0
     assert hashes(out) == hashes(finished)
 
 
-def test_an_image_that_nobody_made_is_rendered_anew(out: Path, source: Path, finished: Path) -> None:
-    """As after a kill: a file that no result describes."""
-    replace(out / FILES[0])
-    BuildDir(out).discard(Shard("images", "mmlongdoc", "pages/cedar"))
-    assert build(source, out).code == 0
-    assert hashes(out) == hashes(finished)
+def test_an_image_that_no_result_describes_is_rendered_anew(stopped: Path, source: Path, finished: Path) -> None:
+    """As after a kill."""
+    replace(stopped / FILES[0])
+    (stopped / ".build/images/mmlongdoc/pages/cedar.jsonl").unlink()
+    assert build(source, stopped).code == 0
+    assert hashes(stopped) == hashes(finished)
 
 
-def torn(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-9])
+TEARS: dict[str, Callable[[bytes], bytes]] = {
+    "torn": lambda data: data[:-9],
+    "without its end": lambda data: b"".join(data.splitlines(keepends=True)[:-1]),
+    "empty": lambda data: b"",
+    "other": lambda data: b'{"a": 1}\n',
+    "without its beginning": lambda data: b"".join(data.splitlines(keepends=True)[1:]),
+}
 
 
-def cut(path: Path) -> None:
-    """Without the last line, as if a whole line was lost."""
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def other(path: Path) -> None:
-    path.write_bytes(b'{"a": 1}\n')
-
-
-def short(path: Path) -> None:
-    """Without its first line."""
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-
-
-@pytest.mark.parametrize("tear", [torn, cut, empty, other, short])
-@pytest.mark.parametrize("name", RESULTS)
-def test_a_torn_result_counts_as_not_done(
-    name: str, tear: Callable[[Path], None], out: Path, source: Path, finished: Path
+@pytest.mark.parametrize("tear", TEARS.values(), ids=TEARS)
+def test_torn_results_count_as_not_done(
+    tear: Callable[[bytes], bytes], stopped: Path, source: Path, finished: Path
 ) -> None:
-    tear(out / ".build" / f"{name}.jsonl")
-    ended = build(source, out)
+    for path in (stopped / ".build" / f"{name}.jsonl" for name in RESULTS):
+        path.write_bytes(tear(path.read_bytes()))
+    ended = build(source, stopped)
     assert ended.code == 0, ended.err
-    assert hashes(out) == hashes(finished)
-    assert not leftovers(out)
+    assert hashes(stopped) == hashes(finished)
+    assert not leftovers(stopped)
 
 
-def test_a_result_that_was_changed_inside_is_named_and_made_again(out: Path, source: Path, finished: Path) -> None:
-    path = out / ".build" / "records" / "mmlongdoc" / "1K" / "00000.jsonl"
-    BuildDir(out).discard(Shard("cells", "mmlongdoc", "1K"))
-    path.write_bytes(path.read_bytes().replace(b"white", b"black"))
-    ended = build(source, out)
-    assert (ended.code, ended.err) == (
-        2,
-        f"error: {path}: was damaged or changed, and was removed; run the command again to continue\n",
+def ended(lines: bytes) -> bytes:
+    """Lines with the last one that marks a result as complete."""
+    return lines + json.dumps({"bytes": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}).encode() + b"\n"
+
+
+def rows(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Callable[[bytes], bytes]:
+    """Change the lines of a result, and mark it as complete again."""
+    return lambda data: ended(
+        b"".join(json.dumps(line).encode() + b"\n" for line in change([*map(json.loads, data.splitlines()[:-1])]))
     )
-    assert build(source, out).code == 0
-    assert hashes(out) == hashes(finished)
 
 
-def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
-    build_dir, shard = BuildDir(tmp_path), Shard("rows", "x", "all")
-    fault = Fault("odd", "a name", "\udc80", file="\udc80\u2028")
-    results: tuple[list[ReadRow | Reject], ...] = (
-        [],
-        [ReadRow({"a": 1})],
-        [ReadRow({"a": "x" * 100_000}), Reject("x", "\u2028", None, fault)],
-    )
-    for lines in results:
-        build_dir.write(shard, lines)
-        assert build_dir.is_done(shard)
-        assert list(build_dir.read(shard, ROWS)) == lines
-        if lines:
-            assert build_dir.last(shard, ROWS) == lines[-1]
-    build_dir.discard(shard)
-    assert not build_dir.is_done(shard)
-    with pytest.raises(BuildError, match="run the command again"):
-        list(build_dir.read(shard, ROWS))
+def with_fields(lines: list[dict[str, Any]], **fields: object) -> list[dict[str, Any]]:
+    return [{**lines[0], "row": {**lines[0]["row"], **fields}}, *lines[1:]]
 
 
-@pytest.fixture(scope="module")
-def of_seed_7(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The release of another seed; not to be changed."""
-    whole = tmp_path_factory.mktemp("of_seed_7") / "whole"
-    assert build(source, whole, "--set", "seed=7").code == 0
-    return whole
+ROW_RESULT, QUESTION_RESULT, RECORDS = "rows/mmlongdoc/all", "questions/mmlongdoc/all", "records/mmlongdoc/1K/00000"
+FALSE: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "changed inside": (RECORDS, lambda data: data.replace(b"white", b"black"), RECORDS),
+    "nested too deeply": (RECORDS, lambda data: ended(b"[" * 100_000 + b"\n"), RECORDS),
+    "another kind": ("documents/mmlongdoc/ash", lambda data: ended(b'{"kind": "other"}\n'), "documents/mmlongdoc/ash"),
+    "fields of before": (ROW_RESULT, rows(lambda lines: with_fields(lines, field_of_before=1)), ROW_RESULT),
+    "no rows": (ROW_RESULT, lambda data: ended(b""), QUESTION_RESULT),
+    "one row less": (ROW_RESULT, rows(lambda lines: lines[1:]), QUESTION_RESULT),
+    "one row more": (
+        ROW_RESULT,
+        rows(lambda lines: [*lines, *with_fields(lines[:1], id="mmlongdoc_11")]),
+        QUESTION_RESULT,
+    ),
+    "another answer": (ROW_RESULT, rows(lambda lines: with_fields(lines, answer="another")), ROW_RESULT),
+}
+"""Results that look complete: the one that is changed, the change, and the one that is named. Rows that are not those
+among which was chosen begin the choice anew."""
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 4, "root": "x", "datasets": [{}], "versions": {}}']
-)
-def test_a_torn_plan_counts_as_none(text: str, out: Path, source: Path, of_seed_7: Path) -> None:
-    (out / ".build" / "plan.json").write_text(text)
-    stray = [out / folder / "stray" for folder in ("mmlb_data", "mmlb_image", "items")]  # of the manifest before
-    for path in stray:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("of another manifest")
-    assert "run --stage prepare first" in command("finish", out).err
-    # it is not known to which manifest the results belong
-    assert "holds an unfinished build whose plan is damaged" in build(source, out, "--set", "seed=7").err
-    ended = build(source, out, "--set", "seed=7", "--restart")
-    assert ended.code == 0, ended.err
-    assert lock(out)["manifest"][0]["seed"] == 7
-    assert hashes(out) == hashes(of_seed_7)
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"root": "x", "a":' * 5000])
-def test_a_plan_that_is_nested_too_deeply_counts_as_none(text: str, out: Path, source: Path, finished: Path) -> None:
-    (out / ".build" / "plan.json").write_text(text)
-    assert "holds an unfinished build whose plan is damaged" in build(source, out).err
-    assert build(source, out, "--restart").code == 0
-    assert hashes(out) == hashes(finished)
-
-
-@pytest.mark.parametrize("name", ["rows/mmlongdoc/all", "documents/mmlongdoc/ash", "records/mmlongdoc/1K/00000"])
-@pytest.mark.parametrize("lines", [b"", b"[" * 100_000 + b"\n", b'{"kind": "other"}\n'], ids=["none", "deep", "other"])
-def test_a_result_of_other_lines_than_its_stage_writes_is_named_and_made_again(
-    name: str, lines: bytes, out: Path, source: Path, finished: Path
+@pytest.mark.parametrize(("name", "change", "named"), FALSE.values(), ids=FALSE)
+def test_a_result_that_is_not_what_its_stage_wrote_is_named_and_made_again(
+    name: str, change: Callable[[bytes], bytes], named: str, stopped: Path, source: Path, finished: Path
 ) -> None:
-    """Its last line marks it as complete."""
-    path = out / ".build" / f"{name}.jsonl"
-    end = json.dumps({"bytes": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}).encode()
-    path.write_bytes(lines + end + b"\n")
+    path = stopped / ".build" / f"{name}.jsonl"
+    path.write_bytes(change(path.read_bytes()))
     for later in ("images", "cells"):  # without the results of later stages, the damaged ones are read
-        shutil.rmtree(out / ".build" / later)
-    ended = build(source, out)
-    assert (ended.code, "was damaged or changed, and was removed; run the command ag" in ended.err) == (2, True)
-    assert build(source, out).code == 0
-    assert hashes(out) == hashes(finished)
+        shutil.rmtree(stopped / ".build" / later)
+    refused(build(source, stopped), stopped / ".build" / f"{named}.jsonl", *DAMAGED)
+    assert build(source, stopped).code == 0
+    assert hashes(stopped) == hashes(finished)
 
 
-def test_rows_of_another_type_than_the_reader_has_now_are_made_again(out: Path, source: Path, finished: Path) -> None:
-    path = out / ".build" / "rows" / "mmlongdoc" / "all.jsonl"
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()[:-1]]
-    lines[0]["row"]["field_of_before"] = 1
-    text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    end = json.dumps({"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}).encode()
-    path.write_bytes(text + end + b"\n")
-    ended = build(source, out)
-    assert (ended.code, f"{path}: was damaged or changed, and was removed" in ended.err) == (2, True)
-    assert build(source, out).code == 0
-    assert hashes(out) == hashes(finished)
+NO_PLANS = {
+    "empty": "",
+    "half": "{",
+    "list": "[]",
+    "null": "null",
+    "without datasets": '{"root": "x"}',
+    "empty dataset": '{"format": 4, "root": "x", "datasets": [{}], "versions": {}}',
+    "deep list": "[" * 100_000,
+    "deep mapping": '{"root": "x", "a":' * 5000,
+}
 
 
-@pytest.mark.parametrize("change", ["one row more", "one row less", "another answer"])
-def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
-    change: str, out: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("text", [*NO_PLANS.values(), None], ids=[*NO_PLANS, "of another engine"])
+def test_a_torn_plan_counts_as_none_and_restart_discards_what_belongs_to_it(
+    text: str | None, stopped: Path, source: Path
 ) -> None:
-    row = MMLongBenchDoc.row
-
-    def more(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
-        mended = replace_fields(raw, fields={**raw.fields, "evidence_pages": "[1]"})
-        return row(self, mended if raw.id == "mmlongdoc_8" else raw, sources)
-
-    def less(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
-        return mt.Fault("too-new", "x", "y") if raw.id == "mmlongdoc_0" else row(self, raw, sources)
-
-    def other(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
-        mended = replace_fields(raw, fields={**raw.fields, "answer": "another"})
-        return row(self, mended if raw.id == "mmlongdoc_0" else raw, sources)
-
-    changes = {"one row more": more, "one row less": less, "another answer": other}
-    monkeypatch.setattr(MMLongBenchDoc, "row", changes[change])
-    (out / ".build/rows/mmlongdoc/all.jsonl").unlink()
-    shutil.rmtree(out / ".build/cells")
-    ended = build(source, out)
-    assert (ended.code, "was damaged or changed, and was removed" in ended.err) == (2, True)
-    assert build(source, out).code == 0
-    assert build(source, tmp_path / "anew").code == 0
-    assert hashes(tmp_path / "anew").items() <= hashes(out).items()  # a page that no example shows any more may stay
+    """It is not known to which manifest the results belong."""
+    plan = stopped / ".build/plan.json"
+    if text is None:
+        saved = json.loads(plan.read_text())
+        saved["datasets"][0]["plan"]["spec"]["unknown"] = 1
+        text = json.dumps(saved)
+    plan.write_text(text)
+    for folder in ("mmlb_data", "mmlb_image", "items"):  # files of the manifest before
+        (stopped / folder).mkdir(exist_ok=True)
+        (stopped / folder / "stray").write_text("of another manifest")
+    assert "run --stage prepare first" in command("finish", stopped).err
+    refused(build(source, stopped), "holds an unfinished build whose plan is damaged")
+    if text in ("", None):  # once is enough: the plan is the same from here on
+        again = build(source, stopped, "--set", "seed=7", "--restart")
+        assert again.code == 0, again.err
+        assert lock(stopped)["manifest"][0]["seed"] == 7
+        assert build(source, stopped.with_name("anew"), "--set", "seed=7").code == 0
+        assert hashes(stopped) == hashes(stopped.with_name("anew"))
 
 
-def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(out: Path, source: Path, finished: Path) -> None:
-    saved = json.loads((out / ".build" / "plan.json").read_text())
-    saved["datasets"][0]["plan"]["spec"]["unknown"] = 1
-    (out / ".build" / "plan.json").write_text(json.dumps(saved))
-    assert "holds an unfinished build whose plan is damaged" in build(source, out).err
-    assert build(source, out, "--restart").code == 0
-    assert hashes(out) == hashes(finished)
+def test_a_build_after_its_plan_was_torn_has_the_same_bytes(stopped: Path, source: Path, finished: Path) -> None:
+    (stopped / ".build/plan.json").write_text(NO_PLANS["deep list"])
+    assert build(source, stopped, "--restart").code == 0
+    assert hashes(stopped) == hashes(finished)
 
 
-@pytest.mark.parametrize("command_line", [("build",), ("build", "--stage", "prepare"), ("finish",)])
-def test_an_output_that_is_a_loop_of_links_is_one_line(
-    command_line: tuple[str, ...], source: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("words", [("build",), ("build", "--stage", "prepare"), ("finish",)])
+def test_an_output_that_is_a_loop_of_links_is_one_line(words: tuple[str, ...], source: Path, tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    name, *options = command_line
-    words = [source / "tiny.yaml", "--out"] if name == "build" else []
-    ended = command(name, *words, tmp_path / "a", *options)
-    assert (ended.code, ended.err) == (
-        2,
-        f"error: --out {tmp_path / 'a'}: is a loop of symbolic links; give a folder\n",
-    )
+    name, *options = words
+    given = [source / "tiny.yaml", "--out"] if name == "build" else []
+    refused(command(name, *given, tmp_path / "a", *options), f"--out {tmp_path / 'a'}", "loop of symbolic links")
 
 
-def test_two_datasets_of_one_document_render_it_once(source: Path, tmp_path: Path) -> None:
-    (dataset,) = yaml.safe_load((source / "tiny.yaml").read_text())["datasets"]
-    dataset["source"] = {name: str(source / path) for name, path in dataset["source"].items()}
-    (tmp_path / "two.yaml").write_text(yaml.safe_dump({"datasets": [dataset, {**dataset, "name": "second"}]}))
-    written: list[str] = []
+def test_two_datasets_of_one_document_render_it_once(own: Path, tmp_path: Path) -> None:
+    (dataset,) = yaml.safe_load((own / "tiny.yaml").read_text())["datasets"]
+    (own / "tiny.yaml").write_text(yaml.safe_dump({"datasets": [dataset, {**dataset, "name": "second"}]}))
+    with before("nothing", interrupt) as appeared:
+        assert build(own, tmp_path / "out").code == 0
+    made = [name for name in appeared if name.endswith(".jpg")]
+    assert len(made) == len(set(made)) > 0
 
-    def write(path: Path, pieces: Iterable[bytes]) -> None:
-        written.append(path.name)
-        write_whole(path, pieces)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlongbench.building.stages.images.write_whole", write)
-        assert command("build", tmp_path / "two.yaml", "--out", tmp_path / "out", "--workers", 1).code == 0
-    assert len(written) == len(set(written)) > 0
+# Finished releases
+
+
+def test_a_release_of_other_versions_is_not_called_complete(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    path, changed = out / "build.lock.json", lock(out)
+    changed["versions"]["pymupdf"] = "1.0"
+    path.write_text(json.dumps(changed), "utf-8")
+    before_it = hashes(out)
+    refused(build(source, out), "a finished release that differs (pymupdf 1.0 → ", "use another folder, or remove this")
+    assert hashes(out) == before_it
+    del changed["versions"]
+    path.write_text(json.dumps(changed), "utf-8")
+    refused(build(source, out), "that differs (mmlongbench (not recorded) → ")
+
+
+@pytest.mark.parametrize("name", [*FILES[1:], "rejects.jsonl", "mmlb_image/mmlongbench-doc/ash/ash_page1.jpg"])
+def test_a_release_that_is_not_whole_is_not_called_complete(
+    name: str, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    size = (out / name).stat().st_size
+    with (out / name).open("ab") as file:
+        file.write(b"\n")
+    before_it = hashes(out)
+    refused(build(source, out), f"{name}: expected {size} bytes, it has {size + 1} bytes; put the file back, or remove")
+    assert hashes(out) == before_it
+    (out / name).unlink()
+    refused(build(source, out), f"{name}: expected {size} bytes, it is missing; put the file back, or remove")
+
+
+def test_the_first_file_that_is_missing_is_named(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    for folder in ("items", "mmlb_image"):
+        shutil.rmtree(out / folder)
+    refused(build(source, out), "the release is damaged: items/assets.parquet: ")
+
+
+LONGER = ("--lengths", "1K,2K,4K")
+
+
+@pytest.mark.parametrize("name", FILES[:2])
+def test_a_damaged_release_is_not_extended(name: str, source: Path, finished: Path, tmp_path: Path) -> None:
+    """Its size is right, so that only its content tells."""
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    data = (out / name).read_bytes()
+    (out / name).write_bytes(data[:-2] + b"  ")
+    refused(build(source, out, *LONGER), f"the release is damaged: {name}: its content is not what the lock says")
+    (out / name).write_bytes(data)
+    assert build(source, out, *LONGER).code == 0
+
+
+@pytest.mark.parametrize(("key", "value"), [("lengths", "1K"), ("sample", {"n": "x"}), ("name", 5), ("source", [])])
+def test_a_lock_of_other_types_is_not_extended(
+    key: str, value: object, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    changed = lock(out)
+    changed["manifest"][0][key] = value
+    (out / "build.lock.json").write_text(json.dumps(changed))
+    refused(build(source, out, *LONGER), "holds a finished release that differs")
+
+
+@pytest.mark.parametrize("text", [b"", b"not Parquet", None], ids=["empty", "no Parquet", "other columns"])
+def test_items_that_a_forged_lock_names_are_refused(
+    text: bytes | None, own: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
+    name = "items/documentQA/mmlongdoc_K1.parquet"
+    if text is None:
+        pq.write_table(pa.table({"other": [1]}), out / name)
+    else:
+        (out / name).write_bytes(text)
+    forged = lock(out)
+    data = (out / name).read_bytes()
+    forged["files"][name] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (out / "build.lock.json").write_text(json.dumps(forged))
+    write_rows(own, (*ROWS, row("ash.pdf", "How old is it?", "80", "[2]", answer_format="Int")))
+    refused(build(own, out), f"{out / name}: the release cannot be extended: ")

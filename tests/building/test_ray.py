@@ -1,26 +1,28 @@
-"""The Ray engine on a cluster of two nodes: the same bytes, spread over both; errors as they are elsewhere."""
+"""The Ray engine: the same bytes on a cluster of two nodes, and every failure of Ray is one line."""
 
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+from halted import refused
 from line_task import write
-from tiny import command, hashes, leftovers
+from needs import library
+from tiny import Ran, command, hashes, leftovers
 
-from mmlongbench.building.build import build
+import mmlongbench as mm
 from mmlongbench.building.executors.ray import RayExecutor
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.loading import load_manifest
-
-pytestmark = pytest.mark.slow
-
-ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
-QUIET = Progress(is_shown=False)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """The address of a cluster of two nodes of one CPU each."""
+    library("ray", "ray")
+    import ray
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 1024 * 1024}
@@ -31,57 +33,107 @@ def cluster() -> Iterator[str]:
     started.shutdown()
 
 
-def test_two_nodes_give_the_bytes_of_one_process_and_both_have_worked(
-    cluster: str, source: Path, finished: Path, tmp_path: Path
-) -> None:
-    executor = RayExecutor(QUIET, cluster)
-    build(load_manifest(source / "tiny.yaml"), tmp_path / "out", executor)
-    assert hashes(tmp_path / "out") == hashes(finished)
+def on(cluster: str, manifest: Path, out: object, *args: object) -> Ran:
+    return command("build", manifest, "--out", out, "-q", "--engine", "ray", "--ray-address", cluster, *args)
+
+
+@pytest.mark.rare
+def test_both_nodes_of_a_cluster_work(cluster: str, source: Path, finished: Path, tmp_path: Path) -> None:
+    executor = RayExecutor(Progress(is_shown=False), cluster)
+    mm.build(source / "tiny.yaml", tmp_path / "out", executor=executor)
     assert len(executor.nodes) == 2
-    assert not leftovers(tmp_path / "out")
+    assert hashes(tmp_path / "out") == hashes(finished)
 
 
-def test_the_command_builds_on_a_cluster_and_another_build_may_follow_in_the_same_folder(
+@pytest.mark.rare
+def test_a_cluster_gives_the_bytes_of_one_process_and_another_build_may_follow_in_the_same_folder(
     cluster: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
     """Workers outlive a build: what they know of the first must not be in the second."""
-    import shutil
-
     out, other = tmp_path / "out", ("--set", "seed=7")
     assert command("build", source / "tiny.yaml", "--out", tmp_path / "whole", "-q", *other).code == 0
     for settings, whole in (((), finished), (other, tmp_path / "whole")):
-        args = (source / "tiny.yaml", "--out", out, "-q", *settings)
-        assert command("build", *args, "--engine", "ray", "--ray-address", cluster).code == 0
+        assert on(cluster, source / "tiny.yaml", out, *settings).code == 0
         assert hashes(out) == hashes(whole)
+        assert not leftovers(out)
         shutil.rmtree(out)
 
 
+@pytest.mark.rare
 def test_an_error_of_a_shard_is_the_same_line_as_elsewhere(cluster: str, source: Path, tmp_path: Path) -> None:
-    args = (source / "tiny.yaml", "--out", tmp_path / "out", "--strict", "-q")
-    there = command("build", *args, "--engine", "ray", "--ray-address", cluster)
+    there = on(cluster, source / "tiny.yaml", tmp_path / "out", "--strict")
     here = command("build", source / "tiny.yaml", "--out", tmp_path / "here", "--strict", "-q")
     assert (there.code, there.err) == (here.code, here.err) == (1, here.err)
 
 
-def test_a_cluster_that_is_not_there_and_an_address_without_ray_are_one_line(source: Path, tmp_path: Path) -> None:
-    ran = command("build", source / "tiny.yaml", "--out", tmp_path / "out", "--ray-address", "auto")
-    assert (ran.code, "--ray-address needs --engine ray" in ran.err) == (2, True)
-
-
-def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes(
+@pytest.mark.rare
+def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes_and_get_task_files(
     cluster: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
-    args = ("--out", f"file://{tmp_path}/there", "--engine", "ray", "--ray-address", cluster)
-    ran = command("build", source / "tiny.yaml", *args)
-    assert ran.code == 0, ran.err
+    assert on(cluster, source / "tiny.yaml", f"file://{tmp_path}/there").code == 0
     assert hashes(tmp_path / "there") == hashes(finished)
-
-
-def test_a_task_file_reaches_nodes_that_share_nothing_but_a_url(cluster: str, tmp_path: Path) -> None:
     manifest = write(tmp_path / "source") / "lines.yaml"
-    args = ("--out", f"file://{tmp_path}/there", "--engine", "ray", "--ray-address", cluster, "-q")
     note = "note: the code of lines.py runs, because the manifest names it\n"
     assert command("build", manifest, "--out", tmp_path / "here", "--workers", 1, "-q").err == note
-    ran = command("build", manifest, *args)
-    assert ran.err == note
-    assert hashes(tmp_path / "there") == hashes(tmp_path / "here")
+    assert on(cluster, manifest, f"file://{tmp_path}/lines").err == note
+    assert hashes(tmp_path / "lines") == hashes(tmp_path / "here")
+
+
+def test_options_of_one_engine_are_refused_for_the_other(source: Path, tmp_path: Path) -> None:
+    words = ("build", source / "tiny.yaml", "--out", tmp_path / "out")
+    refused(command(*words, "--ray-address", "auto"), "--ray-address needs --engine ray")
+    refused(command(*words, "--engine", "ray", "--workers", 2), "--workers is for --engine local")
+
+
+# Failures, with a module in the place of Ray
+
+
+class RayError(Exception):
+    """As Ray has it."""
+
+
+class RayTaskError(RayError):
+    """As Ray has it."""
+
+
+def fake(**functions: Any) -> Any:
+    """A module with the functions of Ray that the engine uses."""
+    ray: Any = ModuleType("ray")
+    ray.exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+    ray.remote = lambda **options: lambda function: SimpleNamespace(remote=lambda *arguments: arguments[1])
+    ray.is_initialized = lambda: False
+    ray.init = ray.shutdown = ray.cancel = lambda *arguments, **options: None
+    ray.wait = lambda waiting, num_returns: (waiting[:1], waiting[1:])
+    for name, function in functions.items():
+        setattr(ray, name, function)
+    return ray
+
+
+def failing(error: Exception) -> Any:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise error
+
+    return fail
+
+
+def built(ray: Any, source: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    return command("build", source / "tiny.yaml", "--out", out, "-q", "--engine", "ray")
+
+
+def test_ray_that_is_not_installed_is_named_with_its_extra(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(built(None, source, tmp_path / "out", monkeypatch), "--engine ray: ", 'pip install "mmlongbench[ray]"')
+
+
+@pytest.mark.parametrize("words", ["", "\n", "the node died\nwith a long\ntrace"], ids=["none", "blank", "lines"])
+@pytest.mark.parametrize("where", ["init", "wait", "get"])
+def test_an_error_of_ray_is_one_line(
+    where: str, words: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = RuntimeError(words) if where == "init" else RayError(words)
+    ran = built(fake(**{where: failing(error)}), source, tmp_path / "out", monkeypatch)
+    refused(ran, "error: ", "the node died" if "died" in words else type(error).__name__)
+    assert "trace" not in ran.err
+    assert where == "init" or "run the command again to continue" in ran.err

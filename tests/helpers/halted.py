@@ -1,0 +1,47 @@
+"""Builds that are stopped, or whose surroundings change, just before a file of theirs gets its name."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
+
+from tiny import Ran, build
+
+FIRST_OF_FINISH = "rejects.jsonl"
+"""The file that a build writes first when the shards of all stages are done."""
+
+
+@contextmanager
+def before(end: str, do: Callable[[], object]) -> Iterator[list[str]]:
+    """Do something once in this process, before the first file appears whose path has this end.
+
+    Yields the names of all files that have appeared so far, in order.
+    """
+    rename, left, appeared = os.replace, [do], list[str]()
+
+    def replace(source: Any, target: Any) -> None:
+        if str(target).endswith(end) and left:
+            left.pop()()
+        rename(source, target)
+        appeared.append(Path(target).name)
+
+    with mock.patch.object(os, "replace", replace):
+        yield appeared
+
+
+def interrupt() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def interrupted(source: Path, out: Path, *args: object) -> None:
+    """Build the tiny source up to the last stage, and stop there as by Ctrl-C."""
+    with before(FIRST_OF_FINISH, interrupt):
+        assert build(source, out, *args).code == 130
+
+
+def refused(ran: Ran, *facts: object, code: int = 2) -> None:
+    """Check that a command ended with one line of error that names some facts."""
+    assert (ran.code, ran.err.count("\n")) == (code, 1), ran
+    assert [fact for fact in facts if str(fact) not in ran.err] == [], ran.err
