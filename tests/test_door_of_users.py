@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hub_server import hub
+from once import once
 
 import mmlongbench as mm
 import mmlongbench.task as mt
@@ -15,20 +16,26 @@ from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.loading import load_manifest
 
-pytestmark = pytest.mark.slow
-
-SMALL: dict[str, Any] = {"overrides": {"source": "sample"}, "lengths": ["8K"], "limit": 1}
-"""One question of a drawn source."""
+Options = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of one question at six depths."""
-    out = tmp_path_factory.mktemp("doors") / "release"
-    built = mm.build("vh_single", out, **SMALL)
-    assert (built.out, built.was_complete) == (out, False)
-    assert mm.build("vh_single", str(out), **SMALL).was_complete
-    return out
+def small(sample: Callable[[str], dict[str, Path]]) -> Options:
+    """The options of one question of a drawn source."""
+    return {"overrides": {"source": sample("visual_haystacks")}, "lengths": ["8K"], "limit": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(small: Options, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of one question at six depths; not to be changed."""
+
+    def make(where: Path) -> None:
+        out = where / "release"
+        built = mm.build("vh_single", out, **small)
+        assert (built.out, built.was_complete) == (out, False)
+        assert mm.build("vh_single", str(out), **small).was_complete
+
+    return once(tmp_path_factory, "one-needle", make) / "release"
 
 
 def test_a_release_gives_its_examples(folder: Path) -> None:
@@ -134,14 +141,14 @@ def test_releases_are_counted_checked_and_compared(folder: Path, capfd: pytest.C
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_forecast_has_what_the_build_then_has(folder: Path) -> None:
-    (dataset,) = mm.plan("vh_single", **{**SMALL, "lengths": 8192}).datasets
+def test_a_forecast_has_what_the_build_then_has(small: Options) -> None:
+    (dataset,) = mm.plan("vh_single", **{**small, "lengths": 8192}).datasets
     (cell,) = dataset.cells
     assert (dataset.problem, dataset.questions, cell.length, cell.examples) == ("", 1, 8192, 6)
     (missing,) = mm.plan("vh_single", overrides={"source.questions": "nowhere"}, lengths="8K").datasets
     assert "nowhere" in missing.problem
     with pytest.raises(mm.ManifestError, match="probe 0: expected a whole number, at least 1"):
-        mm.plan("vh_single", **SMALL, probe=0)
+        mm.plan("vh_single", **small, probe=0)
 
 
 def test_predictions_are_scored(folder: Path, tmp_path: Path) -> None:
@@ -175,7 +182,7 @@ def test_predictions_are_scored(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["s3://user:secret@bucket/x", Path("s3://user:secret@bucket/x")], ids=["text", "path"])
-def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None:
+def test_a_url_is_refused_without_being_repeated(folder: Path, small: Options, url: Any) -> None:
     calls: tuple[Callable[[], object], ...] = (
         lambda: mm.open_release(url),
         lambda: mm.audit([folder, url]),
@@ -200,7 +207,7 @@ def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None
         lambda: mm.Settings(documents=url),
         lambda: mm.Settings(judge_prompts=url),
         lambda: mm.Judge("http://x/v1", ("m",), cache=url),
-        lambda: mm.build("vh_single", Path(url), **SMALL),
+        lambda: mm.build("vh_single", Path(url), **small),
     )
     for call in calls:
         with pytest.raises(mm.MMLongBenchError, match=r"found a URL \(s3://…\); download it first$") as found:
@@ -208,9 +215,11 @@ def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None
         assert "secret" not in str(found.value)
 
 
-def test_a_folder_may_have_a_colon(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_may_have_a_colon(
+    folder: Path, small: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    built = mm.build("vh_single", "run:/rel", **SMALL)
+    built = mm.build("vh_single", "run:/rel", **small)
     assert mm.open_release(built.out).datasets == ("vh_single",)
     Path("run:/p.jsonl").write_text('{"file": "x", "id": "1", "prediction": "Yes"}\n', "utf-8")
     assert mm.score("run:/rel", Path("run:/p.jsonl")).cells
@@ -221,7 +230,7 @@ def test_a_folder_may_have_a_colon(folder: Path, tmp_path: Path, monkeypatch: py
         assert dataset.source["images"] == (LocalPath(tmp_path / "run:/rel"),)
 
 
-def test_a_url_in_a_manifest_is_refused_without_being_repeated(tmp_path: Path) -> None:
+def test_a_url_in_a_manifest_is_refused_without_being_repeated(small: Options, tmp_path: Path) -> None:
     url = "s3://user:secret@bucket/x"
     for given in (
         {"source": url},
@@ -234,7 +243,7 @@ def test_a_url_in_a_manifest_is_refused_without_being_repeated(tmp_path: Path) -
             mm.plan(tmp_path / "own.yaml")
         assert "secret" not in str(found.value)
     with pytest.raises(mm.BuildError, match="--out nope://") as unknown:
-        mm.build("vh_single", "nope://user:secret@bucket/x", **SMALL)
+        mm.build("vh_single", "nope://user:secret@bucket/x", **small)
     assert "secret" not in str(unknown.value)
 
 
@@ -263,27 +272,29 @@ def test_a_tokenizer_is_the_file_that_is_named(folder: Path, tmp_path: Path, mon
 @pytest.mark.parametrize(
     "call",
     [
-        lambda folder: mm.open_release(" "),
-        lambda folder: mm.open_release(None),  # type: ignore[arg-type]
-        lambda folder: mm.audit([folder, None]),  # type: ignore[list-item]
-        lambda folder: mm.diff(folder, folder, limit=-1),
-        lambda folder: mm.Settings(images=""),  # type: ignore[arg-type]
-        lambda folder: mm.Judge("http://x/v1", ("m",), cache=""),  # type: ignore[arg-type]
-        lambda folder: mm.audit(""),
-        lambda folder: mm.verify(""),
-        lambda folder: mm.diff(folder, ""),
-        lambda folder: mm.score(folder, [""]),
-        lambda folder: mm.build("vh_single", "", **SMALL),
-        lambda folder: mm.build("vh_single", folder.parent / "none", **SMALL, workers=0),
-        lambda folder: mm.plan("vh_single", **SMALL, workers=0),
-        lambda folder: mm.audit(folder, workers=0),
-        lambda folder: mm.verify(folder, workers=0),
-        lambda folder: mm.audit(folder, models="qwen2.5-vl", windows={"qwen2.5-vl": 0}),
+        lambda folder, small: mm.open_release(" "),
+        lambda folder, small: mm.open_release(None),  # type: ignore[arg-type]
+        lambda folder, small: mm.audit([folder, None]),  # type: ignore[list-item]
+        lambda folder, small: mm.diff(folder, folder, limit=-1),
+        lambda folder, small: mm.Settings(images=""),  # type: ignore[arg-type]
+        lambda folder, small: mm.Judge("http://x/v1", ("m",), cache=""),  # type: ignore[arg-type]
+        lambda folder, small: mm.audit(""),
+        lambda folder, small: mm.verify(""),
+        lambda folder, small: mm.diff(folder, ""),
+        lambda folder, small: mm.score(folder, [""]),
+        lambda folder, small: mm.build("vh_single", "", **small),
+        lambda folder, small: mm.build("vh_single", folder.parent / "none", **small, workers=0),
+        lambda folder, small: mm.plan("vh_single", **small, workers=0),
+        lambda folder, small: mm.audit(folder, workers=0),
+        lambda folder, small: mm.verify(folder, workers=0),
+        lambda folder, small: mm.audit(folder, models="qwen2.5-vl", windows={"qwen2.5-vl": 0}),
     ],
 )
-def test_empty_paths_and_numbers_below_1_are_refused(folder: Path, call: Callable[[Path], object]) -> None:
+def test_empty_paths_and_numbers_below_1_are_refused(
+    folder: Path, small: Options, call: Callable[[Path, Options], object]
+) -> None:
     with pytest.raises(mm.MMLongBenchError, match=r"found an empty text|found None|at least [01]$|expected tokens"):
-        call(folder)
+        call(folder, small)
 
 
 @pytest.mark.parametrize(

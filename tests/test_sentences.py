@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.corpus import sentences
+from mmlongbench.task import sentences
 
 SPLIT = [
     "Hello World. | My name is Jonas.",

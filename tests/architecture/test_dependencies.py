@@ -1,17 +1,14 @@
 """Every imported package is a declared dependency; a plain install runs everything that needs no extra."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("tokenization", "mmlongbench", "builders")
@@ -83,17 +80,19 @@ def test_a_plain_install_brings_the_small_search_engine_and_the_readers_of_parqu
     assert {"rank-bm25", "pyarrow", "huggingface-hub"} <= named(project()["dependencies"])
 
 
-def test_a_build_with_the_small_engine_needs_none_of_the_extras(tmp_path: Path) -> None:
+def test_a_build_with_the_small_engine_needs_none_of_the_extras(
+    sample: Callable[[str], dict[str, Path]], tmp_path: Path
+) -> None:
     hidden = tmp_path / "hidden"
     for name in EXTRAS:
         (hidden / name).mkdir(parents=True)
         (hidden / name / "__init__.py").write_text(f"raise ImportError('{name} is not installed here')\n")
+    sources = sample("infoseek")
+    corpus = sources.pop("corpus")
     manifest = tmp_path / "plain.yaml"
-    manifest.write_text(
-        "datasets:\n"
-        "  - {name: infoseek, builder: vrag, reader: infoseek, source: sample, lengths: [8K], "
-        "sample: {n: 1}, retrieval: {engine: rank-bm25, k: 50}}\n"
-    )
+    dataset = {"name": "infoseek", "builder": "vrag", "reader": "infoseek", "lengths": ["8K"], "sample": {"n": 1}}
+    dataset |= {"source": sources, "corpus": corpus, "retrieval": {"engine": "rank-bm25", "k": 50}}
+    manifest.write_text(json.dumps({"datasets": [dataset]}, default=str), "utf-8")
     script = f"import sys; sys.path.insert(0, {str(hidden)!r}); from mmlongbench.cli import main; main()"
     command = [sys.executable, "-c", script, "build", str(manifest), "--out", str(tmp_path / "out"), "--workers", "1"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,14 +1,17 @@
-"""The direction of imports: builders → engine → tokenization, and downward between the engine's packages."""
+"""Imports run builders → engine → tokenization, and downward between the engine's packages; the product's weight."""
 
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from scipy.sparse import lil_array
+from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).parents[2]
 DOOR = "__init__"
@@ -51,6 +54,11 @@ ORDER = (
 """The parts of the engine, packages and modules, each above all that it may import."""
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
+PRODUCT = ("tokenization", "mmlongbench", "builders")
+CEILINGS = {"lines": 99_578, "files": 760, "classes": 1_087}
+"""The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
+CIRCLES = 4
+"""Groups of files that import each other, at any place in them."""
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 
 
@@ -80,6 +88,44 @@ def imported(package: str) -> set[tuple[str, str]]:
 def test_no_package_imports_what_stands_above_it(package: str) -> None:
     upward = {(file, module) for file, module in imported(package) if module.split(".")[0] in FORBIDDEN[package]}
     assert not upward
+
+
+def test_the_product_weighs_no_more_than_its_ceilings() -> None:
+    paths = [path for package in PRODUCT for path in (ROOT / package).rglob("*.py")]
+    weight = {
+        "lines": sum(len(path.read_text("utf-8").splitlines()) for path in paths),
+        "files": len(paths),
+        "classes": sum(isinstance(node, ast.ClassDef) for path in paths for node in ast.walk(parsed(path))),
+    }
+    assert {name for name, found in weight.items() if found > CEILINGS[name]} == set(), weight
+
+
+def test_files_import_each_other_in_no_more_circles() -> None:
+    """A circle is a strongly connected part of the graph of all imports, also of those inside functions."""
+    paths = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+    place = {name: number for number, name in enumerate(names)}
+    graph = lil_array((len(names), len(names)), dtype=bool)
+    for name, path in names.items():
+        for module in files_imported(path, {*names}):
+            graph[place[name], place[module]] = True
+    _, groups = connected_components(graph.tocsr(), connection="strong")
+    members = Counter(groups.tolist())
+    circles = [[name for name in names if groups[place[name]] == group] for group, n in members.items() if n > 1]
+    assert len(circles) <= CIRCLES, circles
+
+
+def files_imported(path: Path, files: set[str]) -> Iterator[str]:
+    """The modules that a file imports, wherever the import stands."""
+    for node in imports_of(path):
+        yield from named_by(node, files)
+
+
+def named_by(node: ast.Import | ast.ImportFrom, files: set[str]) -> set[str]:
+    """The modules that an import names; of a package, the modules in it if it names any."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names} & files
+    return {f"{node.module}.{alias.name}" for alias in node.names} & files or {node.module or ""} & files
 
 
 def modules_of(path: Path) -> set[str]:
@@ -169,11 +215,8 @@ def imported_first(path: Path, modules: set[str]) -> Iterator[str]:
     nodes: list[ast.AST] = [*parsed(path).body]
     while nodes:
         node = nodes.pop()
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules)
-        elif isinstance(node, ast.ImportFrom) and node.module in modules:
-            below = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from below & modules or [node.module]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from named_by(node, modules)
         elif isinstance(node, ast.ClassDef | ast.Try | ast.If) and not _is_for_types(node):
             nodes += list(ast.iter_child_nodes(node))
 

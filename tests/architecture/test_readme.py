@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from counting_server import counting
 from drawn_tables import draw_tables
 from hub_server import hub
 from model_server import Script, serving
+from once import once
 from question_models import script_of
 from question_world import Doc, World
 from tiny import Ran, command
@@ -31,11 +32,11 @@ from builders.samples.summarization.sources import draw_cases
 from builders.samples.summarization.sources import draw_reports as draw_government
 from builders.samples.vrag.sources import draw_infoseek, draw_viquae
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
+FIRST = ("README.md", "builders/README.md")
+"""The pages that a new user and a new author read first."""
 PAGES = (
-    "README.md",
+    *FIRST,
     "manifests/README.md",
     "mmlongbench/release/README.md",
     "mmlongbench/publishing/README.md",
@@ -45,7 +46,6 @@ PAGES = (
     "mmlongbench/scoring/README.md",
     "mmlongbench/exports/README.md",
     "mmlongbench/web/README.md",
-    "builders/README.md",
     "examples/README.md",
     "mmlongbench/README.md",
     "CONTRIBUTING.md",
@@ -59,50 +59,54 @@ BETWEEN = "-" * 8
 FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small drawn versions of the raw files that the pages use."""
-    folder = tmp_path_factory.mktemp("sources")
-    draws = {
-        "MMLongBench-Doc/data": draw_reports,
-        "InfoSeek": draw_infoseek,
-        "ViQuAE": draw_viquae,
-        "LongDocURL": draw_longdocurl,
-        "SlideVQA": draw_slidevqa,
-        "M-LongDoc": draw_m_longdoc,
-        "port-reports": draw_tables,
-        "GovReport": draw_government,
-        "Multi-LexSum": draw_cases,
-    }
-    for name, draw in draws.items():
-        (folder / name).mkdir(parents=True)
-        draw(folder / name)
-    draw_folders(folder / "shapes")
-    World.drawn(folder / "harbours", HARBOURS, folder)
-    draw_upstream(folder / "MM-NIAH")
-    draw_hidden_pictures(folder)  # into the folder `pages`
-    return folder
+DRAWS: dict[str, Callable[[Path], object]] = {
+    "MMLongBench-Doc/data": draw_reports,
+    "InfoSeek": draw_infoseek,
+    "ViQuAE": draw_viquae,
+    "LongDocURL": draw_longdocurl,
+    "SlideVQA": draw_slidevqa,
+    "M-LongDoc": draw_m_longdoc,
+    "port-reports": draw_tables,
+    "GovReport": draw_government,
+    "Multi-LexSum": draw_cases,
+    "shapes": draw_folders,
+    "harbours": lambda folder: World.drawn(folder, HARBOURS, folder.parent),
+    "MM-NIAH": draw_upstream,
+    "pages": lambda folder: draw_hidden_pictures(folder.parent),
+}
+"""Small drawn versions of the raw files that the pages use, by the name of their folder."""
 
 
 @pytest.fixture
-def hub_of_pages(sources: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A hub that has MMLongBench-Doc in the form of the public one."""
-    folder = sources / "MMLongBench-Doc/data"
-    rows = json.loads((folder / "samples.json").read_text("utf-8"))
-    table = io.BytesIO()
-    pd.DataFrame(rows).to_parquet(table)
-    files = {f"documents/{path.name}": path.read_bytes() for path in sorted((folder / "documents").iterdir())}
-    with hub() as server:
-        server.put("yubo2333/MMLongBench-Doc", {"data/train-00000-of-00001.parquet": table.getvalue(), **files})
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+def page_sources(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Lay what a page names into the folder of the test, and serve MMLongBench-Doc as the public hub does."""
+    blocks = "\n".join(body for _, _, body in FENCE.findall((ROOT / page).read_text("utf-8")))
+    with pytest.MonkeyPatch.context() as patch, hub() as server:
+        patch.setenv("HF_ENDPOINT", server.url)
+        for name, draw in DRAWS.items():
+            first = name.split("/")[0]
+            if re.search(rf"(?<![\w/-]){first}\b(?!-)", blocks):
+
+                def make(folder: Path, name: str = name, draw: Callable[[Path], object] = draw) -> None:
+                    (folder / name).mkdir(parents=True)
+                    draw(folder / name)
+
+                (tmp_path / first).symlink_to(once(tmp_path_factory, f"page-{first}", make) / first)
+        if (folder := tmp_path / "MMLongBench-Doc/data").exists():
+            table = io.BytesIO()
+            pd.DataFrame(json.loads((folder / "samples.json").read_text("utf-8"))).to_parquet(table)
+            files = {f"documents/{path.name}": path.read_bytes() for path in sorted((folder / "documents").iterdir())}
+            server.put("yubo2333/MMLongBench-Doc", {"data/train-00000-of-00001.parquet": table.getvalue(), **files})
         yield
 
 
-@pytest.mark.usefixtures("hub_of_pages")
+@pytest.mark.usefixtures("page_sources")
 @pytest.mark.timeout(900)  # a page has up to thirty commands
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [*FIRST, *(pytest.param(page, marks=pytest.mark.rare) for page in PAGES if page not in FIRST)]
+)
 def test_every_command_runs_and_prints_what_the_page_shows(
-    page: str, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands of README.md are processes of their own, as a user runs them; those of other pages run in this one.
 
@@ -110,8 +114,6 @@ def test_every_command_runs_and_prints_what_the_page_shows(
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for folder in sources.iterdir():
-        (tmp_path / folder.name).symlink_to(folder)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     printed, has_run = "", False
     for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
@@ -163,6 +165,7 @@ def _lines(text: str) -> str:
     return "\n".join(re.sub(r"\b\d+ s\b|\b[0-9a-f]{12}\b", "# s", line.rstrip()) for line in text.splitlines())
 
 
+@pytest.mark.rare
 def test_every_block_of_python_prints_what_stands_below_it(tmp_path: Path) -> None:
     page = (ROOT / "mmlongbench/README.md").read_text("utf-8")
     blocks = [(language, body) for language, _, body in FENCE.findall(page)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny import in_one_process
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import shared
 
 from tokenization import PatchRule, TokenizationError, VisionRule, vision_rules
 from tokenization.vision import Crowd, Provenance, numbered
@@ -23,10 +24,7 @@ from tokenization.vision.native import broken_rows, native_grid, patch_cells
 from tokenization.vision.slices import numbered_slices, sized_slices, slice_grid
 from tokenization.vision.tiling import closest_aspect, grids
 
-pytestmark = pytest.mark.slow
-
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "vision_vectors.json").read_text(encoding="utf-8"))
-REFERENCE = Path(__file__).parents[2].parent / "shared/reference/vision_tokens_vectors.json"
 RULES = vision_rules()
 BY_IMAGES = {"deepseek-vl2", "idefics2", "llava-onevision", "minicpm-v-2.6", "minicpm-v-4.6", "nvila", "nvila-lite"}
 MADE_UP = Provenance("counted by hand", "made up")
@@ -52,9 +50,8 @@ def test_goldens(name: str) -> None:
             assert rule.tokens(width, height) == tokens
 
 
-@pytest.mark.skipif(not REFERENCE.is_file(), reason="shared/reference/vision_tokens_vectors.json is absent")
 def test_every_vector_of_the_reference() -> None:
-    entries = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    entries = json.loads(shared("reference", "vision_tokens_vectors.json").read_text(encoding="utf-8"))
     assert len(entries) == 52
     for key, entry in entries.items():
         vectors = entry["vectors"] + entry["degenerate_vectors"]
@@ -286,6 +283,7 @@ def test_limits() -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
+@settings(max_examples=25)
 @given(width=st.integers(1, 100_000), height=st.integers(1, 100_000), n_images=st.integers(1, 400))
 def test_counts_or_refuses(name: str, width: int, height: int, n_images: int) -> None:
     rule = RULES[name]
