@@ -1,10 +1,12 @@
 # Two commands set everything up: `make quickstart` and `make test`. Both make .venv on a fresh machine.
 PYTHON ?= python3
 BIN := .venv/bin
-# a process a core and one more, since some tests wait; a file's tests stay in one process, since what they look at is built once a process
+# compiled modules are kept: tests start processes, and each would compile the engine again
+unexport PYTHONDONTWRITEBYTECODE
+# a process a core and one more, since some tests wait; a file's tests stay in one process, which holds what they look at
 PYTEST := $(BIN)/pytest -n $(shell expr `getconf _NPROCESSORS_ONLN` + 1) --dist loadfile --no-loadscope-reorder
 
-.PHONY: quickstart test test-fast test-loaders check format clean
+.PHONY: quickstart test test-all test-loaders check format clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -19,11 +21,11 @@ quickstart: .venv/installed  ## build a small release from drawn sources, and au
 	$(BIN)/mmlongbench build manifests/quickstart.yaml --out quickstart
 	$(BIN)/mmlongbench audit quickstart
 
-test: check  ## everything that must hold
-	$(PYTEST)
+test: check  ## lint, types, and all tests but the slow and rare ones; minutes
+	$(PYTEST) -m "not rare"
 
-test-fast: .venv/installed-test  ## without the modules marked slow: for each save
-	$(PYTEST) -m "not slow"
+test-all: test  ## also what is slow and rare: fuzzing, browsers, Ray, every kill, every page, hostile files
+	$(PYTEST) -m rare
 
 test-loaders: .venv/installed-test  ## exports of the quickstart, read back by the tools they are for; each in an environment of its own
 	test -e quickstart/build.lock.json || $(MAKE) quickstart
