@@ -90,7 +90,13 @@ def test_a_build_with_the_small_engine_needs_none_of_the_extras(
     sources = sample("infoseek")
     corpus = sources.pop("corpus")
     manifest = tmp_path / "plain.yaml"
-    dataset = {"name": "infoseek", "builder": "vrag", "reader": "infoseek", "lengths": ["8K"], "sample": {"n": 1}}
+    dataset: dict[str, object] = {
+        "name": "infoseek",
+        "builder": "vrag",
+        "reader": "infoseek",
+        "lengths": ["8K"],
+        "sample": {"n": 1},
+    }
     dataset |= {"source": sources, "corpus": corpus, "retrieval": {"engine": "rank-bm25", "k": 50}}
     manifest.write_text(json.dumps({"datasets": [dataset]}, default=str), "utf-8")
     script = f"import sys; sys.path.insert(0, {str(hidden)!r}); from mmlongbench.cli import main; main()"
