@@ -1,4 +1,4 @@
-"""Processes of a build: they are started when it pays, end with it, die without harm, and keep off each other's work."""
+"""Processes of a build: they start when it pays, end with it, die without harm, and keep off each other's work."""
 
 import os
 import re

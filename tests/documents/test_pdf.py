@@ -1,20 +1,30 @@
-"""Documents that are broken, huge or strange: each is read as MuPDF renders it, or refused with a named fault."""
+"""PDFs: read as MuPDF renders them or refused with a named fault; their pages as keys, texts, and pictures for OCR."""
 
 import io
 import os
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import pymupdf
 import pytest
 from PIL import Image
+from question_world import Doc
+from tiny import draw_pdf
 
+from mmlongbench.documents import ocr, pdf_reader
+from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, render_pages
-from mmlongbench.errors import BuildError, Fault, SourceError
+from mmlongbench.documents.page_facts import PageFacts
+from mmlongbench.documents.page_images import PageImages, images_to_read
+from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, texts_of
+from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, pages_to_read, render_pages
+from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError
+from mmlongbench.questions.writing.kinds import grid_rows, kind_of
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
 LETTER = "/MediaBox[0 0 612 792]"
@@ -114,13 +124,11 @@ def test_another_kind_of_file_under_a_pdf_name_is_refused(refusal: Any, data: by
     assert repr(data[:12]) in fault.found
 
 
-def test_an_empty_file_is_refused(refusal: Any) -> None:
-    assert (refusal(b"").reason, refusal(b"").found) == ("broken-document", "an empty file")
-
-
-@pytest.mark.parametrize("data", [b"%PDF-1.7\n", b"%PDF-1.7\n%%EOF\n", b"%PDF-1.7\n" + b"\xff\x00" * 5000])
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"%PDF-1.7\n%%EOF\n", b"%PDF-1.7\n" + b"\xff\x00" * 5000])
 def test_a_head_without_a_document_is_refused(refusal: Any, data: bytes) -> None:
-    assert refusal(data).reason == "broken-document"
+    fault = refusal(data)
+    assert fault.reason == "broken-document"
+    assert data or fault.found == "an empty file"
 
 
 def test_a_missing_file_and_a_folder_are_refused_by_what_they_are(tmp_path: Path) -> None:
@@ -149,12 +157,7 @@ def test_a_document_that_ends_too_early_is_refused(refusal: Any, share: float) -
     data = drawn_pdf(12)
     fault = refusal(data[: int(len(data) * share)])
     assert fault.reason in ("truncated-document", "broken-document")
-
-
-def test_half_a_document_is_called_truncated(refusal: Any) -> None:
-    data = drawn_pdf(12)
-    fault = refusal(data[: len(data) // 2])
-    assert (fault.reason, fault.todo) == ("truncated-document", "fetch it again")
+    assert share != 0.5 or (fault.reason, fault.todo) == ("truncated-document", "fetch it again")
 
 
 def test_a_broken_table_in_a_whole_document_is_mended(tmp_path: Path) -> None:
@@ -373,3 +376,206 @@ def test_an_error_of_the_caller_is_left_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(drawn_pdf())
     with pytest.raises(RuntimeError, match="mine"), open_pdf(path, LIMITS):
         raise RuntimeError("mine")
+
+
+# Pages
+
+
+def test_a_relative_path_is_read_from_where_the_process_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, folder in enumerate(("one", "two"), 1):
+        (tmp_path / folder).mkdir()
+        draw_pdf(tmp_path / folder / "a.pdf", number)
+    for folder, pages in (("one", 1), ("two", 2)):
+        monkeypatch.chdir(tmp_path / folder)
+        assert len(pdf_reader.page_sizes(Path("a.pdf"), 72, Limits())) == pages
+
+
+SENTENCE = "A page of more than forty letters is told from others by its words."
+
+
+def test_keys_and_texts_are_the_same_read_at_once_or_apart(tmp_path: Path) -> None:
+    with pymupdf.open() as document:
+        for text in (SENTENCE, "stamp", "", SENTENCE):
+            document.new_page(width=400, height=200).insert_text((20, 40), text)
+        document.save(tmp_path / "four.pdf")
+    found = list(keys_and_texts_of(tmp_path / "four.pdf", Limits()))
+    assert [key for key, _ in found] == list(keys_of(tmp_path / "four.pdf", Limits()))
+    assert [text for _, text in found] == list(texts_of(tmp_path / "four.pdf", Limits()))
+    assert [bool(key) for key, _ in found] == [True, True, False, True]
+    assert found[0] == found[3] != found[1]
+    assert SENTENCE in found[0][1]
+
+
+def test_images_of_pages_have_keys_and_no_text(tmp_path: Path) -> None:
+    draw_pdf(tmp_path / "ash.pdf", 2)
+    files = []
+    with pymupdf.open(tmp_path / "ash.pdf") as document:
+        for number, page in enumerate(document):
+            files.append(tmp_path / f"{number}.png")
+            page.get_pixmap(dpi=72).save(files[-1])
+    pages = PageImages(tuple(files))
+    assert list(keys_and_texts_of(pages, Limits())) == [(key, "") for key in keys_of(pages, Limits())]
+
+
+def test_tables_and_figures_are_seen_without_a_network(tmp_path: Path) -> None:
+    doc, path = Doc("harbours-a", 2), tmp_path / "harbours-a.pdf"
+    doc.draw(path)
+    pages = [PageFacts(**each) for each in pdf_reader.page_facts(path, Limits())]
+    assert [page.key for page in pages] == list(pdf_reader.page_keys(path, Limits()))
+    value = str(doc.value(2, "Winter", "Barges", doc.years[0]))
+    assert ["Winter"] in pages[1].rows
+    assert grid_rows(pages[1].rows) >= 4
+    assert {*kind_of(pages[1], 2).kinds} == {"table", "figure", "text"}
+    assert ["Barges", value] == next(row for row in reversed(pages[1].rows) if row[0] == "Barges")[:2]
+    assert (pages[0].width, pages[0].height, pages[0].raster) == (420, 595, 0)
+    assert pages[0].drawings < 100 <= pages[1].drawings
+
+
+def test_a_page_under_a_picture_is_a_scan(tmp_path: Path) -> None:
+    Image.new("RGB", (60, 80), "white").save(tmp_path / "page.png")
+    with pymupdf.open() as document:
+        page = document.new_page(width=300, height=400)
+        page.insert_image(pymupdf.Rect(-50, -50, 350, 450), filename=str(tmp_path / "page.png"))
+        document.save(tmp_path / "scan.pdf")
+    facts = [PageFacts(**each) for each in pdf_reader.page_facts(tmp_path / "scan.pdf", Limits())]
+    assert facts[0].raster == 1
+    assert kind_of(facts[0], 2).kinds == ("scan",)
+
+
+# OCR
+
+
+WORDS = "Seven grey seals lay on the north pier."
+
+
+@pytest.mark.parametrize(
+    ("points", "dpi"),
+    [((612, 792), 288), ((792, 1224), 288), ((1920, 1080), 223), ((4000, 4000), 80), ((14000, 9), 84)],
+)
+def test_large_pages_are_read_at_a_lower_resolution(points: tuple[int, int], dpi: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    with pymupdf.open() as document:
+        document.new_page(width=points[0], height=points[1])
+        document.save(path)
+    assert page_sizes(path, 72, Limits())
+    ((number, (width, height), data),) = pages_to_read(path, [], Limits())
+    assert (number, ocr.dpi_of(*points)) == (0, dpi)
+    assert width * height <= ocr.MAX_PIXELS * 1.01
+    assert max(width, height) <= ocr.MAX_SIDE + 1
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.size == (width, height)
+        assert round(picture.info["dpi"][0]) == dpi
+
+
+def test_known_pages_are_not_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    with pymupdf.open() as document:
+        for _ in range(3):
+            document.new_page(width=100, height=50)
+        document.save(path)
+    assert [bool(data) for _, _, data in pages_to_read(path, [1], Limits())] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "dpi", "read"),
+    [
+        ((60, 80), 72, (240, 320)),
+        ((60, 80), None, (60, 80)),
+        ((60, 80), 600, (60, 80)),
+        ((6000, 5000), None, (4899, 4082)),
+    ],
+)
+def test_images_of_a_known_low_resolution_are_enlarged(
+    size: tuple[int, int], dpi: int | None, read: tuple[int, int], tmp_path: Path
+) -> None:
+    Image.new("RGB", size).save(tmp_path / "a.png")
+    ((number, data),) = images_to_read(PageImages((tmp_path / "a.png",), dpi=dpi), {})
+    with Image.open(io.BytesIO(data)) as picture:
+        assert (number, picture.size, picture.mode) == (0, read, "RGB")
+        assert [round(each) for each in picture.info.get("dpi", ())] == ([max(dpi, 288)] * 2 if dpi else [])
+
+
+def test_transparent_parts_of_an_image_are_read_as_white(tmp_path: Path) -> None:
+    Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(tmp_path / "a.png")
+    ((_, data),) = images_to_read(PageImages((tmp_path / "a.png",)), {})
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.getextrema() == ((255, 255),) * 3
+
+
+def test_a_broken_image_is_named(tmp_path: Path) -> None:
+    Image.effect_noise((300, 300), 50).save(tmp_path / "a.png")
+    data = (tmp_path / "a.png").read_bytes()
+    (tmp_path / "a.png").write_bytes(data[: len(data) // 2])
+    with pytest.raises(SourceError, match=r"a\.png: broken-page"):
+        list(images_to_read(PageImages((tmp_path / "a.png",)), {}))
+
+
+def test_texts_are_kept_page_by_page_and_cut_lines_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "ocr" / "a.jsonl"
+    kept = KeptTexts(path)
+    assert kept.texts == {}
+    kept.add(0, "é\n\ud7ff")
+    with path.open("ab") as file:
+        file.write(b'{"page":1,"text":"cu')
+    kept = KeptTexts(path)
+    kept.add(2, "")
+    assert KeptTexts(path).texts == {0: "é\n\ud7ff", 2: ""}
+    path.write_bytes(path.read_bytes() + b"\0" * 20 + b'\n{"page":"3","text":""}\n[]\n')
+    assert KeptTexts(path).texts == {0: "é\n\ud7ff", 2: ""}
+
+
+def test_the_real_program_reads_a_page_always_alike(tmp_path: Path) -> None:
+    needs.tesseract()
+    path, kept = tmp_path / "a.pdf", KeptTexts()
+    with pymupdf.open() as document:
+        document.new_page(width=400, height=100).insert_text((20, 40), WORDS)
+        document.new_page(width=1, height=1)
+        document.save(path)
+    first = list(texts_of(path, Limits(), ocr="all", kept=kept))
+    assert first == [f"{WORDS}\n", ""]
+    assert kept.texts == dict(enumerate(first))
+    found = list(keys_and_texts_of(path, Limits(), ocr="all"))
+    assert ([text for _, text in found], [bool(key) for key, _ in found]) == (first, [True, False])
+
+
+def test_what_is_no_picture_is_an_error_of_the_program() -> None:
+    needs.tesseract()
+    with pytest.raises(ReaderDiedError, match=r"^x\.pdf, page 4: tesseract failed \(.+\); run the command again"):
+        ocr.read_page(b"no picture", "x.pdf, page 4", 60)
+
+
+# Every page of the real PDFs: what is planned without rendering is what rendering gives
+
+
+REAL_LIMITS = Limits(bytes=64 * 1024 * 1024, pages=500, side=16_384)
+UNCOUNTED = replace(REAL_LIMITS, operators=10**12, painted_pages=10**12)
+"""What a page costs is counted at 144 DPI, and not once more for each resolution and for the text."""
+PDFS = sorted((needs.SHARED / "real/mmlongbench-doc/documents").glob("*.pdf"), key=lambda path: path.stat().st_size)
+REAL = [pytest.param(path, marks=[pytest.mark.rare] if at else [], id=path.stem[:15]) for at, path in enumerate(PDFS)]
+"""The smallest document is read for each change, and all of them now and then."""
+
+
+@pytest.mark.parametrize("path", REAL or [pytest.param(None, id="absent")])
+def test_every_page_of_a_real_document_is_as_planned(path: Path) -> None:
+    needs.shared("real", "mmlongbench-doc", "documents")
+    for dpi in (144, 72, 100):
+        planned = page_sizes(path, dpi, REAL_LIMITS if dpi == 144 else UNCOUNTED)
+        some = sorted({0, len(planned) // 2, len(planned) - 1})
+        with open_pdf(path, REAL_LIMITS) as document:
+            for number in range(len(planned)) if dpi == 144 else some:
+                pixels = document.load_page(number).get_pixmap(dpi=dpi, alpha=False)
+                assert (pixels.width, pixels.height) == planned[number]
+        if dpi == 144:
+            rendered = list(render_pages(path, some, 144, 90, REAL_LIMITS))
+            assert [(number, size) for number, size, _ in rendered] == [(number, planned[number]) for number in some]
+            for _, size, data in rendered:
+                with Image.open(io.BytesIO(data)) as picture:
+                    assert (picture.format, picture.mode, picture.size) == ("JPEG", "RGB", size)
+    assert len(list(page_text(path, UNCOUNTED))) == len(planned)
+
+
+@pytest.mark.rare
+def test_the_real_documents_are_all_there() -> None:
+    needs.shared("real", "mmlongbench-doc", "documents")
+    assert len(PDFS) == 26
+    assert sum(len(page_sizes(path, 72, UNCOUNTED)) for path in PDFS) == 1035
