@@ -1,7 +1,6 @@
-"""Programs that read pictures: the real `tesseract`, and one that takes its place and notes each picture."""
+"""A program that takes the place of `tesseract`, needs no other program on PATH, and notes each picture."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,12 +73,3 @@ def forget() -> None:
     ocr.ocr_version.cache_clear()
     ocr.ocr_engine.cache_clear()
     end_readers()
-
-
-def require_tesseract() -> str:
-    """Return the path of the real program; skip the test where it is not installed, unless CI asks for all tests."""
-    if found := shutil.which("tesseract"):
-        return found
-    if os.environ.get("CI") == "true":
-        pytest.fail("tesseract is not installed: apt-get install tesseract-ocr")
-    pytest.skip("no tesseract")
