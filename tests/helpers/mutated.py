@@ -10,8 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from mmlongbench.errors import MMLongBenchError
-from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.errors import DraftError, MMLongBenchError
 
 MOST = int(os.environ.get("MMLONGBENCH_FUZZ", "0"))
 """Examples of each test in a long run. By default each test has a few, which are the same everywhere."""
@@ -93,7 +92,7 @@ def refusal_or_none(file: str = "") -> Iterator[None]:
     """Run a block that may raise an error for users, which must be short and name a file."""
     try:
         yield
-    except PluginCallError:  # a task of this project has crashed
+    except DraftError:  # a task of this project has crashed
         raise
     except MMLongBenchError as error:
         said = str(error)
