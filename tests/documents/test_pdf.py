@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import needs
 import pymupdf
 import pytest
+from ocr_programs import StandIn, programs_of
 from PIL import Image
 from question_world import Doc
 from tiny import draw_pdf
@@ -23,7 +25,7 @@ from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.documents.page_images import PageImages, images_to_read
 from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, pages_to_read, render_pages
-from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError
+from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.questions.writing.kinds import grid_rows, kind_of
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
@@ -536,6 +538,16 @@ def test_the_real_program_reads_a_page_always_alike(tmp_path: Path) -> None:
     assert kept.texts == dict(enumerate(first))
     found = list(keys_and_texts_of(path, Limits(), ocr="all"))
     assert ([text for _, text in found], [bool(key) for key, _ in found]) == (first, [True, False])
+
+
+def test_a_page_that_takes_the_program_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = StandIn(tmp_path / "bin")
+    stand_in.after(0, f"exec {shutil.which('sleep')} 60")
+    with (
+        programs_of(stand_in.folder, monkeypatch, alone=True),
+        pytest.raises(TimeLimitError, match=r"^x\.pdf, page 4: tesseract takes longer than 0\.3 s"),
+    ):
+        ocr.read_page(b"", "x.pdf, page 4", 0.3)
 
 
 def test_what_is_no_picture_is_an_error_of_the_program() -> None:

@@ -295,7 +295,7 @@ def built(folder: Path, **pictures: str) -> Path:
 
 
 def test_a_release_has_pictures_of_one_kind_where_the_manifest_says_so(tmp_path: Path) -> None:
-    images = [path for path in (built(tmp_path, names="content", encode="jpeg") / "mmlb_image").rglob("*.*")]
+    images = list((built(tmp_path, names="content", encode="jpeg") / "mmlb_image").rglob("*.*"))
     assert len(images) > 12
     for path in images:
         assert len(path.stem) >= 16
