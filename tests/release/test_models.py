@@ -4,21 +4,19 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from once import linked
+from PIL import Image
 from tiny import command, records
 
-from mmlongbench.errors import ReleaseError
-from mmlongbench.release.audit import Target
-from mmlongbench.release.fitting import fit, resized
-from mmlongbench.release.models import ask
-from tokenization import vision_rule
-
-pytestmark = pytest.mark.slow
+from tokenization import vision_rule, vision_rules
 
 FILE = "documentQA/mmlongdoc_K1.jsonl"
 PAGE = (400, 400)
@@ -72,8 +70,7 @@ def test_a_folder_that_holds_public_files_of_others_is_audited(finished: Path, t
 
 
 def test_a_file_with_more_images_than_a_request_may_hold_is_not_applicable(finished: Path, tmp_path: Path) -> None:
-    release = tmp_path / "release"
-    shutil.copytree(finished, release)
+    release = linked(finished, tmp_path / "release")
     path = release / "mmlb_data" / FILE
     lines = records(release, "1K")
     lines[0]["page_list"] = lines[0]["page_list"] * 30
@@ -122,6 +119,8 @@ def _write_letters(path: Path) -> None:
     ("args", "said"),
     [
         (("--models", "qwen2.6-vl"), "qwen2.5-vl"),
+        (("--models", "internvll"), "did you mean 'internvl"),
+        (("--models", "gpt-4o", "--window", "gpt-4o="), "expected MODEL=VALUE"),
         (("--models", "gpt-4o", "--window", "gpt-5=1K"), "is not among the models"),
         (("--models", "gpt-4o", "--window", "gpt-4o"), "expected MODEL=VALUE"),
         (("--models", "gpt-4o", "--window", "gpt-4o=many"), "expected tokens"),
@@ -139,10 +138,11 @@ def test_what_cannot_be_asked_is_refused_in_a_line(args: tuple[str, ...], said: 
     assert "Traceback" not in ran.err
 
 
-def test_all_is_every_family_once() -> None:
-    names = [asked.name for asked in ask("all")]
-    assert len(names) == len(set(names)) > 30
-    assert "llama-3.2-vision" in names
+def test_all_is_every_family_once_and_no_variant(finished: Path) -> None:
+    _, found = audited(finished, "--models", "all")
+    names = [*found[FILE]["models"]]
+    assert names == [name for name, rule in vision_rules().items() if not rule.variant_of]
+    assert len(names) > 30
     assert "llama-3.2-vision-prompt" not in names
 
 
@@ -182,28 +182,19 @@ def test_the_table_as_csv(finished: Path) -> None:
 
 
 def test_fitting_finds_the_largest_factor_that_fits(finished: Path) -> None:
-    (asked,) = ask("qwen2.5-vl", ("qwen2.5-vl=1024",))
-    found = fit(Target((finished,)), asked)
-    assert found.factor is not None
-    assert 0 < found.factor < 1
-    assert found.at.tokens <= 1024 < found.as_it_is.tokens
+    """The factor is a number of hundredths; the costliest example fits with it, and not with one more."""
 
     def most(hundredths: int) -> int:
-        rule, size = vision_rule("qwen2.5-vl"), resized(PAGE, hundredths)
+        rule, size = vision_rule("qwen2.5-vl"), tuple(side * hundredths // 100 for side in PAGE)
         every = [line for length in ("1K", "2K") for line in records(finished, length)]
         return max(int(line["tokens"]["text"]) + len(line["page_list"]) * rule.tokens(*size) + 64 for line in every)
 
-    assert most(round(found.factor * 100)) == found.at.tokens
-    assert most(round(found.factor * 100) + 1) > 1024
-    said = command("audit", finished, "--fit", "qwen2.5-vl", "--window", "qwen2.5-vl=1024", "-q")
-    assert f"resize images by {found.factor:.2f}" in said.out
+    said = command("audit", finished, "--fit", "qwen2.5-vl", "--window", "qwen2.5-vl=1024", "-q").out
+    (factor,) = re.findall(r"resize images by 0\.(\d\d)", said)
+    assert most(int(factor)) <= 1024 < most(int(factor) + 1)
+    assert f"{most(int(factor)):,}" in said
     no_room = command("audit", finished, "--fit", "qwen2.5-vl", "--window", "qwen2.5-vl=90", "-q")
     assert "no factor makes all fit" in no_room.out
-
-
-def test_two_workers_find_the_same(finished: Path) -> None:
-    args = (finished, "--models", "qwen2.5-vl,claude", "--window", "qwen2.5-vl=900")
-    assert audited(*args) == audited(*args, "--workers", "2")
 
 
 # --- files that others made -------------------------------------------------------------------------------------------
@@ -279,13 +270,6 @@ def test_the_price_of_a_picture_a_document_and_a_text(finished: Path, source: Pa
     assert command("count", tmp_path / "blob").code == 2
 
 
-def test_an_unknown_model_lists_the_near_ones() -> None:
-    with pytest.raises(ReleaseError, match="internvl"):
-        ask("internvll")
-    with pytest.raises(ReleaseError, match="none"):
-        ask("", ("gpt-4o=1K",))
-
-
 FIVE: dict[str, dict[str, Any]] = {
     "vrag/infoseek_K8_dep3.jsonl": {
         "id": "infoseek-1",
@@ -329,8 +313,6 @@ FIVE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", FIVE)
 def test_every_family_can_be_counted_as_others_have_released_it(tmp_path: Path, name: str) -> None:
-    from PIL import Image
-
     (tmp_path / "mmlb_image/p/gao-1").mkdir(parents=True)
     for image in ("a.jpg", "b.jpg", "gao-1/gao-1_page0.jpg"):
         Image.new("RGB", (280, 280)).save(tmp_path / "mmlb_image/p" / image)
@@ -371,8 +353,6 @@ def test_a_lock_is_not_passed_over(finished: Path) -> None:
 
 
 def test_an_image_that_a_model_refuses_is_said_wherever_the_file_is(finished: Path, tmp_path: Path) -> None:
-    from PIL import Image
-
     lines = records(finished, "1K")
     path = of_one(finished, tmp_path, [json.dumps(line) + "\n" for line in lines])
     (tmp_path / "mmlb_image").unlink()
@@ -429,47 +409,33 @@ def test_a_units_image_costs_what_it_costs_at_its_place(finished: Path, tmp_path
         assert sum(part[model] for part in parts) == row[f"{model}_image"]
 
 
-def test_items_of_one_example_that_are_missing_change_no_other(finished: Path, tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    release = tmp_path / "release"
-    shutil.copytree(finished, release)
-    path = release / "items" / Path(FILE).with_suffix(".parquet")
-    table = pq.read_table(path)
-    gone = records(finished, "1K")[1]["id"]
-    kept = [row for row in table.to_pylist() if row["id"] != gone]
-    pq.write_table(pa.Table.from_pylist(kept, table.schema), path)
-    command("audit", release, "--items", tmp_path / "units.jsonl", "-q")
-    own = [row for row in read_rows(tmp_path / "units.jsonl") if row["file"] == FILE]
-    assert {row["id"] for row in own if row["role"] == ""} == {gone}
-
-
-def test_items_of_which_one_row_is_none_are_a_finding_and_the_others_are_written(
-    finished: Path, tmp_path: Path
+@pytest.mark.parametrize("fault", ["missing", "no item"])
+def test_items_of_one_example_that_are_missing_or_none_change_no_other(
+    fault: str, finished: Path, tmp_path: Path
 ) -> None:
-    import pyarrow as pa
-
-    release = tmp_path / "release"
-    shutil.copytree(finished, release)
+    release = linked(finished, tmp_path / "release")
     path = release / "items" / Path(FILE).with_suffix(".parquet")
     table = pq.read_table(path)
-    rows = table.to_pylist()
-    rows[0]["role"] = None
+    rows, of_one = table.to_pylist(), records(finished, "1K")[1]["id"]
+    first = next(at for at, row in enumerate(rows) if row["id"] == of_one)
+    if fault == "missing":
+        rows = [row for row in rows if row["id"] != of_one]
+    else:
+        rows[first]["role"] = None
     pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
-    audited = command("audit", release, "--items", tmp_path / "units.jsonl", "-q")
-    assert audited.code == 1
-    assert f"{rows[0]['id']}: unit 0: role: Input should be a valid string" in audited.err
+    ran = command("audit", release, "--items", tmp_path / "units.jsonl", "-q")
+    assert ran.code == 1
+    assert fault == "missing" or f"{of_one}: unit 0: role: " in ran.err
     written = [row for row in read_rows(tmp_path / "units.jsonl") if row["file"] == FILE]
-    assert {row["id"] for row in written if not row["role"]} == {rows[0]["id"]}
-    assert {row["id"] for row in written} == {row["id"] for row in rows}
+    assert {row["id"] for row in written if not row["role"]} == {of_one}
+    assert {row["id"] for row in written} == {record["id"] for record in records(finished, "1K")}
 
 
 @pytest.mark.parametrize("data", [b"", b"no table", None], ids=["empty", "another file", "no column"])
 def test_items_that_cannot_be_read_are_a_finding_also_where_they_are_asked_for(
     data: bytes | None, finished: Path, tmp_path: Path
 ) -> None:
-    release = tmp_path / "release"
-    shutil.copytree(finished, release)
+    release = linked(finished, tmp_path / "release")
     path = release / "items" / Path(FILE).with_suffix(".parquet")
     if data is None:
         pq.write_table(pq.read_table(path).drop_columns("placement"), path)
@@ -516,8 +482,6 @@ def test_stats_of_what_cannot_be_read_exit_with_1(finished: Path, tmp_path: Path
 
 
 def test_a_broken_picture_is_named_and_an_odd_orientation_is_none(tmp_path: Path) -> None:
-    from PIL import Image
-
     text = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x02\0\0\0\x026\0\0\0\0\0\0\0"  # the orientation as a text
     Image.new("RGB", (280, 560)).save(tmp_path / "odd.jpg", exif=b"Exif\0\0" + text)
     ran = command("count", tmp_path / "odd.jpg", "--models", "qwen2.5-vl", "--json")
