@@ -241,9 +241,9 @@ VALUES: list[tuple[Any, Any, str]] = [
 
 def test_values_are_said_in_words(finished: Path, other: Path, tmp_path: Path) -> None:
     one = linked(finished, tmp_path / "one")
-    for folder, side in ((one, 0), (other, 1)):
-        fields = {f"f{number}": value[side] for number, value in enumerate(VALUES)}
-        rewrite(folder, lambda found, fields=fields: found[0].update(fields))
+    fields = [{f"f{number}": value[side] for number, value in enumerate(VALUES)} for side in (0, 1)]
+    rewrite(one, lambda found: found[0].update(fields[0]))
+    rewrite(other, lambda found: found[0].update(fields[1]))
     lines = said(one, other)
     assert lines[1:] == [f"  mmlongdoc_0: f{number}: {words}" for number, (_, _, words) in enumerate(VALUES)]
 

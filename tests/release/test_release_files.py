@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from needs import shared
 from PIL import Image, ImageOps
-from tiny import command, hashes, lock, records
+from tiny import command, draw_source, hashes, lock, records
 
 import mmlongbench.task as mt
 from mmlongbench.io.atomic import sweep, write_whole
@@ -150,3 +150,36 @@ def test_the_independent_validator_agrees(finished: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "2 passed, 0 failed"
+
+
+READER = '''"""Own documents whose names are written in capital letters."""
+
+from builders.docvqa.own_documents import OwnDocuments
+from builders.docvqa.rows import DocumentQuestion
+from mmlongbench.task import Fault, RawRow, SourcePaths
+
+
+class Shouted(OwnDocuments):
+    """Reads documents, and changes their names to lower case."""
+
+    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
+        """Return the row with the name of its document in lower case."""
+        raw.fields["doc"] = str(raw.fields["doc"]).lower()
+        return super().row(raw, sources)
+'''
+
+
+def test_a_reader_in_a_file_works_with_an_installed_builder(tmp_path: Path) -> None:
+    draw_source(tmp_path)
+    (tmp_path / "questions.csv").write_text("doc,question,answer,pages\nBIRCH,What is its bark?,white,2\n")
+    (tmp_path / "shouted.py").write_text(READER)
+    (tmp_path / "m.yaml").write_text(
+        "datasets: [{name: trees, builder: docvqa, reader: 'shouted.py:Shouted', lengths: [1K], admission_length: 1K, "
+        "source: {questions: questions.csv, documents: documents}, reserve: 64}]"
+    )
+    ran = command("build", tmp_path / "m.yaml", "--out", tmp_path / "out", "--workers", 1)
+    assert (ran.code, ran.err) == (0, "note: the code of shouted.py runs, because the manifest names it\n")
+    code = lock(tmp_path / "out")["manifest"][0]["code"]
+    assert (code["builder"]["distribution"], code["reader"]["name"]) == ("mmlongbench", "shouted.py:Shouted")
+    assert code["reader"]["sha256"] == hashes(tmp_path)["shouted.py"]
+    assert command("audit", tmp_path / "out", "--task", tmp_path / "shouted.py", "-q").code == 0
