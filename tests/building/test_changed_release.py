@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from halted import before, interrupt, refused
+from halted import noted, refused
 from PIL import Image
 from tiny import ROWS, build, command, hashes, leftovers, lock, row, write_rows
 
@@ -194,7 +194,7 @@ def test_an_output_that_is_a_loop_of_links_is_one_line(words: tuple[str, ...], s
 def test_two_datasets_of_one_document_render_it_once(own: Path, tmp_path: Path) -> None:
     (dataset,) = yaml.safe_load((own / "tiny.yaml").read_text())["datasets"]
     (own / "tiny.yaml").write_text(yaml.safe_dump({"datasets": [dataset, {**dataset, "name": "second"}]}))
-    with before("nothing", interrupt) as written:
+    with noted() as written:
         assert build(own, tmp_path / "out").code == 0
     made = [name for name in written if name.endswith(".jpg")]
     assert len(made) == len(set(made)) > 0

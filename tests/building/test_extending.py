@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from halted import before, interrupt, interrupted, refused
+from halted import interrupted, noted, refused
 from samples import Sources, from_samples
 from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, lock, rejects, row, write_rows
 
@@ -91,7 +91,7 @@ def at(out: Path, *words: object) -> Ran:
 
 @pytest.mark.parametrize("history", [("1K", "1K,2K", "1K,2K,4K"), ("4K", "4K,1K", "1K,2K,4K")])
 def test_lengths_are_added(history: tuple[str, ...], own: Path, tmp_path: Path) -> None:
-    with before("nothing", interrupt) as written:
+    with noted() as written:
         for lengths in history:
             ran = build(own, tmp_path / "out", "--lengths", lengths)
             assert (ran.code, "is complete" in ran.out) == (0, True), ran.err

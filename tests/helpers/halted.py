@@ -17,9 +17,23 @@ FIRST_OF_FINISH = "rejects.jsonl"
 def before(end: str, do: Callable[[], object]) -> Iterator[list[str]]:
     """Do something once in this process, before the first file appears whose path has this end.
 
-    Yields the names of all files that were written so far, in order.
+    Yields the names of all files that were written so far, in order. There must be such a file.
     """
-    rename, left, written = os.replace, [do], list[str]()
+    with _renamed(end, left := [do]) as written:
+        yield written
+    assert not left, f"no path ends with {end}: {written}"
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Yields the names of all files that were written so far, in order."""
+    with _renamed("", []) as written:
+        yield written
+
+
+@contextmanager
+def _renamed(end: str, left: list[Callable[[], object]]) -> Iterator[list[str]]:
+    rename, written = os.replace, list[str]()
 
     def replace(source: Any, target: Any) -> None:
         if str(target).endswith(end) and left:
