@@ -112,7 +112,7 @@ def test_sources_and_releases_may_be_called_by_way_of_a_link_and_back(own: Path,
 @pytest.mark.rare
 def test_workers_compare_too(own: Path, tmp_path: Path) -> None:
     cedar = own / "documents" / "cedar.pdf"
-    with before(POINTS["images"], lambda: move_text(cedar)):
+    with before(POINTS["documents"], lambda: move_text(cedar)):
         ran = build(own, tmp_path / "out", "--workers", 2)
     refused(ran, f"error: {cedar}: changed while the release was built")
     assert not (tmp_path / "out" / "build.lock.json").exists()
