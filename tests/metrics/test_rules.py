@@ -29,9 +29,8 @@ from mmlongbench.metrics.benchmark import (
 from mmlongbench.metrics.benchmark.metrics import BenchmarkMetric
 from mmlongbench.metrics.benchmark.texts import rest_of_line
 from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules
-from mmlongbench.task.metric import Metric, ScoringInput, Settings
+from mmlongbench.task import Metric, ScoringInput, Settings
 
-pytestmark = pytest.mark.slow
 
 OFFICIAL, PAPER, OURS = Settings(profile="official"), Settings(profile="paper"), Settings(profile="ours")
 DEFAULT = Settings()

@@ -14,7 +14,7 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.metrics.smudge import SMuDGE, paths
 from mmlongbench.metrics.smudge.metric import Compared
 from mmlongbench.metrics.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
-from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.task import ScoringInput, Settings
 
 Page = list[tuple[int, int, str]]
 LEAFLET: tuple[Page, ...] = (

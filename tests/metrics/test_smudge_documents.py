@@ -15,7 +15,7 @@ from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.metrics.smudge.word_list import WordList
 from mmlongbench.task.evidence import Evidence
-from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.task import ScoringInput, Settings
 
 
 def draw(folder: Path, *names: str) -> Path:

@@ -18,7 +18,6 @@ from mmlongbench.metrics.smudge.places import LEAST_SIMILARITY, Found
 from mmlongbench.metrics.smudge.windows import letters_of
 from mmlongbench.metrics.smudge.words import Array, Word, Words, words_of
 
-pytestmark = pytest.mark.slow
 
 POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True, max_size=25)
 COLUMNS = ("left one two three", "right four five six", "", "total 12 mgs")

@@ -13,7 +13,7 @@ from asked import document_question
 
 from mmlongbench.metrics.smudge import SMuDGE, library
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
-from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.task import ScoringInput, Settings
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 FORMATS = {"Str": "String", "Int": "Integer", "Float": "Float", "List": "List", "None": "None"}
