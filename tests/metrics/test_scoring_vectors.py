@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import needs
@@ -32,6 +33,7 @@ from mmlongbench.task import ScoringInput, Settings
 
 NA = "Not answerable"
 Row = dict[str, Any]
+scorer = cache(rouge_scorer)
 
 
 def figures(row: Row) -> dict[str, float]:
@@ -47,7 +49,7 @@ SCORES: dict[str, Callable[[Row], object]] = {
     "mc_acc": lambda row: mc_acc(row["prediction"], row["answer"]),
     "cls_acc": lambda row: cls_acc(row["prediction"], row["answer"]),
     "doc_qa": lambda row: doc_qa(row["prediction"], row["answer"], row["answer_format"]),
-    "rouge": lambda row: rouge(rouge_scorer(), row["prediction"], [row["answer"]]),
+    "rouge": lambda row: rouge(scorer(), row["prediction"], [row["answer"]]),
     "mmlongbench_doc": lambda row: score_extracted(row["answer"], row["answer_format"], row["prediction"]),
     "mmlongbench_doc_acc_f1": figures,
 }
