@@ -101,7 +101,7 @@ DRAWN: dict[str, Callable[[Path, int], World]] = {
     "visual_haystack": photographs,
 }
 """For each builder, a function that draws a source of a given size."""
-LARGE = {"docvqa": 17, "many_shot": 13, "mm_niah": 400, "summary": 336, "visual_haystack": 450}
+LARGE = {"docvqa": 17, "many_shot": 26, "mm_niah": 400, "summary": 336, "visual_haystack": 450}
 """Sizes that suffice for 1M."""
 SMALL = {
     "docvqa": (3, "padding"),
