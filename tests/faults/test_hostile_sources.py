@@ -342,9 +342,7 @@ def test_a_spreadsheet_of_entities_that_grow_without_end_is_refused(part: str, t
     ],
     ids=["cell", "line"],
 )
-def test_a_cell_of_a_million_characters_and_a_table_of_one_line_are_named(
-    text: str, said: str, tmp_path: Path
-) -> None:
+def test_a_cell_of_a_million_characters_and_a_table_of_one_line_are_named(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text(text, "ascii")
     with pytest.raises(SourceError, match=said):
         reasons("own_documents", questions=tmp_path / "q.csv", documents=tmp_path)

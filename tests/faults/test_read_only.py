@@ -34,7 +34,7 @@ def copied(sample: Callable[[str], Sources], folder: Path, source: Path) -> list
             places = {"samples": folder / reader / "samples.json", "documents": folder / reader / "documents"}
         else:
             drawn = sample(reader)
-            root = next(path for path in [*drawn.values()][0].parents if path.name == "sample")
+            root = next(path for path in next(iter(drawn.values())).parents if path.name == "sample")
             shutil.copytree(root, folder / reader)
             places = {name: folder / reader / path.relative_to(root) for name, path in drawn.items()}
         given = {key: spec[key] for key in ("name", "builder", "reader", "options", "reference_length") if key in spec}

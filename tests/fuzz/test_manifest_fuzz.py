@@ -22,7 +22,7 @@ from mmlongbench.manifest.registry import installed, reader_type, sample_functio
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 MANIFESTS = [text for path in installed_manifests().values() if b"\ninclude:" not in (text := path.read_bytes())]
 """The manifests that can be read from any folder."""
 ERRATA = b"""
