@@ -1,26 +1,37 @@
-"""What the checks say about single questions, without a server: wording, pages, answers, evidence, replies."""
+"""Questions by models, without a server: which documents are used, which slots are drawn, what each check says."""
 
+import os
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pymupdf
 import pytest
+from question_world import Doc
 
 from mmlongbench.documents.page_facts import PageFacts
+from mmlongbench.io.progress import Progress
 from mmlongbench.models.pictures import Picture
-from mmlongbench.questions.writing import agreement, checklist, probes, whole
+from mmlongbench.questions.writing import agreement, checklist, funnel, probes, whole
 from mmlongbench.questions.writing.answers import Faulty, agrees, normal
 from mmlongbench.questions.writing.asking import NoAnswer, Request, Said, Shown, read
 from mmlongbench.questions.writing.balance import balanced
-from mmlongbench.questions.writing.context import Context, Rankings
+from mmlongbench.questions.writing.context import Context, Rankings, passed, rejected, revised
 from mmlongbench.questions.writing.decontamination import Benchmark, of_document, of_question
-from mmlongbench.questions.writing.documents import Library, ReadDocument
+from mmlongbench.questions.writing.documents import Library, ReadDocument, read_library
 from mmlongbench.questions.writing.forms import Answered, Checklist, Drafted, Graded, Guessed
+from mmlongbench.questions.writing.funnel import Runner
 from mmlongbench.questions.writing.kinds import kind_of
-from mmlongbench.questions.writing.lines import Candidate, DocumentLine, QuotaLine
+from mmlongbench.questions.writing.lines import Candidate, DocumentLine, Judged, PageLine, QuotaLine
 from mmlongbench.questions.writing.near import without_duplicates
+from mmlongbench.questions.writing.quotas import FORMATS, minima_of
 from mmlongbench.questions.writing.settings import WritingError, WritingSettings
+from mmlongbench.questions.writing.slots import quotas, slots
+from mmlongbench.questions.writing.stages import AGAIN, CHECKS, Check
 from mmlongbench.questions.writing.statics import check, wording_fault
+from mmlongbench.questions.writing.words_alone import MOST, told, words_alone
 
 SETTINGS = WritingSettings(authors=("gpt-4o",), checkers=("qwen-2", "claude-3", "gemini-2"))
 PAGES = (
@@ -106,25 +117,17 @@ def test_what_is_wrong_with_a_draft(reason: str, changes: dict[str, Any]) -> Non
     assert check(candidate(**changes), context()).reason == reason
 
 
-def test_a_draft_that_is_right_passes_and_is_located() -> None:
-    found = check(candidate(), context())
-    assert found.outcome == "passed"
-    assert found.candidate is not None
-    assert found.candidate.grounding == "located"
+def test_a_draft_that_is_right_passes_and_evidence_elsewhere_or_a_printed_number_is_repaired() -> None:
+    def located(found: Judged) -> tuple[str, str, tuple[int, ...], str]:
+        assert found.candidate is not None
+        return found.outcome, found.reason, found.candidate.pages, found.candidate.grounding
 
-
-def test_an_answer_on_exactly_one_other_page_moves_the_evidence() -> None:
-    found = check(candidate(pages=(3,)), context())
-    assert (found.outcome, found.reason) == ("revised", "evidence-page-elsewhere")
-    assert found.candidate is not None
-    assert found.candidate.pages == (2,)
-
-
-def test_a_printed_page_number_counts_as_the_label() -> None:
+    assert located(check(candidate(), context())) == ("passed", "", (2,), "located")
+    assert located(check(candidate(pages=(3,)), context()))[:3] == ("revised", "evidence-page-elsewhere", (2,))
     shifted = document(pages=(*PAGES[:1], f"{PAGES[1][:-1]} 17", f"{PAGES[2][:-1]} 18", PAGES[3]))
     found = check(candidate(pages=(17,)), context(None, shifted))
-    assert found.candidate is not None
-    assert found.candidate.pages == (2,)
+    assert located(found)[2] == (2,)
+    assert found.candidate
     assert "printed-page-number" in found.candidate.repairs
 
 
@@ -234,10 +237,10 @@ def test_replies_without_the_form_are_no_answers(said: Said, reason: str) -> Non
     assert found.reason == reason
 
 
-def test_the_last_object_of_a_reply_counts() -> None:
-    assert read(Said(text='First {"reason": "a", "grade": 1}, then {"reason": "b", "grade": 4}'), Graded) == Graded(
-        reason="b", grade=4
-    )
+def test_the_last_object_of_a_reply_counts_and_has_the_form() -> None:
+    said = Said(text='First {"reason": "a", "grade": 1}, then {"reason": "b", "grade": 4}')
+    assert read(said, Graded) == Graded(reason="b", grade=4)
+    assert isinstance(read(Said(text="{}"), Drafted), NoAnswer)
 
 
 def answers(*values: str, pages: tuple[int, ...] = ()) -> Answered:
@@ -412,5 +415,178 @@ def test_an_author_needs_a_model_of_another_family() -> None:
     WritingSettings(authors=("gpt-4o",), checkers=("qwen-2",)).check()
 
 
-def test_a_draft_has_the_form_of_the_protocol() -> None:
-    assert isinstance(read(Said(text="{}"), Drafted), NoAnswer)
+def draw(path: bytes, text: str) -> None:
+    with pymupdf.open() as document:
+        document.new_page().insert_text((72, 72), text)
+        data = document.tobytes()
+    with open(path, "wb") as file:  # noqa: PTH123  (a path of bytes)
+        file.write(data)
+
+
+def test_a_copy_and_a_name_that_is_not_utf_8_are_left_out_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    draw(os.fsencode(folder / "board.pdf"), "The keeper of Quarl Bay is Anna Tolm.")
+    (folder / "copy of board.pdf").write_bytes((folder / "board.pdf").read_bytes())
+    draw(os.fsencode(folder) + b"/r\xe9port.pdf", "Another document.")
+    found = read_library(folder, None, tmp_path / "kept", 72, "", Progress(False))
+    assert [*found.documents] == ["board"]
+    assert {line.doc: line.reason for line in found.left_out} == {
+        "copy of board": "same-bytes",
+        "r\\xe9port": "name-not-unicode",
+    }
+    assert "board" in next(line.detail for line in found.left_out if line.reason == "same-bytes")
+    assert all(line.model_dump_json() for line in found.left_out)
+
+
+def test_a_question_whose_evidence_is_revised_is_probed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two questions lose a page; one of them is then known without the document, which ends it."""
+    asked: list[tuple[str, str, tuple[int, ...]]] = []
+
+    def doing(name: str) -> Any:
+        def one(candidate: Candidate, context: Context) -> Judged:
+            asked.append((name, candidate.slot, candidate.pages))
+            if name == "each-page" and candidate.slot != "c" and len(candidate.pages) == 2:
+                return revised(candidate, "shortcut", "", pages=candidate.pages[:1])
+            if name == "no-document" and candidate.slot == "a" and len(candidate.pages) == 1:
+                return rejected(candidate.slot, "answerable-without-document", "")
+            return passed(candidate)
+
+        return one
+
+    def quiet(check: Check) -> Check:
+        return replace(check, one=doing(check.name), is_for="all")
+
+    monkeypatch.setattr(funnel, "CHECKS", [quiet(check) for check in CHECKS])
+    library = Library({}, (), tmp_path, 72)
+    client: Any = SimpleNamespace(settings=SimpleNamespace(concurrency=1), stop=lambda: None)
+    runner = Runner(library, WritingSettings(authors=("gpt-4o",)), client, tmp_path, Progress(False))
+    runner.rankings = Rankings(library)
+    questions = [candidate(slot=slot, kind="cross", pages=(1, 2), about=(1, 2)) for slot in "abc"]
+    found = runner.checks(questions, "drafts")
+    assert [(each.slot, each.pages) for each in found] == [("b", (1,)), ("c", (1, 2))]
+    again = [name for name, slot, pages in asked if slot == "b" and len(pages) == 1]
+    assert again == [*AGAIN, "whole-document", "round-trip", "grades"]
+    assert not [name for name, slot, _ in asked if slot == "a" and name in ("round-trip", "grades")]
+    assert len([name for name, slot, _ in asked if slot == "c"]) == len(CHECKS)
+
+
+AUTHORS = WritingSettings(authors=("gpt-4o", "claude-3", "gemini-2"))
+
+
+def empty(name: str, pages: int, doc_type: str = "") -> ReadDocument:
+    """A document whose pages have no text."""
+    line = DocumentLine(doc=name, sha256=name * 8, pages=pages, doc_type=doc_type)
+    return ReadDocument(line, Path(f"{name}.pdf"), (PageFacts("", "", 1.0, 1.0, 0.0, 0, []),) * pages)
+
+
+def lines(doc: ReadDocument, *kinds: str) -> list[PageLine]:
+    return [
+        PageLine(doc=doc.name, page=n, key=f"{n}", kinds=kinds, worth=0.0 if n == 1 else 0.7, why=())
+        for n in range(1, len(doc.pages) + 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    "doc_type", ["Financial report", "Academic paper", "Brochure", "Guidebook", "Tutorial/Workshop", ""]
+)
+def test_minima_of_the_type_are_wanted(doc_type: str) -> None:
+    doc = empty("a", 30, doc_type)
+    pages = lines(doc, "text", "table", "figure")
+    found = {quota.kind: quota for quota in quotas(doc, pages, AUTHORS)}
+    least = minima_of(doc_type)
+    assert sum(quota.wanted for quota in found.values()) >= least.all
+    assert found["cross"].wanted >= least.cross
+    assert least.unanswerable <= found["unanswerable"].wanted
+    assert least.table <= (found["table"].wanted if "table" in found else 0)
+    assert least.figure <= (found["figure"].wanted if "figure" in found else 0)
+    assert all(quota.slots >= 2 * quota.wanted and not quota.why_fewer for quota in found.values())
+
+
+def test_what_a_document_does_not_have_is_said() -> None:
+    doc = empty("a", 3, "Financial report")
+    found = {quota.kind: quota for quota in quotas(doc, lines(doc, "text"), AUTHORS)}
+    assert (found["table"].slots, found["table"].why_fewer) == (0, "0 pages with this content")
+    assert found["text"].slots > 0
+
+
+def test_formats_authors_and_fifths_have_their_shares() -> None:
+    settings = AUTHORS.model_copy(update={"per_document": 60})
+    drawn = []
+    for number in range(6):
+        doc = empty(f"d{number}", 40)
+        pages = lines(doc, "text", "table", "figure")
+        drawn += list(slots(doc, pages, quotas(doc, pages, settings), settings))
+    answerable = [slot for slot in drawn if slot.kind != "unanswerable"]
+    formats = Counter(slot.format for slot in answerable)
+    for format, share in FORMATS.items():
+        assert abs(formats[format] / len(answerable) - share) < 0.02
+    authors = Counter(slot.author for slot in drawn)
+    assert min(authors.values()) > 0.25 * len(drawn)
+    fifths = Counter((slot.pages[0] - 1) // 8 for slot in answerable)
+    assert all(0.12 <= fifths[fifth] / len(answerable) <= 0.30 for fifth in range(5))
+    assert len({(slot.doc, slot.kind, slot.pages, slot.number) for slot in answerable}) == len(answerable)
+    assert len({slot.id for slot in drawn}) == len(drawn)
+
+
+def test_a_window_stays_inside_the_empty() -> None:
+    doc = empty("a", 5)
+    pages = lines(doc, "text")
+    found = [slot for slot in slots(doc, pages, quotas(doc, pages, AUTHORS), AUTHORS) if slot.kind == "cross"]
+    assert found
+    assert all(len(slot.pages) == 2 and slot.pages[-1] <= 5 for slot in found)
+
+
+DOCS = [Doc(f"harbours-{number}", 9) for number in range(30)]
+
+
+def question(doc: Doc, page: int, n: int, *, edit: str = "") -> Candidate:
+    """A question about a table, or an edit of it to another year."""
+    fact, is_edit = doc.cell(page, n), bool(edit)
+    return candidate(
+        slot=f"{doc.name}-{page}-{n}-{is_edit}",
+        doc=doc.name,
+        kind="unanswerable" if is_edit else "table",
+        question=fact.question.replace(fact.question[-5:-1], edit) if is_edit else fact.question,
+        answer=fact.answers,
+        answer_format="None" if is_edit else "Integer",
+        pages=(),
+        about=(page,),
+    )
+
+
+def questions(*, tells: bool) -> list[Candidate]:
+    found = []
+    for at, doc in enumerate(DOCS):
+        other = next(each for each in DOCS[at + 1 :] + DOCS[:at] if each.years != doc.years)
+        found += [question(doc, page, page) for page in range(2, 9)]
+        found += [
+            question(doc, page, page + 3, edit="1804" if tells else str(other.years[page % 4])) for page in (3, 6)
+        ]
+    return found
+
+
+def test_an_edit_like_the_questions_of_other_documents_is_not_told_and_a_word_that_only_edits_have_is() -> None:
+    same, other = words_alone(questions(tells=False)), words_alone(questions(tells=True))
+    assert same.area is not None
+    assert other.area is not None
+    assert same.area <= MOST < 0.9 < other.area
+    assert (same.is_told, other.is_told) == (False, True)
+    assert told(questions(tells=False)) == {}
+    few = [question(DOCS[0], 2, 0)]
+    assert (words_alone(few).area, words_alone(few).is_undecided, told(few)) == (None, True, {})
+
+
+def test_edits_that_are_told_are_dropped_until_no_word_tells() -> None:
+    """The edits of every other document have a word of their own; the others are like questions of other documents."""
+    plain, telling = questions(tells=False), questions(tells=True)
+    edits = [each.slot for each in plain if not each.is_answerable]
+    marked = {slot for at, slot in enumerate(edits) if at // 2 % 2}
+    mixed = [new if new.slot in marked else old for old, new in zip(plain, telling, strict=True)]
+    assert words_alone(mixed).is_told
+    dropped = told(mixed)
+    assert dropped.keys() <= set(edits)
+    assert len(dropped.keys() & marked) > 0.8 * len(dropped)
+    left = words_alone([each for each in mixed if each.slot not in dropped])
+    assert not left.is_told
+    assert told(mixed[::-1]) == dropped

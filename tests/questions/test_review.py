@@ -1,16 +1,25 @@
-"""Sheets of annotators: what is written, what is read, what is settled, and what becomes errata."""
+"""The folder of questions and its review: files, sheets of annotators, what is settled, and what becomes errata."""
 
 import csv
 import io
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from tiny import command, lock, records
 
+from builders.docvqa import DocVQA, OwnDocuments
+from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import format_of as format_of_builders
+from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.errors import SourceError
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Question, question_id
+from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
 from mmlongbench.questions.reviewing.kappa import ac1, agreement, kappa
 from mmlongbench.questions.reviewing.merging import HELD, merge, read_folder, write_review
 from mmlongbench.questions.reviewing.sheet import write_sheet
@@ -92,11 +101,8 @@ def test_two_annotators_make_errata_with_who_and_why(folder: Path) -> None:
 
 
 def test_a_third_annotator_decides(folder: Path) -> None:
-    sheets = [
-        filled(folder, "ann", {0: RETAIN}),
-        filled(folder, "ben", {0: REMOVE}),
-        filled(folder, "cleo", {0: REVISE}),
-    ]
+    decisions = {"ann": RETAIN, "ben": REMOVE, "cleo": REVISE}
+    sheets = [filled(folder, name, {0: decision}) for name, decision in decisions.items()]
     merged = merge(read_folder(folder), sheets[:2], 1.0)
     assert len(merged.needing("third")) == 1
     merged = merge(read_folder(folder), sheets, 1.0)
@@ -163,3 +169,81 @@ def test_the_interval_of_kappa_is_over_documents() -> None:
     assert found.kappa is not None
     assert found.interval[0] < found.kappa < found.interval[1]
     assert found == agreement(pairs)  # type: ignore[arg-type]
+
+
+DOCUMENT = "harbour-dredging-2019"
+
+
+def made(**changed: Any) -> Question:
+    given = {"document": DOCUMENT, "question": "How many?", "answer": "3,927", "pages": (4,), **changed}
+    given.setdefault("id", question_id("ab", str(given["question"])))
+    given.setdefault("answer_format", format_of(given["answer"]))
+    common = {"document_sha256": "ab", "kind": "table-value", "synthetic": "layer", "sources": ("Table",)}
+    return Question.model_validate({**common, **given})
+
+
+MADE = (
+    made(grounding=(Grounding(page=4, text="3,927", box=(1, 2, 3, 4)),)),
+    made(question="Which?", answer=("Port Ellery", "Stannow Quay"), pages=(4, 9), kind="cross-page"),
+    made(question="Where?", answer="Not answerable", pages=(), sources=(), kind="unanswerable"),
+)
+REJECT = Reject(id="x", document=DOCUMENT, stage="rendered", reason="no-ink", found="0", expected="ink", pages=(3,))
+
+
+def test_own_documents_reads_every_line_as_it_was_meant(tmp_path: Path) -> None:
+    table.write_folder(tmp_path, tmp_path, "layer", MADE, [])
+    rows = list(read_rows(OwnDocuments(), {"questions": tmp_path / table.TABLE, "documents": tmp_path}))
+    assert len(rows) == 3
+    for row, meant in zip(rows, sorted(MADE, key=lambda each: each.pages), strict=True):
+        assert isinstance(row, DocumentQuestion)
+        answer = (meant.answer,) if isinstance(meant.answer, str) else meant.answer
+        assert (row.id, row.answer, row.answer_format) == (meant.id, answer, meant.answer_format)
+        assert row.pages == tuple(page - 1 for page in meant.pages)
+        assert (row.sources, row.repairs) == (meant.sources, ())
+        assert row.columns == {"kind": meant.kind, "synthetic": "layer"}
+
+
+def test_build_takes_the_manifest_and_synthetic_questions_are_in_no_category(source: Path, tmp_path: Path) -> None:
+    found = [made(document="ash", pages=(1,)), made(document="birch", question="Which?", answer="a", pages=(2, 3))]
+    table.write_folder(tmp_path / "questions", source / "documents", "layer", found, [])
+    changes: tuple[str, ...] = ("--set", "questions_layer.lengths=1K", "--set", "questions_layer.admission_length=1K")
+    changes += ("--set", "questions_layer.reserve=64")
+    built = command("build", tmp_path / "questions" / table.MANIFEST, *changes, "--out", tmp_path / "release")
+    assert built.code == 0, built.err
+    assert lock(tmp_path / "release")["datasets"]["questions_layer"]["questions"]["kept"] == 2
+    lines = records(tmp_path / "release", "1K", "questions_layer")
+    assert {line["facets"]["synthetic"] for line in lines} == {"layer"}
+    categories = [DocVQA("own", DocVQAOptions()).spec.category]
+    for kind in ("layer", "model"):
+        categories.append(DocVQA("own", DocVQAOptions.model_validate({"synthetic": kind})).spec.category)
+    assert categories == ["DocVQA", "", ""]
+
+
+def test_the_order_of_questions_changes_no_byte_and_what_was_written_is_read_again(tmp_path: Path) -> None:
+    for name, questions in (("a", MADE), ("b", MADE[::-1])):
+        table.write_folder(tmp_path / name, tmp_path, "layer", questions, [REJECT])
+    for file in (table.TABLE, table.QUESTIONS, table.REJECTS, table.SUMMARY, table.MANIFEST):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    found = table.read_questions(tmp_path / "a" / table.QUESTIONS)
+    assert sorted(found, key=lambda each: each.id) == sorted(MADE, key=lambda each: each.id)
+
+
+def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
+    for line in ("{}", '{"id": 3}', "[", "[]"):
+        (tmp_path / table.QUESTIONS).write_text(line + "\n", "utf-8")
+        with pytest.raises(SourceError, match=r"questions\.jsonl, line 1"):
+            list(table.read_questions(tmp_path / table.QUESTIONS))
+
+
+def test_the_summary_counts_by_stage_and_reason_and_shows_the_public_shares(tmp_path: Path) -> None:
+    summary = table.write_folder(tmp_path, tmp_path, "layer", MADE, [REJECT, REJECT])
+    assert summary.rejects == {"rendered": {"no-ink": 2}}
+    assert summary.by_document == {DOCUMENT: {"cross-page": 1, "table-value": 1, "unanswerable": 1}}
+    pages = {share.value: (share.count, share.mmlongbench_doc) for share in summary.distributions["evidence_pages"]}
+    assert pages == {"single-page": (1, 45.7), "cross-page": (1, 33.7), "unanswerable": (1, 20.6)}
+    assert json.loads((tmp_path / table.SUMMARY).read_bytes()) == summary.model_dump(mode="json")
+
+
+def test_formats_are_those_of_the_reader() -> None:
+    for answer in ("1,066", "12.5%", "$3", "$ 1,003.2", "-4", ".5", "(3)", "2019-04-01", "a", "1,06"):
+        assert format_of(answer) == format_of_builders(answer), answer
