@@ -27,9 +27,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def opened(
-    kind: type[M], script: Script, prompts: Path | None = None, **judge: Any
-) -> Iterator[tuple[M, ModelServer]]:
+def opened(kind: type[M], script: Script, prompts: Path | None = None, **judge: Any) -> Iterator[tuple[M, ModelServer]]:
     with serving(script) as server:
         asked = Judge(server.url, **{"models": ("m",), "timeout": 30.0, "attempts": 2, **judge})
         with closing(kind(Settings(judge=asked, judge_prompts=(prompts,) if prompts else ()), QUICK)) as metric:

@@ -90,12 +90,15 @@ def test_a_judge_that_cannot_be_meant_is_refused(changes: dict[str, Any], said: 
 
 def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
     path = r"--judge-url usually ends in /v1, and --judge-model is a name"
-    with serving(in_turn(Said(status=404))) as server, judge_of(server) as client:
-        with pytest.raises(JudgeError, match=path):
-            client.ask(CALL)
-    with closing(JudgeClient(replace(JUDGE, url=server.url), QUICK)) as client:
-        with pytest.raises(ScoringError, match=r"no judge answers there \(.*\); start it, or correct --judge-url"):
-            client.ask(CALL)
+    away = r"no judge answers there \(.*\); start it, or correct --judge-url"
+    with (
+        serving(in_turn(Said(status=404))) as server,
+        judge_of(server) as client,
+        pytest.raises(JudgeError, match=path),
+    ):
+        client.ask(CALL)
+    with closing(JudgeClient(replace(JUDGE, url=server.url), QUICK)) as client, pytest.raises(ScoringError, match=away):
+        client.ask(CALL)
     refusal = Said(body=completion(None, refusal="I would rather not."))
     with serving(in_turn(refusal)) as server, judge_of(server, attempts=1) as client:
         assert client.ask(CALL) == Failed("m: the judge refuses: I would rather not.", "refusal")

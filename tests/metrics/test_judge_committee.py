@@ -112,7 +112,7 @@ def test_one_sample_is_asked_without_randomness_and_an_empty_answer_not_at_all()
         assert opened.score(asked()).score == 0.0
         assert [request["temperature"] for request in server.requests] == [0.0]
     for profile in ("ours", None):
-        with committee(graded(1), profile) as (opened, server):  # type: ignore[arg-type]
+        with committee(graded(1), profile) as (opened, server):
             assert opened.score(asked(" ")) == Score(0.0, {"is_empty": True, "mean": 1.0})
             assert opened.absent(asked()) == {"mean": 1.0}
             assert not server.requests

@@ -1,6 +1,7 @@
 """The benchmark's own metrics by hand: what counts, what is refused, and what would break the public code."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,7 +92,7 @@ def test_every_metric_says_whose_rules_it_follows() -> None:
 LATER = "I look at the map.\nAnswer: Peru"
 SUMMARY = ("It has two parts.\nTwelve programs lacked metrics.", "Twelve programs lacked metrics.")
 BOTH_ALIKE, TWO_LABELS = "Both are alike, I take C", "label: 3\nlabel: 0"
-PARSED: tuple[tuple[type[BenchmarkMetric], Settings, str, Any, str, float], ...] = (
+PARSED: tuple[tuple[Callable[[Settings], BenchmarkMetric], Settings, str, Any, str, float], ...] = (
     (DocumentAnswer, PAPER, "Peru\n\nIt is Peru, since the map on page 3 shows it.", "Peru", "", 1),  # the line's rest
     (DocumentAnswer, OFFICIAL, "Peru\n\nIt is Peru, since the map on page 3 shows it.", "Peru", "", 2 / 12),
     (DocumentAnswer, PAPER, LATER, "Peru", "", 0),
@@ -103,7 +104,10 @@ PARSED: tuple[tuple[type[BenchmarkMetric], Settings, str, Any, str, float], ...]
         each
         for lead in ("", "Answer:")
         for each in (
-            *((OptionLetter, OFFICIAL, BOTH_ALIKE, gold, lead, score) for gold, score in ((1, 1.0), (2, 1.0), (3, 0.0))),
+            *(
+                (OptionLetter, OFFICIAL, BOTH_ALIKE, gold, lead, score)
+                for gold, score in ((1, 1.0), (2, 1.0), (3, 0.0))
+            ),
             # its pattern takes the A of the second "Answer" for an option
             *((OptionLetter, OFFICIAL, "Answer: C", gold, lead, score) for gold, score in ((0, 1), (2, 1), (1, 0))),
             (ClassLabel, OFFICIAL, "5, surely not 7", 5, lead and "label:", 1),
@@ -125,7 +129,7 @@ PARSED: tuple[tuple[type[BenchmarkMetric], Settings, str, Any, str, float], ...]
 
 @pytest.mark.parametrize(("kind", "profile", "said", "gold", "lead", "score"), PARSED)
 def test_what_each_profile_reads_of_a_prediction(
-    kind: type[BenchmarkMetric], profile: Settings, said: str, gold: Any, lead: str, score: float
+    kind: Callable[[Settings], BenchmarkMetric], profile: Settings, said: str, gold: Any, lead: str, score: float
 ) -> None:
     assert kind(profile).score(asked(said, gold, lead=lead)).score == pytest.approx(score)
 

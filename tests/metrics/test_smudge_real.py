@@ -57,7 +57,7 @@ def real() -> Iterator[Path]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_gold_that_is_said_scores_1_wherever_the_answer_is_extractive(part: int, real: Path) -> None:
     for profile in ("paper", "ours"):
-        metric = SMuDGE(Settings(documents=real / "documents", profile=profile))  # type: ignore[arg-type]
+        metric = SMuDGE(Settings(documents=real / "documents", profile=profile))
         for doc in sorted(questions(real))[part::PARTS]:
             for asked in questions(real)[doc]:
                 scored, why = metric.score(asked), metric.out_of_scope(asked)

@@ -3,7 +3,6 @@
 import json
 import re
 import runpy
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, Event
@@ -193,7 +192,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = "ash.pdf,Why?,for it has always been so,1,\nash.pdf,Who?,Tern Rock Ltd,1,TRL; Tern Rock Limited\n"
         (folder / "questions.csv").write_text(f"doc,question,answer,pages,accepted\n{rows}", "utf-8")
         source = {"questions": str(folder / "questions.csv"), "documents": str(folder / "documents")}
-        about = {"name": "reports", "builder": "docvqa", "reader": "own_documents", "source": source}
+        about: Line = {"name": "reports", "builder": "docvqa", "reader": "own_documents", "source": source}
         about |= {"lengths": ["1K"], "reserve": 64}
         (folder / "m.yaml").write_text(json.dumps({"datasets": [about]}), "utf-8")
         mm.build(folder / "m.yaml", folder / "release")
@@ -208,7 +207,8 @@ def test_the_best_of_the_accepted_answers_counts_and_a_long_one_is_in_no_mean(
     lines = [{"file": OWN, "id": f"own_{n}", "prediction": text} for n, text in enumerate(("something else", said))]
     found = mm.score(own, write(tmp_path, lines, "m.jsonl") / "m.jsonl", out=tmp_path / "scores")
     (cell,) = found.cells
-    assert (cell.examples, cell.score) == (1, pytest.approx(points))
+    assert cell.examples == 1
+    assert cell.score == pytest.approx(points)
     assert f"doc_qa: 1 examples left out: {WHY}" in found.notes
     kept = [(line.id, line.status, line.failure) for line in scored(tmp_path / "scores")]
     assert kept == [("own_0", "outside", WHY), ("own_1", "scored", "")]
@@ -223,12 +223,12 @@ def test_only_a_group_of_this_name_is_left_out() -> None:
     metric = DocumentAnswer(mt.Settings())
     long: dict[str, Any] = {"gold": "one two three four five six", "prediction": "", "answer_format": "String"}
     for groups, why in ((None, ""), (["short"], ""), (["long"], WHY)):
-        facets = {"facets": {"answer length": groups}} if groups else {}
-        assert metric.out_of_scope(mt.ScoringInput(OWN, "d", "q", **long, **facets)) == why
+        facets = {"answer length": groups} if groups else {}
+        assert metric.out_of_scope(mt.ScoringInput(OWN, "d", "q", **long, facets=facets)) == why
 
 
 @pytest.fixture
-def called(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+def called(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The gold answers that the metric of own questions is called with; the first of its scores fails."""
     golds = list[object]()
 
@@ -239,10 +239,12 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
         return mt.Score(float(asked.gold == asked.prediction))
 
     monkeypatch.setattr(DocumentAnswer, "score", scores)
-    yield golds
+    return golds
 
 
-@pytest.mark.parametrize(("said", "calls", "points"), [("Tern Rock Ltd", 1, 1), ("Tern Rock Limited", 3, 1), ("x", 3, 0)])
+@pytest.mark.parametrize(
+    ("said", "calls", "points"), [("Tern Rock Ltd", 1, 1), ("Tern Rock Limited", 3, 1), ("x", 3, 0)]
+)
 def test_a_metric_is_called_until_one_answer_has_the_full_score(
     said: str, calls: int, points: float, called: list[object], own: Path
 ) -> None:

@@ -44,6 +44,7 @@ def test_a_line_is_told_by_file_id_and_placement_however_they_are_written(public
     assert problems(run(public, [wrong], tmp_path))["wrong-placement"] == 1
 
 
+NO_SAMPLES: tuple[object, ...] = (-1, 1_000_000, 10**400, True, False, 1.0, "1", [0], {})
 UNREAD: dict[str, tuple[object, str, str]] = {
     "no JSON": (b"{not json", "unreadable-line", ""),
     "no UTF-8": (b'{"id": "\xff"}', "unreadable-line", ""),
@@ -68,7 +69,7 @@ UNREAD: dict[str, tuple[object, str, str]] = {
             "mistyped-field",
             f": sample is {n!r:.80}, expected a whole number from 0 to 999,999",
         )
-        for n in (-1, 1_000_000, 10**400, True, False, 1.0, "1", [0], {})
+        for n in NO_SAMPLES
     },
     **{
         f"digest {n!r:.9}": ({**LINE, "digest": n}, "mistyped-field", f": digest is {n!r:.80}, expected 64")
@@ -331,10 +332,8 @@ TOLD: dict[str, tuple[str, Line, Mapping[str, Any]]] = {
 @pytest.mark.parametrize("case", TOLD)
 def test_an_output_is_for_the_row_with_its_answer_and_its_images(case: str, other: str, tmp_path: Path) -> None:
     name, record, shown = TOLD[case]
-    images = {key: [f"{value}.z"] for key, value in record.items() if key in ("image_list",)}
-    images |= {"image": "viquae/z.jpg"} if "image" in record else {}
-    images |= {"ctxs": ["vh/z.jpg"]} if "vh" in name else {}
-    different = {"answer": "another"} if other == "answer" else images
+    key = next(key for key in ("image_list", "image", "ctxs") if key in record)
+    different: Line = {"answer": "another"} if other == "answer" else {key: "z.jpg" if key == "image" else ["z.jpg"]}
     about = {"id": "q", "question": "Which?"}
     file = tmp_path / "mmlb_data" / name
     file.parent.mkdir(parents=True)

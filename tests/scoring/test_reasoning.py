@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from mmlongbench.scoring.reasoning import Said, without_reasoning
 
-pytestmark = pytest.mark.slow
-
 FORMS = {
     "think": "<think>{thought}</think>{answer}",
     "upper case": "<THINK>\n{thought}\n</Think>\n\n{answer}",

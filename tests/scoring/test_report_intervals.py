@@ -51,7 +51,7 @@ def coverage(folder: Path, share_of_documents: float, *, has_clusters: bool) -> 
         lines.append(line(f"{document}-{question}", score, model=f"{world}", **about))
     ends = [each["interval"] for each in reported(folder, lines)["scores"]["cells"]]
     assert len(ends) == WORLDS
-    return sum(low <= 0.5 <= high for low, high in ends) / WORLDS
+    return float(sum(low <= 0.5 <= high for low, high in ends) / WORLDS)
 
 
 @pytest.mark.rare

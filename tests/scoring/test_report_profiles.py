@@ -57,7 +57,10 @@ def test_a_member_that_another_profile_scored_leaves_a_dash_and_is_named(tmp_pat
     lines += [line(n, 0.4, name, metric="rouge", **about, **OFFICIAL) for n in range(3) for name in ("gov", "lex")][:-3]
     lines += [line(n, 0.9, name, metric="flu", profile="ours", **about) for n in range(3) for name in ("gov", "lex")]
     found = shown(reported(tmp_path, lines)["averages"], "m")
-    assert {name: set(rows) for name, rows in found.items()} == {"official": {"Docs", "Summ", "overall"}, "ours": {"Summ"}}
+    assert {name: set(rows) for name, rows in found.items()} == {
+        "official": {"Docs", "Summ", "overall"},
+        "ours": {"Summ"},
+    }
     some = [each for each in lines if (each["dataset"], each["metric"]) != ("lex", "rouge")]
     without = reported(tmp_path, some)["averages"]
     assert {name: set(rows) for name, rows in shown(without, "m").items()} == {"official": {"Docs"}, "ours": {"Summ"}}
@@ -126,7 +129,9 @@ def test_models_under_different_profiles_or_made_differently_are_named(tmp_path:
 
 
 def titles(folder: Path, *options: str) -> list[str]:
-    return [text.strip() for text in printed(folder, *options).splitlines() if text.startswith(("averages,", "datasets,"))]
+    return [
+        text.strip() for text in printed(folder, *options).splitlines() if text.startswith(("averages,", "datasets,"))
+    ]
 
 
 def test_scores_without_a_profile_are_read_and_called_unknown(tmp_path: Path) -> None:

@@ -98,9 +98,7 @@ CLUSTERS: tuple[tuple[str, Line, str], ...] = (
 )
 
 
-def test_a_cluster_is_the_document_entity_picture_or_class(
-    records: dict[str, list[Line]], tmp_path: Path
-) -> None:
+def test_a_cluster_is_the_document_entity_picture_or_class(records: dict[str, list[Line]], tmp_path: Path) -> None:
     made: dict[str, list[Line]] = {}
     for file, fields, _ in CLUSTERS:
         made.setdefault(file, []).append({**records[file][0], **fields, "id": f"q{len(made.get(file, []))}"})

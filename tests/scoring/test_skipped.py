@@ -96,7 +96,10 @@ def test_every_cell_and_average_with_a_skipped_example_is_not_applicable(tmp_pat
     some += [line(n, 1.0, "b", 16, **about) for n in range(3)] + [skipped(3, "b", 16, **about)]
     found = reported(tmp_path, models(whole=whole, some=some))
     scores = {(each["model"], each["row"], each["column"]): each for each in found["scores"]["cells"]}
-    assert {key for key, each in scores.items() if is_inapplicable(each)} == {("some", "b", "16K"), ("some", "b", "mean")}
+    assert {key for key, each in scores.items() if is_inapplicable(each)} == {
+        ("some", "b", "16K"),
+        ("some", "b", "mean"),
+    }
     assert {each["mean"] for (model, _, _), each in scores.items() if model == "whole"} == {0.5}
     assert len(scores) == 12
     partly = scores["some", "b", "16K"]
@@ -105,7 +108,9 @@ def test_every_cell_and_average_with_a_skipped_example_is_not_applicable(tmp_pat
     assert [is_inapplicable(each) for each in averages] == [False, True, True]
     assert found["averages"]["notes"] == []
     for grid in (*found["depths"][1:], *found["facets"]):
-        assert any(is_inapplicable(each) for each in grid["cells"] if (each["model"], each["column"]) == ("some", "all"))
+        assert any(
+            is_inapplicable(each) for each in grid["cells"] if (each["model"], each["column"]) == ("some", "all")
+        )
 
 
 def test_an_average_that_also_lacks_a_part_is_empty_rather_than_not_applicable(tmp_path: Path) -> None:
