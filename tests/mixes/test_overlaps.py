@@ -8,25 +8,23 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
+from once import linked, once
 from PIL import Image, ImageDraw
+from samples import Sources, from_samples
 from tiny import command
 
 import mmlongbench as mm
 from mmlongbench.draws import Draws
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.mixes.overlaps import Comparison, Evaluation, Overlap
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import open_release
-
-pytestmark = pytest.mark.slow
 
 PAGES, TEXTS = "mmlb_data/documentQA/mmlongdoc_K8.jsonl", "mmlb_data/documentQA/text_mmlongdoc_K8.jsonl"
 LONG = "In the annual report of the harbours board, how many of the two hundred crews were sent to sea in winter?"
@@ -34,15 +32,24 @@ Record = dict[str, Any]
 Plant = Callable[[Record, Record], object]
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def built(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six questions about documents, with pages as images and as texts, at 8K. The first one is long."""
-    out = tmp_path_factory.mktemp("mixes") / "release"
-    manifest = load_manifest(find_manifest("quickstart"))
-    chosen = tuple(each for each in manifest.datasets if each.name in ("mmlongdoc", "text_mmlongdoc"))
-    mm.build(manifest.model_copy(update={"datasets": chosen}), out, lengths="8K", limit=6)
-    changed(out, PAGES, lambda record: record["id"] == records(out, PAGES)[0]["id"] and record.update(question=LONG))
-    return out
+
+    def make(folder: Path) -> None:
+        common = {"builder": "docvqa", "reader": "mmlongbench_doc", "lengths": ["8K"], "licence": "CC0-1.0"}
+        texts = {"pages_as": "text", "text_fill": "budget", "max_answer_words": 5}
+        datasets = [
+            {"name": "mmlongdoc", **common, "options": {"max_answer_words": 5}},
+            {"name": "text_mmlongdoc", **common, "drawn_as": "mmlongdoc", "options": texts},
+        ]
+        manifest, out = from_samples({"datasets": datasets}, sample), folder / "release"
+        (folder / "m.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False), "utf-8")
+        assert command("build", folder / "m.yaml", "--out", out, "--limit", 6, "-q").code == 0
+        first = records(out, PAGES)[0]["id"]
+        changed(out, PAGES, lambda record: record["id"] == first and record.update(question=LONG))
+
+    return once(tmp_path_factory, "overlapping", make) / "release"
 
 
 def records(release: Path, file: str) -> list[Record]:
@@ -57,10 +64,15 @@ def changed(release: Path, file: str, change: Callable[[Record], object]) -> Non
     (release / file).write_text("".join(f"{json.dumps(each)}\n" for each in found), "utf-8")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stranger(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of the same form that shares nothing with the built one."""
-    out = tmp_path_factory.mktemp("strangers") / "evaluation"
+    return (
+        once(tmp_path_factory, "strangers", lambda folder: draw_stranger(built, folder / "evaluation")) / "evaluation"
+    )
+
+
+def draw_stranger(built: Path, out: Path) -> None:
     shutil.copytree(built, out)
     shutil.rmtree(out / "mmlb_image")
     lock = json.loads((out / "build.lock.json").read_text("utf-8"))
@@ -73,7 +85,6 @@ def stranger(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (out / "build.lock.json").write_text(json.dumps(lock), "utf-8")
     changed(out, PAGES, estranged)
     changed(out, TEXTS, estranged)
-    return out
 
 
 def drawn_page(name: str) -> Image.Image:
@@ -106,17 +117,12 @@ def estranged(record: Record) -> None:
     record |= {"page_text_list": [" ".join(f"w{ord(letter)}" for letter in text) for text in texts]} if texts else {}
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
+    """What a release shares with an evaluation release."""
+
     overlaps: list[Overlap]
-
-    @property
-    def kinds(self) -> set[str]:
-        return {each.kind for each in self.overlaps}
-
-    @property
-    def ids(self) -> set[tuple[str, str]]:
-        return {(each.dataset, each.id) for each in self.overlaps}
+    kinds: set[str]
+    ids: set[tuple[str, str]]
 
 
 def compared(release: Path, evaluation: Path) -> Found:
@@ -128,14 +134,13 @@ def compared(release: Path, evaluation: Path) -> Found:
         for example in opened.examples(dataset, "8K")
         for overlap in comparison.overlaps(example, placement_of(example.record))
     ]
-    return Found(found)
+    return Found(found, {each.kind for each in found}, {(each.dataset, each.id) for each in found})
 
 
 @pytest.fixture
 def evaluation(stranger: Path, tmp_path: Path) -> Path:
     """A copy of the stranger, to plant in."""
-    shutil.copytree(stranger, tmp_path / "evaluation")
-    return tmp_path / "evaluation"
+    return linked(stranger, tmp_path / "evaluation")
 
 
 def plant(built: Path, evaluation: Path, file: str, change: Plant) -> Record:
@@ -193,6 +198,7 @@ def put_page(built: Path, evaluation: Path, encode: Callable[[Image.Image], byte
     """Put a page of the first question into the evaluation release, in the place of a picture; return its path."""
     own, other = records(built, PAGES)[0]["page_list"][0], records(evaluation, PAGES)[0]["page_list"][place]
     with Image.open(built / "mmlb_image" / own) as page:
+        (evaluation / "mmlb_image" / other).unlink()
         (evaluation / "mmlb_image" / other).write_bytes(encode(page))
     lock = json.loads((evaluation / "build.lock.json").read_text("utf-8"))
     lock["files"][f"mmlb_image/{other}"] = entry_of(evaluation / "mmlb_image" / other)
