@@ -124,7 +124,6 @@ datasets:
 SAID = "note: dataset 'walks': 'Yes' is the right answer of 40 of 40 questions: see `mmlongbench shortcuts`"
 
 
-@pytest.mark.slow
 def test_plan_build_and_finish_print_it_and_a_complete_release_is_not_read_again(tmp_path: Path) -> None:
     from PIL import Image
 

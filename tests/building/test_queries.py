@@ -5,26 +5,26 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
+import yaml
 from built import prepared
+from samples import Sources, from_samples
 
 import mmlongbench.task as mt
 from builders.vrag import VRAG
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.corpus.retrieval.search import Search
-from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.loading import load_manifest
-from mmlongbench.manifest.model import Manifest
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    (spec,) = (spec for spec in load_manifest(find_manifest("quickstart")).datasets if spec.name == "viquae")
-    small = spec.model_copy(update={"sample": spec.sample.model_copy(update={"n": 2})})
-    with prepared(Manifest(datasets=(small,)), tmp_path_factory.mktemp("declared") / "out") as session:
+def session(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("declared")
+    about = {"name": "viquae", "builder": "vrag", "reader": "viquae", "options": {"gold": "span"}, "sample": {"n": 2}}
+    manifest = from_samples({"datasets": [{**about, "licence": "none", "lengths": ["8K"]}]}, sample)
+    (folder / "viquae.yaml").write_text(yaml.safe_dump(manifest))
+    with prepared(load_manifest(folder / "viquae.yaml"), folder / "out") as session:
         yield session
 
 
