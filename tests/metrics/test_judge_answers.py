@@ -13,7 +13,6 @@ from model_server import QUICK, ModelServer, Request, Said, Script, good, in_tur
 
 from mmlongbench.metrics.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged
-from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
 from mmlongbench.task import Judge, Score, ScoringInput, Settings
 
 RIGHT = 'It says four.\n[Score]: 1 points\n[JSON]: {"answer_score": 1}'
@@ -151,14 +150,6 @@ def test_ours_shows_the_case_in_fences_and_numbers_the_items() -> None:
         assert [request["max_completion_tokens"] for request in server.requests] == [4096, 4096]
     assert re.search(r"<question-\w{12}>\nHow many \{petals\}\?\n</question-", text_of(server.requests[0]))
     assert "\n1. red\n2. a blue\n</reference-" in text_of(server.requests[1])
-
-
-def test_own_prompts_have_four_examples_of_answers_and_three_of_lists() -> None:
-    empty = dict.fromkeys(("question", "reference", "response"), "")
-    form = r"^Example \d\n(?:.*\n){4}\[Score\]: (\d) points\n\[JSON\]: \{\"answer_score\": (\d)\}$"
-    examples = re.findall(form, ANSWER.filled(**empty), re.MULTILINE)
-    assert examples == [("1", "1"), ("1", "1"), ("0", "0"), ("0", "0")]
-    assert len(re.findall(r"^Example \d$", LIST.filled(**empty), re.MULTILINE)) == 3
 
 
 def test_an_empty_prediction_is_wrong_without_asking(checkout: Path) -> None:

@@ -97,8 +97,10 @@ def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
         pytest.raises(JudgeError, match=path),
     ):
         client.ask(CALL)
-    with closing(JudgeClient(replace(JUDGE, url=server.url), QUICK)) as client, pytest.raises(ScoringError, match=away):
-        client.ask(CALL)
+    with closing(JudgeClient(replace(JUDGE, url=server.url, attempts=2), QUICK)) as client:
+        with pytest.raises(ScoringError, match=away):
+            client.ask(CALL)
+        assert client.usage()["requests"] == 2
     refusal = Said(body=completion(None, refusal="I would rather not."))
     with serving(in_turn(refusal)) as server, judge_of(server, attempts=1) as client:
         assert client.ask(CALL) == Failed("m: the judge refuses: I would rather not.", "refusal")

@@ -25,10 +25,7 @@ OFF = "the last number is no grade from 1 to 5"
 
 def both(rule: Callable[..., Any], *args: Any) -> tuple[Rule, Rule]:
     """A rule as the public code has it, and as this project has it."""
-    return (
-        lambda words: rule(words, *args, is_literal=True),
-        lambda words: rule(words, *args, is_literal=False),
-    )
+    return (lambda words: rule(words, *args, is_literal=True), lambda words: rule(words, *args, is_literal=False))
 
 
 RULES: dict[str, tuple[tuple[Rule, Rule], tuple[str, ...]]] = {

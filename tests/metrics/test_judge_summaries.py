@@ -1,6 +1,5 @@
 """Fluency-F1: three calls for each summary, the judge's own counts, and the score under each profile."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from model_server import QUICK, ModelServer, Request, Said, Script, good, questi
 from score_lines import write
 
 from mmlongbench.metrics.judge import FluencyF1, JudgeError
-from mmlongbench.metrics.judge.summaries import OWN
 from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
 
 GOLD = "The port was dredged in 1999. It cost {3} million."
@@ -140,23 +138,6 @@ def test_ours_has_the_same_structure_in_words_of_its_own(data: Path, checkout: P
     _, recall, precision = map(text_of, server.requests)
     assert re.search(r"<key-points-\w{12}>\n1\. The port .*\n4\. It is old\.\n</key-", recall, re.S)
     assert re.search(r"<expert-\w{12}>\nThe port was .* cost \{3\} million\.\n</expert-", precision)
-
-
-def test_own_prompts_have_as_many_examples_as_the_public_ones() -> None:
-    empty = dict.fromkeys(("text", "keypoints", "summary", "expert_summary"), "")
-    texts = {kind: [getattr(prompts, call).filled(**empty) for call in GOOD] for kind, prompts in OWN.items()}
-    for kind, of_one in (("report", 1), ("case", 2)):
-        fluency, recall, precision = texts[kind]
-        zero, one = re.split(r"Give 1 if", fluency)
-        assert (len(re.findall(r"^- ", zero, re.M)), len(re.findall(r'^- "', one, re.M))) == (3, of_one)
-        assert len(re.findall(r"^Reasoning: ", recall, re.M)) == of_one
-        assert len(re.findall(r"^Reasoning: ", precision, re.M)) == 2
-        for prompt in (recall, precision):
-            replied = re.findall(r"^Reasoning: (.+)\n\n(\{.*\})$", prompt, re.M)
-            assert all(json.loads(reply) for _, reply in replied)
-    listed = re.findall(r"^(\{.*\})$", texts["report"][1], re.M)
-    first = json.loads(listed[0])
-    assert len(first["supported_key_points"]) == first["recall"]
 
 
 @pytest.mark.parametrize(
@@ -301,22 +282,6 @@ def test_one_failed_call_fails_a_summary_and_the_others_are_kept(data: Path, che
             assert questions(server) == ["fluency"]
             assert fluency.score(report()) == before
             assert len(server.requests) == 1
-
-
-def test_a_dry_run_counts_three_calls_a_summary(data: Path, checkout: Path) -> None:
-    with metric(replies(GOOD), data, checkout, is_dry=True) as (fluency, server):
-        assert [fluency.score(report(f"In {year}.")).score for year in (1998, 1999)] == [None, None]
-        assert fluency.usage()["planned_calls"] == 6
-        assert not server.requests
-
-
-def test_an_endpoint_that_is_down_is_named_after_the_attempts_of_the_settings(data: Path) -> None:
-    with serving(replies(GOOD)) as server:
-        url = server.url
-    with closing(FluencyF1(Settings(judge=Judge(url, ("m",), attempts=2), data=data), QUICK)) as fluency:
-        with pytest.raises(JudgeError, match="no judge answers there"):
-            fluency.score(report())
-        assert fluency.usage()["requests"] == 2
 
 
 def test_a_long_summary_and_many_claims_of_the_judge_are_shown_whole_in_one_prompt_each() -> None:

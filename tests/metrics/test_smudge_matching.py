@@ -114,25 +114,11 @@ def test_numbers_are_the_same_on_every_scale_either_way(number: int, power: int)
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 10**6), st.sampled_from([1, 4, 5, 7, 8, 10]))
-def test_numbers_differ_on_any_other_scale(number: int, power: int) -> None:
-    assert match_score(str(number), str(number * 10**power)) == 0
-
-
-@settings(max_examples=40)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_a_match_score_is_from_0_to_1_and_1_of_a_string_with_itself(gold: str, prediction: str) -> None:
     for score in (match_score, own_matching.match_score):
         assert 0 <= score(gold, prediction) <= 1
         assert score(gold, gold) == 1
-
-
-@settings(max_examples=40)
-@given(st.text("abcé", min_size=1, max_size=12), st.text("abcé", min_size=1, max_size=12))
-def test_between_two_texts_and_between_two_numbers_it_is_symmetric(one: str, other: str) -> None:
-    assert match_score(one, other) == match_score(other, one) == similarity(one, other)
-    first, second = (str(len(text)) + "0" * text.count("a") for text in (one, other))
-    assert match_score(first, second) == match_score(second, first)
 
 
 @settings(max_examples=40)

@@ -283,13 +283,6 @@ def test_what_no_word_resembles_is_not_found() -> None:
         assert not paths.best_near(needle, (page,)).is_located
 
 
-@settings(max_examples=50)
-@given(st.text(max_size=40))
-def test_any_string_is_searched_without_a_fault(needle: str) -> None:
-    found = Paths(letters_of(table())).best(" ".join(needle.split()), (0,))
-    assert found.similarity == 0 or found.similarity > LEAST_SIMILARITY
-
-
 def document(*pages: str | list[str]) -> Words:
     """Words of pages, a line each ten words."""
     laid = []

@@ -9,19 +9,7 @@ from typing import Any
 
 import pytest
 from once import once
-from score_lines import (
-    Line,
-    line,
-    means,
-    page,
-    printed,
-    problems,
-    reported,
-    score,
-    scored,
-    told,
-    write,
-)
+from score_lines import Line, line, means, page, printed, problems, reported, score, scored, told, write
 from tiny import command, draw_pdf, records
 
 import mmlongbench as mm
@@ -78,7 +66,8 @@ def test_score_lines_carry_the_digest_of_their_example_and_the_lock(finished: Pa
     assert (found.code, found.err, "digest" in found.out) == (0, "", False)
     made = scored(tmp_path / "scores")
     assert [(each.file, each.id, each.digest) for each in made] == [(x["file"], x["id"], x["digest"]) for x in lines]
-    assert {(each.lock, each.is_stale) for each in made} == {(lock_id, False)}
+    assert {(each.lock, each.is_stale, each.score) for each in made} == {(lock_id, False, 1.0)}
+    assert {each.length for each in made} == {1024, 2048}
     score(finished, lines[1:], tmp_path)
     missed = scored(tmp_path / "scores")[0]
     assert (missed.status, missed.digest) == ("absent", lines[0]["digest"])

@@ -31,7 +31,8 @@ def boo(*given: object) -> object:
     raise KeyError("boo")
 
 
-LINE = boo.__code__.co_firstlineno + 1
+BOO = f"KeyError: 'boo' (test_metric_calls.py, line {boo.__code__.co_firstlineno + 1})"
+PER_EXAMPLE = ("score", "out_of_scope", "absent", "compared_answer")
 
 
 @pytest.fixture
@@ -40,53 +41,34 @@ def docs(golds: list[Line]) -> list[Line]:
     return [each for each in golds if each["file"] == DOCS]
 
 
-@pytest.mark.parametrize(
-    ("method", "where"),
-    [
-        ("score", f"score(), {OF}"),
-        ("out_of_scope", f"out_of_scope(), {OF}"),
-        ("absent", f"absent(), {OF}"),
-        ("compared_answer", f"compared_answer(), {OF}"),
-        ("usage", "usage(): "),
-        ("close", "close(): "),
-        ("offered", "__init__(): "),
-    ],
-)
-def test_an_exception_in_a_metric_is_one_line(
-    method: str, where: str, public: Path, docs: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DocumentAnswer, method, boo)
-    first = [] if method == "absent" else [{**docs[0], "sample": n} for n in (0, 1)]
-    ran = score(public / DOCS, [*first, *docs[1:]], tmp_path)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"{WHO}{where}KeyError: 'boo' (test_metric_calls.py, line {LINE})\n"
+BROKEN: dict[str, tuple[str, object, str]] = {
+    **{f"{name} raises": (name, boo, f"{name}(), {OF}{BOO}") for name in PER_EXAMPLE},
+    **{f"{name} raises": (name, boo, f"{name}(): {BOO}") for name in ("usage", "close")},
+    "no profile": ("offered", boo, f"__init__(): {BOO}"),
+    **{
+        f"{name} returns a {kind}": (name, given, f"{name}(), {OF}it returned a {kind}, expected a {expected}")
+        for name, given, kind, expected in (
+            ("score", None, "NoneType", "Score"),
+            ("score", 1.0, "float", "Score"),
+            ("score", (1, {}), "tuple", "Score"),
+            ("out_of_scope", None, "NoneType", "str"),
+            ("absent", "", "str", "Mapping"),
+            ("compared_answer", 5, "int", "str"),
+        )
+    },
+}
+"""A method of a metric, what it is or returns, and what is said of it."""
 
 
-@pytest.mark.parametrize(
-    ("method", "expected", "given", "name"),
-    [
-        ("score", "Score", None, "NoneType"),
-        ("score", "Score", 1.0, "float"),
-        ("score", "Score", (1, {}), "tuple"),
-        ("out_of_scope", "str", None, "NoneType"),
-        ("absent", "Mapping", "", "str"),
-        ("compared_answer", "str", 5, "int"),
-    ],
-)
-def test_a_result_of_another_type_is_named(
-    method: str,
-    expected: str,
-    given: object,
-    name: str,
-    public: Path,
-    docs: list[Line],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_broken_in_a_metric_is_one_line(
+    case: str, public: Path, docs: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DocumentAnswer, method, lambda *asked: given)
+    method, given, said = BROKEN[case]
+    monkeypatch.setattr(DocumentAnswer, method, given if given is boo else lambda *asked: given)
     first = [] if method == "absent" else [{**docs[0], "sample": n} for n in (0, 1)]
     ran = score(public / DOCS, [*first, *docs[1:]], tmp_path)
-    assert ran.err == f"{WHO}{method}(), {OF}it returned a {name}, expected a {expected}\n"
+    assert (ran.code, ran.out, ran.err) == (2, "", f"{WHO}{said}\n")
 
 
 @pytest.mark.parametrize(

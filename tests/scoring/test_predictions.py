@@ -150,7 +150,7 @@ def test_outputs_of_the_public_code_are_read_without_the_prefix_it_put_there(
     found = scored_output(public / DOCS, output(tmp_path / "out.json", rows), tmp_path)
     assert problems(found) == {"mistyped-field": 2, "not-a-text": 1, "absent": 2}
     assert [(each.status, each.score) for each in scored(tmp_path / "scores")] == [
-        *(("scored", 1.0), ("scored", 1.0), ("absent", 0.0), ("scored", 1.0), ("absent", 0.0)),
+        *(("scored", 1.0), ("scored", 1.0), ("absent", 0.0), ("scored", 1.0), ("absent", 0.0))
     ]
     of_class = {"domain": "food101", "example": {"id": "test-1", "answer": 3}, "output": "label:label: 0"}
     found = scored_output(public, output(tmp_path / "icl.json", [of_class], ICL), tmp_path)

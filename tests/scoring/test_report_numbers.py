@@ -5,21 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from score_lines import (
-    Line,
-    absent,
-    cell,
-    counts,
-    known,
-    line,
-    mean,
-    printed,
-    refused,
-    reported,
-    table,
-    told,
-    write,
-)
+from score_lines import Line, absent, cell, counts, known, line, mean, printed, refused, reported, table, told, write
 
 from mmlongbench.draws import Draws
 from mmlongbench.metrics.mmlongbench_doc import Rules
@@ -90,7 +76,7 @@ def test_a_row_of_averages_has_the_same_members_at_every_length(tmp_path: Path) 
     lines += [line(1, 0.5, "a", 16), line(1, 0.5, "c", 16, category="NIAH"), line(1, 0.5, "a", 32)]
     grid = reported(tmp_path, lines)["averages"]
     assert {(each["row"], each["column"]) for each in grid["cells"]} == {
-        *(("Docs", "8K"), ("NIAH", "8K"), ("NIAH", "16K"), ("overall", "8K")),
+        *(("Docs", "8K"), ("NIAH", "8K"), ("NIAH", "16K"), ("overall", "8K"))
     }
     assert in_order(printed(tmp_path), "8K", "16K", "32K", "mean")
     assert grid["notes"] == [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from score_lines import DEFAULTS, Line, cells, first, means, problems, score, scored, told, write
-from tiny import Ran, command, records
+from tiny import Ran, command
 
 import mmlongbench as mm
 from mmlongbench.metrics.smudge import SMuDGE
@@ -57,7 +57,7 @@ def test_gold_answers_score_full_on_every_task(public: Path, golds: list[Line], 
     assert {name for each in lines for name in vars(each)} - set(DEFAULTS) == needed
 
 
-@pytest.mark.parametrize("said", ["", "Not answerable"])
+@pytest.mark.parametrize("said", ["", "Not answerable", "\ud800"])
 def test_refusals_do_not_score_full(said: str, public: Path, golds: list[Line], tmp_path: Path) -> None:
     lines = [{**line, "prediction": said} for line in golds]
     ours = means(score(public, lines, tmp_path, "--profile", "ours", "--json"))
@@ -332,34 +332,6 @@ def test_a_dry_run_writes_nothing(public: Path, golds: list[Line], tmp_path: Pat
     assert not (tmp_path / "scores").exists()
 
 
-def test_a_release_is_scored_by_its_lock(finished: Path, tmp_path: Path) -> None:
-    lines = [
-        {"file": f"documentQA/mmlongdoc_K{k}.jsonl", "id": record["id"], "prediction": record["answer"]}
-        for k in (1, 2)
-        for record in records(finished, f"{k}K")
-    ]
-    found = score(finished, lines, tmp_path, "--json")
-    assert (found.code, set(means(found).values())) == (0, {1.0})
-    assert {line.length for line in scored(tmp_path / "scores")} == {1024, 2048}
-
-
-def test_an_odd_letter_is_scored_and_written(public: Path, golds: list[Line], tmp_path: Path) -> None:
-    score(public, [{**line, "prediction": "\ud800"} for line in golds], tmp_path)
-    assert {line.id for line in scored(tmp_path / "scores")} == {line["id"] for line in golds}
-
-
-REASONING = {
-    "tags": ("<think>It is 13.</think>12", "stripped", 1.0),
-    "orphan": ("It is 13.</think>12", "stripped", 1.0),
-    "wrong answer": ("<think>It is 12.</think>13", "stripped", 0.0),
-    "unclosed": ("<think>It is 12, I th", "unclosed", 0.0),
-    "channels": (
-        "<|channel|>analysis<|message|>13<|end|><|start|>assistant<|channel|>final<|message|>12",
-        "stripped",
-        1.0,
-    ),
-    "unclosed channel": ("<|channel|>analysis<|message|>It is 12", "unclosed", 0.0),
-}
 CUT = {"prediction": "", "reasoning": "It says 12, so", "finish_reason": "length"}
 
 
@@ -375,10 +347,7 @@ def run(public: Path, tmp_path: Path) -> Callable[..., tuple[Any, Line]]:
     return made
 
 
-def test_reasoning_is_not_scored_be_it_in_the_text_or_returned_apart(run: Callable[..., tuple[Any, Line]]) -> None:
-    for said, kind, points in REASONING.values():
-        line, counts = run(prediction=said, finish_reason="stop")
-        assert (line.score, line.reasoning, counts) == (points, kind, {kind: 1}), said
+def test_reasoning_that_a_server_returned_apart_is_not_scored(run: Callable[..., tuple[Any, Line]]) -> None:
     for said, points in (("13", 0.0), ("12", 1.0)):
         line, counts = run(prediction=said, reasoning="Answer: 12", finish_reason="stop")
         assert (line.score, line.reasoning, counts) == (points, "", {})
