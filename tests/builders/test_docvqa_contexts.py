@@ -82,8 +82,6 @@ ORCHARD = (
     "Prices",
     "Index",
 )
-
-
 CRATES = "How many crates of apples?"
 
 
@@ -242,8 +240,6 @@ TEXTS = {
     name: tuple(f"{name} says {number} of it all" for number in range(count))
     for name, count in (("alpha", 12), ("beta", 5), ("gamma", 6), ("delta", 7))
 }
-
-
 ALL = list(range(12))
 
 
@@ -355,19 +351,13 @@ def test_pages_without_text_are_flagged_and_questions_whose_evidence_is_only_the
 # --- pages as interleaved text and crops ------------------------------------------------------------------------------
 
 FOLDER = "d/alpha/alpha_page"
-
-
 PARTS = {0: ("Ports.",), 1: ("", ""), 2: ("Before <image>.", "", "After."), 3: ("",)}
 """The texts around the crops of the pages of `alpha`: text alone, a scan, two crops, nothing."""
-
-
 CROPS = (
     mt.Crop(1, "page", (0, 0, 595, 842), f"{FOLDER}1.jpg", 560, 560),
     mt.Crop(2, "table", (50, 60, 500, 400), f"{FOLDER}2_50-60-500-400.jpg", 280, 280),
     mt.Crop(2, "figure", (50, 410, 500, 700), f"{FOLDER}2_50-410-500-700.jpg", 280, 280),
 )
-
-
 INTERLEAVED: dict[str, Any] = {"pages_as": "interleaved"}
 
 
@@ -469,8 +459,6 @@ def test_an_image_with_one_page_that_repeats_an_answer_page_is_not_shown_beside_
 # --- retrieved pages --------------------------------------------------------------------------------------------------
 
 BY_RANK: dict[str, Any] = {"scope": "dataset", "page_order": "rank", "gold_pages": "as_found"}
-
-
 RANKED: tuple[mt.PageId, ...] = (("alpha", 7), ("beta", 1), ("alpha", 2), ("alpha", 4), ("beta", 0), ("alpha", 0))
 """Pages of `alpha`, which the question is about, and of `beta`; the answer page is page 4 of `alpha`."""
 

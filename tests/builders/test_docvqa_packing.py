@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations
 from typing import Any
 
 import needs
@@ -22,14 +22,8 @@ from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
-
-
 DRAWS = mt.Draws((42, "mmlongdoc", "mmlongdoc_0"))
-
-
 RESERVE = 256
-
-
 INSTRUCTION = (
     "You are given a document with text and images, and a question. Answer the question as concisely as you can, using "
     "a single phrase or sentence if possible. If the question cannot be answered based on the information in the "
@@ -191,14 +185,9 @@ def padding_order(own: mt.Document, among: mt.Sources) -> list[mt.Document]:
 names = st.builds(
     "{}-{}".format, st.sampled_from(["annual-report-2019", "owners-manual-2170", "deck"]), st.integers(0, 4)
 )
-
-
 others = st.lists(
     st.builds(
-        document,
-        names,
-        st.lists(st.integers(4, 400), min_size=1, max_size=6),
-        st.sampled_from(["", "", "", "1", "2"]),
+        document, names, st.lists(st.integers(4, 400), min_size=1, max_size=6), st.sampled_from(["", "", "", "1", "2"])
     ),
     max_size=8,
     unique_by=lambda found: found.name,
@@ -228,39 +217,6 @@ def test_padding_is_laid_as_the_rule_says(found: list[mt.Document], length: int,
         if taken:
             expected.insert(0 if is_left else len(expected), (other.name, sorted(taken)))
     assert shown(example) == expected
-
-
-@given(others, st.integers(1024, 6144))
-def test_padding_keeps_its_promises(found: list[mt.Document], length: int) -> None:
-    own = document("annual-report-2019", [300, 200], "1")
-    among = opened(own, *found)
-    laid = shown(packed(asked(own.id, [1]), among, length))
-    folders = [folder for folder, _ in laid]
-    assert len({folder[:15] for folder in folders}) == len(folders)
-    assert len({among.documents[folder].sha256 for folder in folders}) == len(folders)
-    left = folders.index(own.name)
-    assert left - (len(folders) - left - 1) in (0, 1)
-    assert all(second == first + 1 for _, pages in laid for first, second in pairwise(pages))
-    cut = [folder for folder, pages in laid if len(pages) < len(among.documents[folder].pages)]
-    last = folders[0] if len(folders) % 2 == 0 else folders[-1]
-    assert cut in ([], [last])
-    if cut:
-        pages = dict(laid)[last]
-        assert pages[0] == 0 if last == folders[-1] else pages[-1] == len(among.documents[last].pages) - 1
-
-
-def test_padding_takes_no_smaller_page_after_one_that_does_not_fit() -> None:
-    among = opened(document("own", [100]), document("other", [4, 2000, 4]))
-    (other, own) = shown(packed(asked("own", [0]), among, 1024))
-    assert (other, own) == (("other", [2]), ("own", [0]))
-
-
-def test_contexts_are_nested() -> None:
-    among = opened(*(document(name, [90] * 9) for name in ("own", "b", "c", "d", "e")))
-    contexts = [packed(asked("own", [4]), among, 1024 * k).prompt.images for k in range(1, 6)]
-    for shorter, longer in pairwise(contexts):
-        assert list(shorter) == [path for path in longer if path in shorter]
-        assert len(shorter) < len(longer)
 
 
 # Refusals
@@ -322,8 +278,6 @@ def test_answers_of_as_many_words_as_allowed_and_numbers_are_asked(
 
 
 OWN = document("honor_watch_gs_pro", [500] * 4)
-
-
 AMONG = opened(OWN, document("owners-manual-2170416", [500, 500, 500]))
 
 
@@ -465,8 +419,6 @@ def test_a_prompt_is_the_template_to_the_character(page_label: PageLabel, number
 
 
 questions = st.text(st.characters(exclude_categories=["Cs"])).map(mt.escape_markers)
-
-
 page_labels = st.sampled_from(["none", "index", "printed"])
 
 

@@ -43,7 +43,6 @@ from mmlongbench.io.tables import ENDINGS
 
 NONE = (NOT_ANSWERABLE,)
 HUGE = f"[0x{'f' * 5000}]"
-
 KEPT: list[tuple[object, str, AnswerFormat, tuple[str, ...]]] = [
     ("8", "Int", "Integer", ("8",)),
     ("8", "Integer", "Integer", ("8",)),
@@ -229,11 +228,7 @@ LONG: dict[str, Any] = {
     "answer_format": "Integer",
     "task_tag": "Reasoning",
 }
-
-
 SLIDE: dict[str, Any] = {"deck_name": "a_deck", "question": "How many?", "answer": "1,066", "evidence_pages": [4]}
-
-
 OWN: dict[str, Any] = {"doc": "a.pdf", "question": "Who?", "answer": "Tern Rock", "pages": "3"}
 OPEN: dict[str, Any] = {
     "question": "How do the two tables differ?",
@@ -248,7 +243,6 @@ OPEN: dict[str, Any] = {
     "retrieved_pages": [],
     "judgements": [],
 }
-
 READERS: dict[str, tuple[mt.Reader[Any], dict[str, Any]]] = {
     "mmlongbench_doc": (MMLongBenchDoc(), DOC),
     "longdocurl": (LongDocURL(), LONG),
@@ -358,13 +352,7 @@ READ: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (
         "m_longdoc",
         {},
-        {
-            "doc": "2499.00001",
-            "pages": (23,),
-            "sources": ("Table",),
-            "answer_format": "String",
-            "has_reference": False,
-        },
+        {"doc": "2499.00001", "pages": (23,), "sources": ("Table",), "answer_format": "String", "has_reference": False},
     ),
     (
         "m_longdoc",

@@ -46,14 +46,8 @@ from mmlongbench.io.hub import downloaded
 from mmlongbench.io.locations import HubFiles, parse_location
 
 TWO = {"data/train-00000-of-00001.parquet": "train", "data/test-00000-of-00001.parquet": "test"}
-
-
 PLAIN = ("abbey", "airplane cabin", "apartment building outdoor")
-
-
 ORIGINALS: dict[str, Callable[[Path], Path]] = {"food101": draw_food101, "sun397": draw_sun397, "cars196": draw_cars}
-
-
 NAMES = {"food101": FOODS, "sun397": PLAIN, "cars196": CARS}
 
 
@@ -265,8 +259,7 @@ def test_the_devkit_of_stanford_cars_may_lie_beside_the_pictures(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "missing",
-    ["devkit/cars_meta.mat", "devkit/cars_train_annos.mat", "cars_test_annos_withlabels.mat"],
+    "missing", ["devkit/cars_meta.mat", "devkit/cars_train_annos.mat", "cars_test_annos_withlabels.mat"]
 )
 def test_a_missing_file_of_the_devkit_is_named(missing: str, tmp_path: Path) -> None:
     folder = draw_cars(tmp_path)
@@ -500,10 +493,7 @@ def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> 
     found = list(read_rows(INaturalist(), sources))
     assert [row.id for row in found if isinstance(row, mt.Row)] == ["inat-0"]
     faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mt.RowFault)]
-    assert faults[:2] == [
-        ("inat-1", "no-supercategory", "annotation 1"),
-        ("inat-2", "no-such-image", "annotation 2"),
-    ]
+    assert faults[:2] == [("inat-1", "no-supercategory", "annotation 1"), ("inat-2", "no-such-image", "annotation 2")]
     assert {id for id, _, _ in faults[2:]} == {"train-1", "train-2"}
 
 
@@ -518,8 +508,6 @@ def test_annotations_that_are_none_are_refused(tmp_path: Path, text: str) -> Non
 # --- MATLAB files -----------------------------------------------------------------------------------------------------
 
 HEADER = b"MATLAB 5.0 MAT-file, drawn".ljust(124) + struct.pack("<HH", 0x100, 0x4D49)
-
-
 VALUES = {
     "annotations": annotations([(f"{n:05}.jpg", np.uint8(1 + n % 196)) for n in range(300)]),
     "class_names": class_names(["AM General Hummer SUV 2000", "Ram C/V Cargo Van Minivan 2012", "Škoda \u20ac"]),

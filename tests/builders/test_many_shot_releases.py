@@ -152,12 +152,7 @@ def test_inaturalist_is_asked_by_domain_and_does_not_show_the_names_of_its_folde
 
 def test_a_build_names_every_hostile_entry_and_keeps_the_rest(tmp_path: Path) -> None:
     folder = draw_food101(tmp_path / "food")
-    hostile = {
-        "\ud800": ["\ud800/1", "\ud800"],
-        "..": ["../x"],
-        "a\0b": ["a\0b/1", None],
-        "\x1b[31m": ["\x1b[31m/1"],
-    }
+    hostile = {"\ud800": ["\ud800/1", "\ud800"], "..": ["../x"], "a\0b": ["a\0b/1", None], "\x1b[31m": ["\x1b[31m/1"]}
     for split in COUNTS:
         path = folder / f"meta/{split}.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **hostile}))

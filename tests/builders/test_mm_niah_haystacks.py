@@ -169,8 +169,6 @@ CHECKS = {
     "reasoning-text": check_reasoning_text,
     "reasoning-image": check_reasoning_image,
 }
-
-
 every = pytest.mark.parametrize("name", FILES)
 
 
@@ -392,10 +390,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"meta": {"needles": ["Never said."]}}, "needle-unknown"),
     ({"meta": None}, "missing-or-mistyped-field"),
     ({"id": "three"}, "missing-or-mistyped-field"),
-    (
-        {"question": "Who is <image>?", "images_list": ["obelics/p6.png", "obelics/p5.png"]},
-        "pictures-in-the-question",
-    ),
+    ({"question": "Who is <image>?", "images_list": ["obelics/p6.png", "obelics/p5.png"]}, "pictures-in-the-question"),
     ({"meta": {"needles": NEEDLES, "choices": 4}}, "missing-or-mistyped-field"),
     ({"meta": {"needles": NEEDLES, "choices": {"A": "x"}}, "answer": 0}, "missing-or-mistyped-field"),
 ]
@@ -471,8 +466,6 @@ def drawn(tmp_path: Path) -> dict[str, dict[str, Path]]:
 
 
 IMAGES = Path("mm_niah_dev") / "images"
-
-
 MADE = {
     "retrieval-image": ("obelics_paste/find-image/pasted3.png", "abnormal_pic_val/egg.png", "composed/pasted5.png"),
     "counting-image": ("obelics_paste/count-image/counted2-1.png", "abnormal_pic_val/bell.png"),

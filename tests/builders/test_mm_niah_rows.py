@@ -483,8 +483,6 @@ def test_a_picture_is_found_by_a_relative_and_an_absolute_name_and_never_outside
 # --- ordinals ---------------------------------------------------------------------------------------------------------
 
 QUESTION = "Given the second image, whose lower right corner is missing, tell which of these is the missing part."
-
-
 STALE = "naming another picture than the needle"
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from every_sample import every_sample_as_written
 from one_dataset import json_lines_of, write_lines
-from PIL import Image, ImageOps
+from PIL import Image
 from samples import Sources
 from tiny import command, hashes
 
@@ -197,20 +197,6 @@ def test_questions_about_entities_are_as_published_and_answered_in_their_article
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
-
-
-def test_pictures_of_entities_are_small_and_all_differ_and_one_lies_on_its_side(sample: Sample) -> None:
-    paths = sorted(sample("infoseek")["images"].rglob("*.*"))
-    assert len({path.read_bytes() for path in paths}) == len(paths) == 40
-    assert sum(path.stat().st_size for path in paths) < 1_500_000
-    sizes, turned = set(), 0
-    for path in paths:
-        with Image.open(path) as picture:
-            assert (picture.format, picture.mode) == ("JPEG", "RGB")
-            turned += picture.getexif().get(0x0112) == 6
-            sizes.add(ImageOps.exif_transpose(picture).size)
-    assert turned == 1
-    assert sizes == {(512, 384), (480, 640), (640, 427), (500, 500), (600, 400)}
 
 
 def test_photographs_have_cocos_sizes_and_annotations_within_them(sample: Sample) -> None:

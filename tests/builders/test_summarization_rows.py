@@ -28,14 +28,8 @@ from builders.summarization.rows import Section, Summarised
 from mmlongbench.building.stages.rows import read_rows
 
 DRAWS = mt.Draws(("tests of summaries",))
-
-
 LAYOUTS = dict(layouts())
-
-
 HEADING = re.compile("heading '(Why GAO Did This Study|What GAO Recommends)'")
-
-
 OVERLAP = re.compile(r"\d+% of the summary")
 
 

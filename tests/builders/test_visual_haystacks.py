@@ -33,21 +33,13 @@ OUTSIDE = "path-outside-source"
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 ASKED = "For the image with a truck, is there a dog?"
-
-
 ITEM = {
     "pos_image": ["coco/train2017/000000000001.jpg"],
     "neg_image": ["coco/train2017/000000000002.jpg", "train2017/000000000003.jpg"],
     "conversations": [{"from": "human", "value": ASKED}, {"from": "gpt", "value": "Yes"}],
 }
-
-
 LINE = {"id": "a", "question": ASKED, "answer": "No", "needles": ["one.jpg"], "negatives": ["two.jpg"]}
-
-
 IMAGES = [{"id": number, "file_name": f"{number:012}.jpg"} for number in (1, 2, 3, 4)]
-
-
 COCO = {
     "images": IMAGES,
     "annotations": [
@@ -405,14 +397,8 @@ OPENING = (
     "You are given a set of images. Please answer the question in Yes or No based on the given images. "
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
-
-
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
-
-
 RESERVE = 128
-
-
 DRAWS = mt.Draws((42, "vh"))
 
 

@@ -21,14 +21,8 @@ ASKED = {
     "answer": ["Peru"],
     "answer_eval": ["Peru", "pe"],
 }
-
-
 ENTITY = {"data_id": "infoseek_val_00000007", "entity_id": "Q1", "entity_text": "Old Mill", "wikipedia_summary": "A."}
-
-
 SPAN = {"title": ["Old Mill"], "wikipedia_id": ["5"], "start_paragraph_id": [1], "end_paragraph_id": [2]}
-
-
 SHOWN = {
     "image": "mill.jpg",
     "input": "Where is it?",
