@@ -2,9 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from score_lines import DEFAULTS, Line, cells, first, means, problems, score, scored, told, write
@@ -333,40 +331,23 @@ def test_a_dry_run_writes_nothing(public: Path, golds: list[Line], tmp_path: Pat
 
 
 CUT = {"prediction": "", "reasoning": "It says 12, so", "finish_reason": "length"}
+NOT_CUT: tuple[Line, ...] = (
+    *({**CUT, "finish_reason": reason} for reason in ("stop", None, ["length"])),
+    *({**CUT, "reasoning": said} for said in ("", " \n", None, ["It says"])),
+    {**CUT, "prediction": "12"},
+    {"prediction": "12", "reasoning": "Answer: 13", "finish_reason": "stop"},  # returned apart, and not scored
+    {"prediction": "13", "reasoning": "Answer: 12", "finish_reason": "stop"},
+)
 
 
-@pytest.fixture
-def run(public: Path, tmp_path: Path) -> Callable[..., tuple[Any, Line]]:
-    """(the score line, the counts of reasoning) of one prediction for a document question."""
-
-    def made(*options: str, **fields: object) -> tuple[Any, Line]:
-        line = {"file": DOCS, "id": "mmlongdoc_0", "prediction": "12", **fields}
-        found = score(public / DOCS, [line], tmp_path, "--json", *options)
-        return scored(tmp_path / "scores")[0], json.loads(found.out)["reasoning"]
-
-    return made
-
-
-def test_reasoning_that_a_server_returned_apart_is_not_scored(run: Callable[..., tuple[Any, Line]]) -> None:
-    for said, points in (("13", 0.0), ("12", 1.0)):
-        line, counts = run(prediction=said, reasoning="Answer: 12", finish_reason="stop")
-        assert (line.score, line.reasoning, counts) == (points, "", {})
-
-
-def test_an_empty_answer_cut_off_while_reasoning_is_counted_like_an_unclosed_tag(
-    run: Callable[..., tuple[Any, Line]], public: Path, tmp_path: Path
-) -> None:
+def test_an_empty_answer_cut_off_while_reasoning_is_counted_like_an_unclosed_tag(public: Path, tmp_path: Path) -> None:
+    lines = [{"file": DOCS, "id": "mmlongdoc_0", "sample": n, **fields} for n, fields in enumerate((CUT, *NOT_CUT))]
     for options in ((), ("--reasoning", "keep")):
-        line, counts = run(*options, **CUT)
-        assert (line.status, line.score, line.reasoning, counts) == ("scored", 0.0, "unclosed", {"unclosed": 1})
+        found = score(public / DOCS, lines, tmp_path, "--json", *options)
+        kept = [line for line in scored(tmp_path / "scores") if line.id == "mmlongdoc_0"][: len(lines)]
+        assert [line.reasoning for line in kept] == ["unclosed", *[""] * len(NOT_CUT)]
+        assert [line.score for line in kept] == [*[0.0] * 8, 1.0, 1.0, 0.0]
+        assert json.loads(found.out)["reasoning"] == {"unclosed": 1}
     assert told(tmp_path / "scores/m.default.jsonl")["reasoning"] == {"m": {"unclosed": 1}}
     text = command("score", public / DOCS, tmp_path / "m.jsonl", "--out", tmp_path / "scores").out
     assert "reasoning: 1 prediction has reasoning that was cut off; only the text before it is scored\n" in text
-    others: tuple[Line, ...] = (
-        *({"finish_reason": reason} for reason in ("stop", None, ["length"])),
-        *({"reasoning": said} for said in ("", " \n", None, ["It says"])),
-        {"prediction": "12"},
-    )
-    for fields in others:
-        line, counts = run(**{**CUT, **fields})
-        assert (line.reasoning, counts) == ("", {}), fields
