@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import ConfigDict, Field
 
 import mmlongbench.task as mt
-from mmlongbench.task.formats import JSON_LINES
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8
@@ -29,21 +28,17 @@ class TileReader(mt.Reader[TileRow]):
     image_folder: ClassVar[str] = "tiles"
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Return a row for each of two tiles."""
         for number in range(2):
             yield mt.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow | mt.Fault:
-        """Return the tile that is asked about."""
         return TileRow(id=raw.id, tile=raw.fields["tile"])
 
     def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        """Return a tile by its name."""
         return mt.file_inside(sources["tiles"], name)
 
 
 def draw_tiles(folder: Path) -> dict[str, Path]:
-    """Draw tiles of different greys."""
     from PIL import Image
 
     for number in range(TILES):
@@ -61,12 +56,10 @@ class Tiles(mt.Builder[TileRow]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return two depths."""
         files, depths = mt.FilePattern("tiles/{name}_K{k}.jsonl"), mt.Placements(mt.Depth, (0.0, 1.0))
         return mt.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the row's tile at a depth, the others in their order."""
         needle = self.unit(sources, row.tile, "needle", None)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
@@ -74,16 +67,13 @@ class Tiles(mt.Builder[TileRow]):
         return mt.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mt.InOrder(units), "\n")
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a tile as a unit."""
         return mt.Unit(name, role, mt.Image(sources.images[name].path), place)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the file."""
         tile = example.question.data["tile"]
         return {"id": example.id, "tile": tile, "answer": [tile], "tiles": tuple(example.prompt.images)}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a line."""
         units = [mt.Unit(path, "negative", mt.Image(path), ()) for path in record["tiles"]]
         return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
 
@@ -96,7 +86,6 @@ class Reversed(Tiles):
     """Shows the tiles backwards."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt than was packed."""
         return super().prompt({**record, "tiles": record["tiles"][::-1]})
 
 
@@ -104,7 +93,6 @@ class OtherWords(Tiles):
     """Asks in other words."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt than was packed."""
         made = super().prompt(record)
         parts = (part.replace("which one", "which") if isinstance(part, str) else part for part in made.parts)
         return mt.Prompt.of(parts)
@@ -114,7 +102,6 @@ class OneMore(Tiles):
     """Adds a word at the end."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt than was packed."""
         return mt.Prompt.of((*super().prompt(record).parts, mt.Image(record["tiles"][0])))
 
 
@@ -122,7 +109,6 @@ class NoPrompt(Tiles):
     """Gives a text for a prompt."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return no prompt."""
         return "which one?"  # type: ignore[return-value]
 
 
@@ -133,7 +119,6 @@ class _Edited(Tiles):
     gone: ClassVar[tuple[str, ...]] = ()
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return the record as it is changed."""
         made = {**super().record(example), **self.change}
         return {key: value for key, value in made.items() if key not in self.gone}
 
@@ -185,7 +170,6 @@ class Neadle(Tiles):
     """Mistypes a role."""
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a unit of a role that is none."""
         return super().unit(sources, name, "neadle" if role == "needle" else role, place)
 
 
@@ -193,7 +177,6 @@ class PlacedNeedle(Tiles):
     """Gives the needle a place."""
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a needle that cannot stand at a depth."""
         return super().unit(sources, name, role, place or (9,))
 
 
@@ -201,7 +184,6 @@ class NoPlace(Tiles):
     """Gives others no place."""
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a haystack that stands at a depth."""
         return super().unit(sources, name, role, None)
 
 
@@ -209,7 +191,6 @@ class NoNeedle(Tiles):
     """Requires nothing."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft without a needle."""
         return replace(super().draft(row, sources, draws), required=())
 
 
@@ -217,7 +198,6 @@ class Twice(Tiles):
     """Lists a tile twice."""
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return two tiles that are the same."""
         made = super().unit(sources, name, role, place)
         return replace(made, body=mt.Image(sources.images["6.png"].path)) if name == "7.png" else made
 
@@ -226,7 +206,6 @@ class OtherQuestion(Tiles):
     """Asks a question of another id."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft of no row."""
         made = super().draft(row, sources, draws)
         return replace(made, questions=(replace(made.questions[0], id="other"),))
 
@@ -235,7 +214,6 @@ class UnknownImage(Tiles):
     """Shows a picture by a path that no reader gave."""
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a picture that nobody knows."""
         return replace(super().unit(sources, name, role, place), body=mt.Image(f"my/{name}"))
 
 
@@ -243,7 +221,6 @@ class AnswerOfPlacement(Tiles):
     """Has another answer at each depth, without `is_answer_of_context`."""
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return the place of the tile for an answer."""
         paths = list(example.prompt.images)
         needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mt.Image) and not unit.place)
         return {**super().record(example), "answer": [str(paths.index(needle))]}
@@ -253,7 +230,6 @@ class OtherNeedles(Tiles):
     """Names other needles at each depth."""
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the first tile."""
         return [mt.Image(record["tiles"][0])]
 
 
@@ -261,7 +237,6 @@ class NeedlesOfRow(Tiles):
     """Has a method of its own that is called as an optional one is."""
 
     def needles(self, row: Any) -> list[mt.Part]:
-        """Return the tile of a row."""
         return [mt.Image(row.tile)]
 
 
@@ -269,7 +244,6 @@ class UnshownNeedle(Tiles):
     """Names a needle that the prompt does not show."""
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return a picture that is not there."""
         return [mt.Image("tiles/none.png")]
 
 
@@ -277,7 +251,6 @@ class NeedlesOfText(Tiles):
     """Returns one text in place of a list of them."""
 
     def needles(self, record: mt.Record) -> Any:
-        """Return a text."""
         return "tile"
 
 
@@ -285,7 +258,6 @@ class NeedlesOfNumbers(Tiles):
     """Returns the numbers of pictures in place of pictures."""
 
     def needles(self, record: mt.Record) -> Any:
-        """Return a number."""
         return [5]
 
 
@@ -300,7 +272,6 @@ class FacetsKey(Tiles):
     """Fails in `facets`, which scoring calls."""
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        """Raise."""
         raise KeyError("boo")
 
 
@@ -326,7 +297,6 @@ class DraftKey(Tiles):
     """Fails in `draft`."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Raise."""
         raise KeyError("boo")
 
 
@@ -334,7 +304,6 @@ class LazyKey(Tiles):
     """Fails where its units are taken."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a take order that fails."""
         made = super().draft(row, sources, draws)
 
         def units() -> Iterator[mt.Unit]:
@@ -348,7 +317,6 @@ class RecordKey(Tiles):
     """Fails in `record`."""
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Raise."""
         return {"id": example.question.data["boo"]}
 
 
@@ -356,7 +324,6 @@ class PromptKey(Tiles):
     """Fails in `prompt`."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Raise."""
         return mt.Prompt.of(record["boo"])
 
 
@@ -365,7 +332,6 @@ class SpecKey(Tiles):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Raise."""
         raise KeyError("boo")
 
 
@@ -382,7 +348,6 @@ class OtherVariant(Tiles):
     variants = ("other",)
 
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
-        """Return another picture in the variant."""
         return mt.Prompt.of((*self.prompt(record).parts, mt.Image("tiles/other.png")))
 
 
@@ -390,11 +355,9 @@ class _Forgetful(mt.FileFormat):
     """A file that forgets all but the first tile."""
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
-        """Write the records."""
         yield json.dumps([{**record, "tiles": record["tiles"][:1]} for record in records]).encode()
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
-        """Read the records."""
         for number, record in enumerate(json.loads(path.read_bytes())):
             yield f"entry {number}", record
 
@@ -409,7 +372,6 @@ class Unannotated(Tiles):
     """Takes any row, and reads a field that it does not have."""
 
     def draft(self, row: Any, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Read a field that the row does not have."""
         return mt.Draft(row.needles, (), (), (), mt.InOrder(()))
 
 
@@ -417,7 +379,6 @@ class NoTakeOrder(Tiles):
     """Gives units in place of the order in which they are taken."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft with a list of units."""
         made = super().draft(row, sources, draws)
         return replace(made, take_order=list(made.take_order.units(8192)))  # type: ignore[arg-type]
 
@@ -431,9 +392,9 @@ class NoSpec(Tiles):
 class _Lines:
     """A format that is no subclass."""
 
-    bundle = JSON_LINES.bundle
-    unbundle = JSON_LINES.unbundle
-    read = JSON_LINES.read
+    bundle = mt.JsonLines.bundle
+    unbundle = mt.JsonLines.unbundle
+    read = mt.JsonLines.read
 
 
 class NoFormat(Tiles):
@@ -441,7 +402,6 @@ class NoFormat(Tiles):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return a spec with another object for its format."""
         return replace(super().spec, format=_Lines())  # type: ignore[arg-type]
 
 
@@ -455,7 +415,6 @@ class OtherRowId(TileReader):
     """Gives rows other ids than its raw rows."""
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        """Return a tile by its name."""
         return TileRow(id=raw.fields["tile"], tile=raw.fields["tile"])
 
 
@@ -463,7 +422,6 @@ class Dicts(TileReader):
     """Yields dicts."""
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Return no rows."""
         yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
 
 
@@ -471,7 +429,6 @@ class NoRow(TileReader):
     """Gives no row."""
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        """Return a dict."""
         return raw.fields  # type: ignore[return-value]
 
 
@@ -479,7 +436,6 @@ class RowKey(TileReader):
     """Fails in `row`."""
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        """Raise."""
         return TileRow(id=raw.id, tile=raw.fields["boo"])
 
 
@@ -487,7 +443,6 @@ class RowsKey(TileReader):
     """Fails in `raw_rows`."""
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Raise after a row."""
         yield from super().raw_rows(sources)
         raise KeyError("boo")
 
@@ -496,7 +451,6 @@ class DocumentsKey(TileReader):
     """Fails in `documents`."""
 
     def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        """Raise."""
         raise KeyError("boo")
 
 
@@ -504,7 +458,6 @@ class NumberedDocuments(TileReader):
     """Has numbers for the ids of documents."""
 
     def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        """Return a document whose id is no text."""
         numbered: Any = {5: mt.Fault("odd", "a document", "none")}
         return cast(Mapping[str, mt.Pages | mt.Fault], numbered)
 
@@ -513,7 +466,6 @@ class ImageKey(TileReader):
     """Fails in `image`."""
 
     def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        """Raise."""
         raise KeyError("boo")
 
 
@@ -521,7 +473,6 @@ class PooledTiles(TileReader):
     """Gives a pool of pictures that is no mapping."""
 
     def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return a list."""
         return ["0.png"]  # type: ignore[return-value]
 
 
@@ -529,7 +480,6 @@ class MixedPool(TileReader):
     """Names a picture of its pool by a number."""
 
     def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return names that cannot be sorted."""
         return {"0.png": frozenset(), 1: frozenset()}  # type: ignore[dict-item]
 
 
@@ -537,7 +487,6 @@ class NoWebPages(TileReader):
     """Gives None for its web pages."""
 
     def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, Sequence[str | mt.Image]]:
-        """Return nothing."""
         return None  # type: ignore[return-value]
 
 
@@ -545,7 +494,6 @@ class ClassesKey(TileReader):
     """Fails in `image_classes`."""
 
     def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
-        """Raise."""
         raise KeyError("boo")
 
 
@@ -553,7 +501,6 @@ class DictOfClasses(TileReader):
     """Gives classes of pictures as a dict."""
 
     def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
-        """Return a dict."""
         return {}  # type: ignore[return-value]
 
 
@@ -570,7 +517,6 @@ class OnlyInPython(TileReader):
     row_type: ClassVar[type[mt.Row]] = StrictTile
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> StrictTile:
-        """Return a strict row."""
         return StrictTile(id=raw.id, tile=raw.fields["tile"])
 
 
@@ -586,7 +532,6 @@ class Forgets(TileReader):
     row_type: ClassVar[type[mt.Row]] = SecretTile
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
-        """Return a row with a value that is lost."""
         return SecretTile(id=raw.id, tile=raw.fields["tile"], secret="known")
 
 
@@ -594,7 +539,6 @@ class GivesMore(TileReader):
     """Gives rows of a subclass of what it declares."""
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
-        """Return a row of a subclass."""
         return SecretTile(id=raw.id, tile=raw.fields["tile"])
 
 
@@ -610,7 +554,6 @@ class LongNumber(TileReader):
     row_type: ClassVar[type[mt.Row]] = NumberedTile
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NumberedTile:
-        """Return a row with a number of 5,001 digits."""
         return NumberedTile(id=raw.id, tile=raw.fields["tile"], number=10**5000)
 
 
@@ -626,42 +569,34 @@ class NoText(TileReader):
     row_type: ClassVar[type[mt.Row]] = Bytes
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> Bytes:
-        """Return a row of bytes."""
         return Bytes(id=raw.id, tile=raw.fields["tile"])
 
 
 def draw_boo(folder: Path) -> dict[str, Path]:
-    """Raise."""
     raise KeyError("boo")
 
 
 def draw_none(folder: Path) -> dict[str, Path]:  # type: ignore[return]
-    """Forget to return the sources."""
     draw_tiles(folder)
 
 
 def draw_empty(folder: Path) -> dict[str, Path]:
-    """Return no source at all."""
     return {}
 
 
 def draw_others(folder: Path) -> dict[str, Path]:
-    """Return a source under a name that the reader does not know."""
     return {"tile": folder}
 
 
 def draw_text(folder: Path) -> dict[str, Path]:
-    """Return a path that is a text."""
     return {"tiles": str(folder)}  # type: ignore[dict-item]
 
 
 def draw_nowhere(folder: Path) -> dict[str, Path]:
-    """Return a path at which nothing was drawn."""
     return {"tiles": folder / "tiles"}
 
 
 def draw_between(folder: Path, tiles: int) -> dict[str, Path]:
-    """Ask for more than a folder."""
     return draw_tiles(folder)
 
 
@@ -671,11 +606,9 @@ class Picky(mt.Metric):
     name = "picky"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Return nothing: no model is asked."""
         raise AssertionError("a build calls no score() of a stranger")
 
     def answer_fault(self, asked: mt.ScoringInput) -> str:
-        """Return why a text is none that it can score."""
         return "" if isinstance(asked.gold, list) else "expected a list"
 
 
@@ -685,7 +618,6 @@ class Wayward(mt.Metric):
     name = "wayward"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Return no score for what is no JSON; raise without the documents."""
         if not asked.prediction.startswith("{"):
             return mt.Score(None, failure="no JSON")
         raise KeyError("documents")
