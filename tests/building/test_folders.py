@@ -246,11 +246,11 @@ def test_two_datasets_share_pages_only_where_they_are_the_same(source: Path, tmp
 
 
 @pytest.mark.parametrize("is_moved_first", [True, False])
-def test_a_half_built_release_may_be_moved(is_moved_first: bool, source: Path, finished: Path, tmp_path: Path) -> None:
+def test_a_half_built_release_may_be_moved(
+    is_moved_first: bool, prepared: Path, source: Path, finished: Path, tmp_path: Path
+) -> None:
     """The plan names its own files by the place of the folder when it was saved."""
-    assert build(source, tmp_path / "before", "--stage", "prepare").code == 0
-    assert json.loads((tmp_path / "before/.build/plan.json").read_text())["root"] == str(tmp_path / "before/.build")
-    (tmp_path / "before").rename(tmp_path / "after")
+    prepared.rename(tmp_path / "after")
     if is_moved_first:
         assert build(source, tmp_path / "after", "--stage", "records").code == 0
         (tmp_path / "after").rename(tmp_path / "again")
@@ -277,30 +277,26 @@ def test_a_table_that_could_not_be_read_is_corrected_in_the_same_folder(own: Pat
     assert not leftovers(out)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (("--set", "seed=7"), "seed: 42 → 7"),
-        (("--lengths", "1K"), "lengths: 1K, 2K → 1K"),
-        (("--limit", 2), "sample.n: not set → 2"),
-        (("--set", "exclude=[ash]"), "exclude: [] → ash"),
-    ],
-)
 def test_a_prepared_build_starts_again_with_another_plan(
-    settings: tuple[object, ...], said: str, own: Path, tmp_path: Path
+    prepared: Path, source: Path, seed_7: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    assert build(own, out, "--stage", "prepare").code == 0
-    again = build(own, out, "--stage", "prepare", *settings)
-    assert (again.code, again.err) == (0, STARTED.format(said))
-    assert "was started again" not in build(own, out, *settings).err
-    assert build(own, tmp_path / "other", *settings).code == 0
-    assert hashes(out) == hashes(tmp_path / "other")
+    for number, (settings, said) in enumerate(
+        (
+            (("--lengths", "1K"), "lengths: 1K, 2K → 1K"),
+            (("--limit", 2), "sample.n: not set → 2"),
+            (("--set", "exclude=[ash]"), "exclude: [] → ash"),
+            (("--set", "seed=7"), "seed: 42 → 7"),
+        )
+    ):
+        out = Path(shutil.copytree(prepared, tmp_path / str(number)))
+        again = build(source, out, "--stage", "prepare", *settings)
+        assert (again.code, again.err) == (0, STARTED.format(said))
+    assert "was started again" not in build(source, out, *settings).err
+    assert hashes(out) == hashes(seed_7)
 
 
-def test_several_files_are_counted_and_two_are_named(own: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert build(own, out, "--stage", "prepare").code == 0
+def test_several_files_are_counted_and_two_are_named(prepared: Path, own: Path) -> None:
+    out = prepared
     for name in ("elm", "fir", "hazel"):
         draw_pdf(own / "documents" / f"{name}.pdf", 1)
     (own / "documents" / "ash.pdf").unlink()
@@ -315,9 +311,8 @@ def test_several_files_are_counted_and_two_are_named(own: Path, tmp_path: Path) 
     assert f"already holds an unfinished build that differs ({said}); use another" in build(own, out).err
 
 
-def test_records_are_expensive_and_restart_discards_them(own: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert [build(own, out, "--stage", stage).code for stage in ("prepare", "records", "images")] == [0, 0, 0]
+def test_records_are_expensive_and_restart_discards_them(stopped: Path, source: Path, seed_7: Path) -> None:
+    out, own = stopped, source
     before = hashes(out)
     said = "already holds an unfinished build that differs (seed: 42 → 7); use another folder, or --restart"
     refused(build(own, out, "--set", "seed=7"), f"error: --out {out}: {said}")
@@ -327,8 +322,7 @@ def test_records_are_expensive_and_restart_discards_them(own: Path, tmp_path: Pa
         build(own, out, "--stage", "images", "--restart").err
     )
     assert build(own, out, "--set", "seed=7", "--restart").code == 0
-    assert build(own, tmp_path / "other", "--set", "seed=7").code == 0
-    assert hashes(out) == hashes(tmp_path / "other")
+    assert hashes(out) == hashes(seed_7)
     assert not leftovers(out)
 
 
@@ -371,14 +365,13 @@ def test_a_restart_with_other_articles_builds_the_corpus_anew(sample: Callable[[
 
 
 @pytest.mark.parametrize("text", ["{", None])
-def test_a_lost_plan_discards_cheap_results_alone(text: str | None, own: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+def test_a_lost_plan_discards_cheap_results_alone(text: str | None, prepared: Path, source: Path) -> None:
+    out, own = prepared, source
     plan = out / ".build/plan.json"
 
     def lose() -> None:
         plan.unlink() if text is None else plan.write_text(text)
 
-    assert build(own, out, "--stage", "prepare").code == 0
     lose()
     assert build(own, out, "--stage", "prepare").code == 0
     assert build(own, out, "--stage", "records").code == 0
@@ -391,9 +384,8 @@ def test_a_lost_plan_discards_cheap_results_alone(text: str | None, own: Path, t
     assert not (out / ".build" / "records").exists()
 
 
-def test_documents_read_by_ocr_are_expensive(own: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert build(own, out, "--stage", "prepare").code == 0
+def test_documents_read_by_ocr_are_expensive(prepared: Path, source: Path) -> None:
+    out, own = prepared, source
     plan = out / ".build/plan.json"
     saved = json.loads(plan.read_text())
     saved["datasets"][0]["plan"]["spec"]["pages"]["ocr"] = True
@@ -401,9 +393,8 @@ def test_documents_read_by_ocr_are_expensive(own: Path, tmp_path: Path) -> None:
     assert "differs (seed: 42 → 7)" in build(own, out, "--set", "seed=7").err
 
 
-def test_restart_leaves_a_finished_release(own: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert build(own, out).code == 0
+def test_restart_leaves_a_finished_release(own: Path, finished: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
     before = hashes(out)
     assert "was complete already" in build(own, out, "--restart").out
     said = "holds a finished release that differs (seed: 42 → 7); dataset 'mmlongdoc': only lengths, datasets and quest"
