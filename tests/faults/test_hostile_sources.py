@@ -231,7 +231,7 @@ def test_a_hundred_levels_are_read(tmp_path: Path) -> None:
 
 def test_rows_with_fields_as_long_as_books_are_faults(tmp_path: Path) -> None:
     """A number of thousands of digits in an id, a question of a million characters, a needle of ten thousand words."""
-    row = {"data_id": "infoseek_val_" + "7" * 5_000, "image_id": "a", "question": "Who?", "answer": ["I"]}
+    row: dict[str, Any] = {"data_id": "infoseek_val_" + "7" * 5_000, "image_id": "a", "question": "Who?", "answer": ["I"]}
     entities = lines(tmp_path / "e.jsonl", {"data_id": row["data_id"], "entity_text": "A mill"})
     questions = lines(tmp_path / "q.jsonl", row)
     assert reasons("infoseek", images=tmp_path, questions=questions, entities=entities) == ["id-without-number"]

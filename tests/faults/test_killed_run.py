@@ -67,9 +67,9 @@ def test_no_answer_is_lost_or_asked_for_twice(kills: int, finished: Path, tmp_pa
     assert len(found) == 12 * samples
     probes = len(stored(calls)) - len(found)  # stored too, before all others: how the server counts images
     assert probes > 0
-    for before, requests in rounds[1:]:
-        assert requests <= len(found) - (before - probes)
-    assert requests == len(found) - (before - probes)  # what is stored is not asked for again
+    for known, requests in rounds[1:]:
+        assert requests <= len(found) - (known - probes)
+    assert requests == len(found) - (known - probes)  # what is stored is not asked for again
     assert {line["prediction"] for line in found} == {"hard"}
 
 

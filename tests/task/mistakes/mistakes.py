@@ -1,10 +1,10 @@
 """A task that is right, find the tile of a name among others, and tasks that are each wrong in one way."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
@@ -82,273 +82,125 @@ def _ask(tile: str) -> tuple[mt.Part, ...]:
     return (f"\n\nQuestion: which one is {tile}?\nAnswer:",)
 
 
-class Reversed(Tiles):
-    """Shows the tiles backwards."""
+def wrong(base: type[Any], **changes: Any) -> Any:
+    """Return a subclass that differs in a few attributes."""
+    return type("Wrong", (base,), changes)
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        return super().prompt({**record, "tiles": record["tiles"][::-1]})
 
+def fail(*_: Any, **__: Any) -> Any:
+    raise KeyError("boo")
 
-class OtherWords(Tiles):
-    """Asks in other words."""
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        made = super().prompt(record)
-        parts = (part.replace("which one", "which") if isinstance(part, str) else part for part in made.parts)
-        return mt.Prompt.of(parts)
+# Prompts and records
 
+Reversed = wrong(Tiles, prompt=lambda self, record: Tiles.prompt(self, {**record, "tiles": record["tiles"][::-1]}))
+NoPrompt = wrong(Tiles, prompt=lambda self, record: "which one?")
+PromptKey = wrong(Tiles, prompt=lambda self, record: mt.Prompt.of(record["boo"]))
 
-class OneMore(Tiles):
-    """Adds a word at the end."""
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        return mt.Prompt.of((*super().prompt(record).parts, mt.Image(record["tiles"][0])))
+def _in_other_words(self: Tiles, record: mt.Record) -> mt.Prompt:
+    parts = Tiles.prompt(self, record).parts
+    return mt.Prompt.of(part.replace("which one", "which") if isinstance(part, str) else part for part in parts)
 
 
-class NoPrompt(Tiles):
-    """Gives a text for a prompt."""
+def _with(self: Tiles, record: mt.Record, path: str) -> mt.Prompt:
+    return mt.Prompt.of((*Tiles.prompt(self, record).parts, mt.Image(path)))
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        return "which one?"  # type: ignore[return-value]
 
+OtherWords = wrong(Tiles, prompt=_in_other_words)
+OneMore = wrong(Tiles, prompt=lambda self, record: _with(self, record, record["tiles"][0]))
+OtherVariant = wrong(
+    Tiles, variants=("other",), render_variant=lambda self, record, variant: _with(self, record, "tiles/other.png")
+)
 
-class _Edited(Tiles):
-    """Changes its record."""
 
-    change: ClassVar[dict[str, Any]] = {}
-    gone: ClassVar[tuple[str, ...]] = ()
+def edited(metric: str = "sub_em", **change: Any) -> Any:
+    """Return a task that changes its record."""
+    return wrong(Tiles, metric=metric, record=lambda self, example: {**Tiles.record(self, example), **change})
 
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        made = {**super().record(example), **self.change}
-        return {key: value for key, value in made.items() if key not in self.gone}
 
+def without(key: str) -> Any:
+    """Return a task whose record lacks a key."""
 
-class NoId(_Edited):
-    """Has no id."""
+    def record(self: Tiles, example: mt.PackedExample) -> mt.Record:
+        return {name: value for name, value in Tiles.record(self, example).items() if name != key}
 
-    gone = ("id",)
+    return wrong(Tiles, record=record)
 
 
-class OtherId(_Edited):
-    """Has the same id in every record."""
+def _place_of_the_tile(self: Tiles, example: mt.PackedExample) -> mt.Record:
+    needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mt.Image) and not unit.place)
+    return {**Tiles.record(self, example), "answer": [str([*example.prompt.images].index(needle))]}
 
-    change: ClassVar[dict[str, Any]] = {"id": "tile"}
 
+NoId, NoAnswer = without("id"), without("answer")
+OtherId = edited(id="tile")
+EmptyAnswer = edited(answer=[" "])
+OddAnswer = edited("cls_acc", answer="red")
+OddGold = edited("picky", answer="red")
+ASet = edited(more={"colours": [1, {2}]})
+NotANumber = edited(share=float("nan"))
+AnswerOfPlacement = wrong(Tiles, record=_place_of_the_tile)
+RecordKey = wrong(Tiles, record=lambda self, example: {"id": example.question.data["boo"]})
 
-class NoAnswer(_Edited):
-    """Has no answer."""
+# Drafts and units
 
-    gone = ("answer",)
 
+def units(change: Any) -> Any:
+    """Return a task whose units are made otherwise, of (task, sources, name, role, place)."""
+    return wrong(Tiles, unit=change)
 
-class EmptyAnswer(_Edited):
-    """Has an answer of nothing."""
 
-    change: ClassVar[dict[str, Any]] = {"answer": [" "]}
+def draft(change: Any) -> Any:
+    """Return a task that changes its draft."""
+    return wrong(Tiles, draft=lambda self, *given: change(Tiles.draft(self, *given)))
 
 
-class OddAnswer(_Edited):
-    """Has an answer that its metric cannot score."""
+def _sixth_twice(self: Tiles, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
+    made = Tiles.unit(self, sources, name, role, place)
+    return replace(made, body=mt.Image(sources.images["6.png"].path)) if name == "7.png" else made
 
-    metric = "cls_acc"
-    change: ClassVar[dict[str, Any]] = {"answer": "red"}
 
+def _of_my_own(self: Tiles, sources: mt.Sources, name: str, *given: Any) -> mt.Unit:
+    return replace(Tiles.unit(self, sources, name, *given), body=mt.Image(f"my/{name}"))
 
-class ASet(_Edited):
-    """Has a value that JSON does not know."""
 
-    change: ClassVar[dict[str, Any]] = {"more": {"colours": [1, {2}]}}
-
-
-class NotANumber(_Edited):
-    """Has a number that JSON does not know."""
-
-    change: ClassVar[dict[str, Any]] = {"share": float("nan")}
-
-
-class Neadle(Tiles):
-    """Mistypes a role."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return super().unit(sources, name, "neadle" if role == "needle" else role, place)
-
-
-class PlacedNeedle(Tiles):
-    """Gives the needle a place."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return super().unit(sources, name, role, place or (9,))
-
-
-class NoPlace(Tiles):
-    """Gives others no place."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return super().unit(sources, name, role, None)
-
-
-class NoNeedle(Tiles):
-    """Requires nothing."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        return replace(super().draft(row, sources, draws), required=())
-
-
-class Twice(Tiles):
-    """Lists a tile twice."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        made = super().unit(sources, name, role, place)
-        return replace(made, body=mt.Image(sources.images["6.png"].path)) if name == "7.png" else made
-
-
-class OtherQuestion(Tiles):
-    """Asks a question of another id."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        made = super().draft(row, sources, draws)
-        return replace(made, questions=(replace(made.questions[0], id="other"),))
-
-
-class UnknownImage(Tiles):
-    """Shows a picture by a path that no reader gave."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        return replace(super().unit(sources, name, role, place), body=mt.Image(f"my/{name}"))
-
-
-class AnswerOfPlacement(Tiles):
-    """Has another answer at each depth, without `is_answer_of_context`."""
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        paths = list(example.prompt.images)
-        needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mt.Image) and not unit.place)
-        return {**super().record(example), "answer": [str(paths.index(needle))]}
-
-
-class OtherNeedles(Tiles):
-    """Names other needles at each depth."""
-
-    def needles(self, record: mt.Record) -> list[mt.Part]:
-        return [mt.Image(record["tiles"][0])]
-
-
-class NeedlesOfRow(Tiles):
-    """Has a method of its own that is called as an optional one is."""
-
-    def needles(self, row: Any) -> list[mt.Part]:
-        return [mt.Image(row.tile)]
-
-
-class UnshownNeedle(Tiles):
-    """Names a needle that the prompt does not show."""
-
-    def needles(self, record: mt.Record) -> list[mt.Part]:
-        return [mt.Image("tiles/none.png")]
-
-
-class NeedlesOfText(Tiles):
-    """Returns one text in place of a list of them."""
-
-    def needles(self, record: mt.Record) -> Any:
-        return "tile"
-
-
-class NeedlesOfNumbers(Tiles):
-    """Returns the numbers of pictures in place of pictures."""
-
-    def needles(self, record: mt.Record) -> Any:
-        return [5]
-
-
-class OddGold(_Edited):
-    """Has an answer for which the stranger's metric says that it has no score."""
-
-    metric = "picky"
-    change: ClassVar[dict[str, Any]] = {"answer": "red"}
-
-
-class FacetsKey(Tiles):
-    """Fails in `facets`, which scoring calls."""
-
-    def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
+def _failing_at_the_end(made: mt.Draft) -> mt.Draft:
+    def units() -> Iterator[mt.Unit]:
+        yield from made.take_order.units(8192)
         raise KeyError("boo")
 
-
-class Judging(Tiles):
-    """Is scored by a metric that gives no score to what is no JSON, and fails without its documents."""
-
-    metric = "wayward"
+    return replace(made, take_order=mt.Chain((units,)))
 
 
-class UnknownMetric(Tiles):
-    """Mistypes its metric."""
+Neadle = units(
+    lambda self, sources, name, role, place: Tiles.unit(
+        self, sources, name, "neadle" if role == "needle" else role, place
+    )
+)
+PlacedNeedle = units(lambda self, sources, name, role, place: Tiles.unit(self, sources, name, role, place or (9,)))
+NoPlace = units(lambda self, sources, name, role, place: Tiles.unit(self, sources, name, role, None))
+Twice, UnknownImage = units(_sixth_twice), units(_of_my_own)
+NoNeedle = draft(lambda made: replace(made, required=()))
+OtherQuestion = draft(lambda made: replace(made, questions=(replace(made.questions[0], id="other"),)))
+NoTakeOrder = draft(lambda made: replace(made, take_order=list(made.take_order.units(8192))))
+LazyKey = draft(_failing_at_the_end)
+DraftKey = wrong(Tiles, draft=fail)
+Unannotated = wrong(Tiles, draft=lambda self, row, sources, draws: mt.Draft(row.needles, (), (), (), mt.InOrder(())))
 
-    metric = "sub_emm"
+# Needles and what scoring calls
 
+OtherNeedles = wrong(Tiles, needles=lambda self, record: [mt.Image(record["tiles"][0])])
+NeedlesOfRow = wrong(Tiles, needles=lambda self, row: [mt.Image(row.tile)])
+UnshownNeedle = wrong(Tiles, needles=lambda self, record: [mt.Image("tiles/none.png")])
+NeedlesOfText = wrong(Tiles, needles=lambda self, record: "tile")
+NeedlesOfNumbers = wrong(Tiles, needles=lambda self, record: [5])
+FacetsKey = wrong(Tiles, facets=fail)
+Judging = wrong(Tiles, metric="wayward")
+UnknownMetric = wrong(Tiles, metric="sub_emm")
+UnknownFurther = wrong(Tiles, further=("judge-nothing",))
 
-class UnknownFurther(Tiles):
-    """Mistypes a further metric."""
-
-    further = ("judge-nothing",)
-
-
-class DraftKey(Tiles):
-    """Fails in `draft`."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        raise KeyError("boo")
-
-
-class LazyKey(Tiles):
-    """Fails where its units are taken."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        made = super().draft(row, sources, draws)
-
-        def units() -> Iterator[mt.Unit]:
-            yield from made.take_order.units(8192)
-            raise KeyError("boo")
-
-        return replace(made, take_order=mt.Chain((units,)))
-
-
-class RecordKey(Tiles):
-    """Fails in `record`."""
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        return {"id": example.question.data["boo"]}
-
-
-class PromptKey(Tiles):
-    """Fails in `prompt`."""
-
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        return mt.Prompt.of(record["boo"])
-
-
-class SpecKey(Tiles):
-    """Fails in `spec`."""
-
-    @property
-    def spec(self) -> mt.TaskSpec:
-        raise KeyError("boo")
-
-
-class InitKey(Tiles):
-    """Fails when it is bound."""
-
-    def __init__(self, dataset: str, options: mt.Options) -> None:
-        raise KeyError("boo")
-
-
-class OtherVariant(Tiles):
-    """Has a rendering that shows what the release may not have."""
-
-    variants = ("other",)
-
-    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
-        return mt.Prompt.of((*self.prompt(record).parts, mt.Image("tiles/other.png")))
+# Declarations and formats
 
 
 class _Forgetful(mt.FileFormat):
@@ -362,33 +214,6 @@ class _Forgetful(mt.FileFormat):
             yield f"entry {number}", record
 
 
-class Forgetful(Tiles):
-    """Has a public file that gives other prompts than the records."""
-
-    bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}.json"), _Forgetful())
-
-
-class Unannotated(Tiles):
-    """Takes any row, and reads a field that it does not have."""
-
-    def draft(self, row: Any, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        return mt.Draft(row.needles, (), (), (), mt.InOrder(()))
-
-
-class NoTakeOrder(Tiles):
-    """Gives units in place of the order in which they are taken."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        made = super().draft(row, sources, draws)
-        return replace(made, take_order=list(made.take_order.units(8192)))  # type: ignore[arg-type]
-
-
-class NoSpec(Tiles):
-    """Declares a text."""
-
-    spec = "sub_em"  # type: ignore[assignment]
-
-
 class _Lines:
     """A format that is no subclass."""
 
@@ -397,111 +222,16 @@ class _Lines:
     read = mt.JsonLines.read
 
 
-class NoFormat(Tiles):
-    """Has a format of its own kind."""
+SPEC: Any = Tiles.spec
+IN_ONE = mt.FilePattern("tiles/{name}_K{k}.json")
+SpecKey = wrong(Tiles, spec=property(fail))
+InitKey = wrong(Tiles, __init__=fail)
+NoSpec = wrong(Tiles, spec="sub_em")
+NoFormat = wrong(Tiles, spec=property(lambda self: replace(SPEC.fget(self), format=_Lines())))
+Forgetful = wrong(Tiles, bundle=mt.Bundle(IN_ONE, _Forgetful()))
+NoBundleFormat = wrong(Tiles, bundle=mt.Bundle(IN_ONE, _Forgetful))  # type: ignore[arg-type]
 
-    @property
-    def spec(self) -> mt.TaskSpec:
-        return replace(super().spec, format=_Lines())  # type: ignore[arg-type]
-
-
-class NoBundleFormat(Tiles):
-    """Names a class in place of a format."""
-
-    bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}.json"), _Forgetful)  # type: ignore[arg-type]
-
-
-class OtherRowId(TileReader):
-    """Gives rows other ids than its raw rows."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        return TileRow(id=raw.fields["tile"], tile=raw.fields["tile"])
-
-
-class Dicts(TileReader):
-    """Yields dicts."""
-
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
-
-
-class NoRow(TileReader):
-    """Gives no row."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        return raw.fields  # type: ignore[return-value]
-
-
-class RowKey(TileReader):
-    """Fails in `row`."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        return TileRow(id=raw.id, tile=raw.fields["boo"])
-
-
-class RowsKey(TileReader):
-    """Fails in `raw_rows`."""
-
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        yield from super().raw_rows(sources)
-        raise KeyError("boo")
-
-
-class DocumentsKey(TileReader):
-    """Fails in `documents`."""
-
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        raise KeyError("boo")
-
-
-class NumberedDocuments(TileReader):
-    """Has numbers for the ids of documents."""
-
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        numbered: Any = {5: mt.Fault("odd", "a document", "none")}
-        return cast(Mapping[str, mt.Pages | mt.Fault], numbered)
-
-
-class ImageKey(TileReader):
-    """Fails in `image`."""
-
-    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        raise KeyError("boo")
-
-
-class PooledTiles(TileReader):
-    """Gives a pool of pictures that is no mapping."""
-
-    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
-        return ["0.png"]  # type: ignore[return-value]
-
-
-class MixedPool(TileReader):
-    """Names a picture of its pool by a number."""
-
-    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
-        return {"0.png": frozenset(), 1: frozenset()}  # type: ignore[dict-item]
-
-
-class NoWebPages(TileReader):
-    """Gives None for its web pages."""
-
-    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, Sequence[str | mt.Image]]:
-        return None  # type: ignore[return-value]
-
-
-class ClassesKey(TileReader):
-    """Fails in `image_classes`."""
-
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
-        raise KeyError("boo")
-
-
-class DictOfClasses(TileReader):
-    """Gives classes of pictures as a dict."""
-
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
-        return {}  # type: ignore[return-value]
+# Readers
 
 
 class StrictTile(TileRow):
@@ -511,35 +241,10 @@ class StrictTile(TileRow):
     places: tuple[int, ...] = (1,)
 
 
-class OnlyInPython(TileReader):
-    """Gives rows that cannot be read back from JSON."""
-
-    row_type: ClassVar[type[mt.Row]] = StrictTile
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> StrictTile:
-        return StrictTile(id=raw.id, tile=raw.fields["tile"])
-
-
 class SecretTile(TileRow):
     """A row with a field that is not written."""
 
     secret: Annotated[str, Field(exclude=True)] = ""
-
-
-class Forgets(TileReader):
-    """Gives rows that lose a value on their way through a file."""
-
-    row_type: ClassVar[type[mt.Row]] = SecretTile
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
-        return SecretTile(id=raw.id, tile=raw.fields["tile"], secret="known")
-
-
-class GivesMore(TileReader):
-    """Gives rows of a subclass of what it declares."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
-        return SecretTile(id=raw.id, tile=raw.fields["tile"])
 
 
 class NumberedTile(TileRow):
@@ -548,28 +253,40 @@ class NumberedTile(TileRow):
     number: int = 1
 
 
-class LongNumber(TileReader):
-    """Gives rows with a number that is too long for JSON."""
-
-    row_type: ClassVar[type[mt.Row]] = NumberedTile
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NumberedTile:
-        return NumberedTile(id=raw.id, tile=raw.fields["tile"], number=10**5000)
-
-
 class Bytes(TileRow):
     """A row that holds bytes."""
 
     data: bytes = b"\xff"
 
 
-class NoText(TileReader):
-    """Gives rows whose bytes are no UTF-8."""
+def rows_of(kind: type[TileRow], **more: Any) -> Any:
+    """Return a reader that declares and gives rows of another class."""
+    row = lambda self, raw, sources: kind(id=raw.id, tile=raw.fields["tile"], **more)  # noqa: E731
+    return wrong(TileReader, row_type=kind, row=row)
 
-    row_type: ClassVar[type[mt.Row]] = Bytes
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> Bytes:
-        return Bytes(id=raw.id, tile=raw.fields["tile"])
+def _row_and_fail(self: TileReader, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    yield from TileReader.raw_rows(self, sources)
+    raise KeyError("boo")
+
+
+Dicts = wrong(TileReader, raw_rows=lambda self, sources: iter([{"id": "tile-0", "tile": "0.png"}]))
+RowsKey = wrong(TileReader, raw_rows=_row_and_fail)
+OtherRowId = wrong(TileReader, row=lambda self, raw, sources: TileRow(id=raw.fields["tile"], tile=raw.fields["tile"]))
+NoRow = wrong(TileReader, row=lambda self, raw, sources: raw.fields)
+RowKey = wrong(TileReader, row=lambda self, raw, sources: TileRow(id=raw.id, tile=raw.fields["boo"]))
+GivesMore = wrong(TileReader, row=lambda self, raw, sources: SecretTile(id=raw.id, tile=raw.fields["tile"]))
+OnlyInPython, NoText = rows_of(StrictTile), rows_of(Bytes)
+Forgets, LongNumber = rows_of(SecretTile, secret="known"), rows_of(NumberedTile, number=10**5000)
+DocumentsKey, ImageKey = wrong(TileReader, documents=fail), wrong(TileReader, image=fail)
+NumberedDocuments = wrong(TileReader, documents=lambda self, sources: {5: mt.Fault("odd", "a document", "none")})
+PooledTiles = wrong(TileReader, shows=lambda self, sources: ["0.png"])
+MixedPool = wrong(TileReader, shows=lambda self, sources: {"0.png": frozenset(), 1: frozenset()})
+NoWebPages = wrong(TileReader, web_pages=lambda self, sources: None)
+ClassesKey = wrong(TileReader, image_classes=fail)
+DictOfClasses = wrong(TileReader, image_classes=lambda self, sources: {})
+
+# Samples and metrics
 
 
 def draw_boo(folder: Path) -> dict[str, Path]:
