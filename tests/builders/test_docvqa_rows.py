@@ -281,89 +281,54 @@ def in_file(path: Path, data: object) -> Path:
 
 
 UNANSWERABLE = {"answer": "Not answerable", "answer_format": "None"}
-READ: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("mmlongbench_doc", {"evidence_pages": "[12, 3, 3, 7]"}, {"pages": (2, 6, 11)}),
-    (
-        "mmlongbench_doc",
-        {"answer": "14:04 CET", "answer_format": "Int"},
-        {"answer_format": "String", "answer": ("14:04 CET",), "repairs": ("integer-to-string",)},
-    ),
-    ("mmlongbench_doc", {**UNANSWERABLE, "evidence_pages": "[]"}, {"answer": NONE, "pages": (), "repairs": ()}),
-    *(
-        (
-            "mmlongbench_doc",
-            {**UNANSWERABLE, "evidence_pages": pages},
-            {"answer_format": "None", "pages": (), "repairs": ("pages-of-unanswerable-dropped",)},
-        )
-        for pages in ("[3]", "[0]", "none", "")
-    ),
-    (
-        "mmlongbench_doc",
-        {"evidence_sources": "Chart"},
-        {"sources": (), "repairs": ("unreadable-evidence-sources-dropped",)},
-    ),
-    ("mmlongbench_doc", {"question": "What is <image>?"}, {"question": "What is < image >?"}),
-    ("mmlongbench_doc", {"answer": "['<image>', 'b']", "answer_format": "List"}, {"answer": ("< image >", "b")}),
-    *(("mmlongbench_doc", {"doc_id": f"2310.07609v1{ending}"}, {"doc": "2310.07609v1"}) for ending in ("", ".PDF")),
-    (
-        "longdocurl",
-        {},
-        {
-            "doc": "4055915",
-            "pages": (53,),
-            "window": (41, 70),
-            "answer": ("5",),
-            "answer_format": "Integer",
-            "question_type": "Reasoning: calculate",
-            "repairs": (),
-        },
-    ),
-    ("longdocurl", {"evidence_pages": ["54"]}, {"pages": (53,), "repairs": ("answer-pages-as-text",)}),
-    ("slidevqa", {}, {"doc": "a_deck", "pages": (3,), "answer": ("1,066",), "answer_format": "Integer"}),
-    ("own_documents", {}, {"doc": "a", "pages": (2,), "answer": ("Tern Rock",), "label_width": "distinct"}),
-    *(
-        ("own_documents", {"pages": written}, {"pages": pages})
-        for written, pages in (
-            ("4", (3,)),
-            ("3; 5", (2, 4)),
-            ("5, 3", (2, 4)),
-            ("[3, 5]", (2, 4)),
-            (4, (3,)),
-            ([1], (0,)),
-        )
-    ),
-    ("own_documents", {"answer": "2019"}, {"answer_format": "Integer"}),
-    ("own_documents", {"answer": "2019", "answer_format": "string"}, {"answer_format": "String"}),
-    ("own_documents", {"answer": "2019", "answer_format": " "}, {"answer_format": "Integer"}),
-    ("own_documents", {"sources": "text; Chart;map"}, {"sources": ("Text", "Chart", "map")}),
-    ("own_documents", {"sources": ["table"]}, {"sources": ("Table",)}),
-    ("own_documents", {"sources": ""}, {"sources": ()}),
-    ("own_documents", {"accepted": "IBM; I.B.M."}, {"accepted": ("IBM", "I.B.M.")}),
-    ("own_documents", {"accepted": '["a; b", "c"]'}, {"accepted": ("a; b", "c")}),
-    ("own_documents", {"accepted": ["x", 3]}, {"accepted": ("x", "3")}),
-    ("own_documents", {"accepted": None}, {"accepted": ()}),
-    ("own_documents", {"accepted": " ; "}, {"accepted": ()}),
-    ("own_documents", {"accepted": ["a"] * 100}, {"accepted": ("a",) * 100}),
-    (
-        "own_documents",
-        {"region": " north ", "year": 2019, "tags": ["a"], "long": "x" * 1000, "bad": "a\ud800"},
-        {"columns": {"region": "north", "year": "2019", "tags": "", "long": "x" * 101}},
-    ),
-    (
-        "m_longdoc",
-        {},
-        {"doc": "2499.00001", "pages": (23,), "sources": ("Table",), "answer_format": "String", "has_reference": False},
-    ),
-    (
-        "m_longdoc",
-        {"answer": "The first has <image> two rows more. "},  # as in the training files
-        {"has_reference": True, "answer": ("The first has < image > two rows more.",)},
-    ),
-    *(("m_longdoc", {"valid": mark}, {"doc": "2499.00001"}) for mark in (1, 1.0, True, "1", "TRUE", "1.0")),
-]
+DROPPED = {"answer_format": "None", "pages": (), "repairs": ("pages-of-unanswerable-dropped",)}
+TIME = {"answer_format": "String", "answer": ("14:04 CET",), "repairs": ("integer-to-string",)}
+WINDOWED = {"doc": "4055915", "pages": (53,), "window": (41, 70), "question_type": "Reasoning: calculate"}
+COLUMNS_READ = {"region": " north ", "year": 2019, "tags": ["a"], "long": "x" * 1000, "bad": "a\ud800"}
+OPEN_READ = {"doc": "2499.00001", "pages": (23,), "sources": ("Table",), "answer_format": "String"}
+READ: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
+    "mmlongbench_doc": [
+        ({"evidence_pages": "[12, 3, 3, 7]"}, {"pages": (2, 6, 11)}),
+        ({"answer": "14:04 CET", "answer_format": "Int"}, TIME),
+        ({**UNANSWERABLE, "evidence_pages": "[]"}, {"answer": NONE, "pages": (), "repairs": ()}),
+        *(({**UNANSWERABLE, "evidence_pages": pages}, DROPPED) for pages in ("[3]", "[0]", "none", "")),
+        ({"evidence_sources": "Chart"}, {"sources": (), "repairs": ("unreadable-evidence-sources-dropped",)}),
+        ({"question": "What is <image>?"}, {"question": "What is < image >?"}),
+        ({"answer": "['<image>', 'b']", "answer_format": "List"}, {"answer": ("< image >", "b")}),
+        *(({"doc_id": f"2310.07609v1{ending}"}, {"doc": "2310.07609v1"}) for ending in ("", ".PDF")),
+    ],
+    "longdocurl": [
+        ({}, {**WINDOWED, "answer": ("5",), "answer_format": "Integer", "repairs": ()}),
+        ({"evidence_pages": ["54"]}, {"pages": (53,), "repairs": ("answer-pages-as-text",)}),
+    ],
+    "slidevqa": [({}, {"doc": "a_deck", "pages": (3,), "answer": ("1,066",), "answer_format": "Integer"})],
+    "own_documents": [
+        ({}, {"doc": "a", "pages": (2,), "answer": ("Tern Rock",), "label_width": "distinct"}),
+        *(({"pages": written}, {"pages": (3,)}) for written in ("4", 4, " 4 ", ["4"])),
+        *(({"pages": written}, {"pages": (2, 4)}) for written in ("3; 5", "5, 3", "[3, 5]", [3, 5])),
+        *(({"answer": "2019", "answer_format": given}, {"answer_format": "Integer"}) for given in ("", " ", None)),
+        ({"answer": "2019", "answer_format": "string"}, {"answer_format": "String"}),
+        ({"sources": "text; Chart;map"}, {"sources": ("Text", "Chart", "map")}),
+        ({"sources": ["table"]}, {"sources": ("Table",)}),
+        ({"sources": ""}, {"sources": ()}),
+        ({"accepted": "IBM; I.B.M."}, {"accepted": ("IBM", "I.B.M.")}),
+        ({"accepted": '["a; b", "c"]'}, {"accepted": ("a; b", "c")}),
+        ({"accepted": ["x", 3]}, {"accepted": ("x", "3")}),
+        *(({"accepted": nothing}, {"accepted": ()}) for nothing in (None, " ; ")),
+        ({"accepted": ["a"] * 100}, {"accepted": ("a",) * 100}),
+        (COLUMNS_READ, {"columns": {"region": "north", "year": "2019", "tags": "", "long": "x" * 101}}),
+    ],
+    "m_longdoc": [
+        ({}, {**OPEN_READ, "has_reference": False}),
+        ({"answer": "It has <image> more. "}, {"has_reference": True, "answer": ("It has < image > more.",)}),
+        *(({"valid": mark}, {"doc": "2499.00001"}) for mark in (1, 1.0, True, "1", "TRUE", "1.0")),
+    ],
+}
 
 
-@pytest.mark.parametrize(("reader", "changed", "facts"), READ)
+@pytest.mark.parametrize(
+    ("reader", "changed", "facts"), [(reader, *case) for reader, cases in READ.items() for case in cases]
+)
 def test_a_row_is_read(reader: str, changed: dict[str, Any], facts: dict[str, Any]) -> None:
     found = question(reader, **changed)
     assert {name: getattr(found, name) for name in facts} == facts
