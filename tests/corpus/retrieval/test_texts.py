@@ -150,11 +150,14 @@ def test_a_long_text_is_read_in_passing() -> None:
     assert contains("word " * 1_000_000 + "needle", "Needle!")
 
 
-def test_shingles_of_short_texts() -> None:
+def test_shingles_of_short_texts_and_thresholds() -> None:
     assert shingles("one two three four five six") == {"one two three four five", "two three four five six"}
     assert shingles("One, two.") == {"one two"}
     assert shingles("…") == frozenset()
     assert jaccard(frozenset(), frozenset()) == 0
+    for threshold in (0.0, -1.0, 1.1):
+        with pytest.raises(ValueError, match="above 0 and at most 1, not"):
+            NearDuplicates(threshold)
 
 
 @given(
@@ -166,12 +169,6 @@ def test_near_duplicates_are_those_of_every_pair(several: list[str], threshold: 
     for found in seen:
         near.add(found)
     assert near.near(last) == any(jaccard(last, found) >= threshold for found in seen)
-
-
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.1])
-def test_a_threshold_is_above_0_and_at_most_1(threshold: float) -> None:
-    with pytest.raises(ValueError, match="above 0 and at most 1, not"):
-        NearDuplicates(threshold)
 
 
 @pytest.mark.parametrize(
@@ -253,15 +250,12 @@ def test_no_text_breaks_the_search_for_numbers(text: str) -> None:
     assert value_of(text) is None or isinstance(value_of(text), float | int)
 
 
-@pytest.mark.parametrize("text", ["ſix", "sıx km", "Sİx", "firſt", "3 ſept 1990", "5 \u212am"])
-def test_odd_letters_break_nothing(text: str) -> None:
-    assert usual_spellings(text)[0] == text
-    value_of(text)
-
-
-@pytest.mark.parametrize("many", ["hundred ", "million ", "one ", "9", "9,999", "1-", "1, ", "½", "a ", "dozen and "])
-def test_long_texts_break_nothing(many: str) -> None:
-    assert all(isinstance(number, float) for number in numbers_in("one " + many * 2000))
+def test_odd_letters_and_long_texts_break_nothing() -> None:
+    for text in ("ſix", "sıx km", "Sİx", "firſt", "3 ſept 1990", "5 \u212am"):
+        assert usual_spellings(text)[0] == text
+        value_of(text)
+    for many in ("hundred ", "million ", "one ", "9", "9,999", "1-", "1, ", "½", "a ", "dozen and "):
+        assert all(isinstance(number, float) for number in numbers_in("one " + many * 2000))
 
 
 @pytest.mark.parametrize(
@@ -297,9 +291,9 @@ def test_a_date_is_found_however_it_is_spelled(text: str) -> None:
         assert any(contains(f"Born on {other}.", spelling) for spelling in usual_spellings(text))
 
 
-@pytest.mark.parametrize("text", ["31 February 1990", "May", "1990s", "Apollo 13", "half", "12:30", ""])
-def test_everything_else_is_spelled_as_it_is(text: str) -> None:
-    assert usual_spellings(text) == [text]
+def test_everything_else_is_spelled_as_it_is() -> None:
+    for text in ("31 February 1990", "May", "1990s", "Apollo 13", "half", "12:30", ""):
+        assert usual_spellings(text) == [text]
 
 
 def test_known_spellings() -> None:
@@ -322,36 +316,25 @@ def test_known_spellings() -> None:
 
 
 SPELLED = {
-    1: "first",
     3: "third",
-    5: "fifth",
-    8: "eighth",
-    9: "ninth",
     12: "twelfth",
-    20: "twentieth",
     21: "twenty-first",
     40: "fortieth",
-    99: "ninety-ninth",
     100: "one hundredth",
-    101: "one hundred and first",
     110: "one hundred and tenth",
-    112: "one hundred and twelfth",
-    200: "two hundredth",
     342: "three hundred and forty-second",
-    600: "six hundredth",
-    999: "nine hundred and ninety-ninth",
     1000: "one thousandth",
-    1001: "one thousand and first",
-    1100: "one thousand, one hundredth",
     1101: "one thousand, one hundred and first",
     21_000: "twenty-one thousandth",
     123_456: "one hundred and twenty-three thousand, four hundred and fifty-sixth",
 }
 
 
-@pytest.mark.parametrize("number", SPELLED)
-def test_ordinals_are_spelled_as_in_the_rows_of_upstream(number: int) -> None:
-    assert ordinal_words(number) == SPELLED[number]
+def test_ordinals_are_spelled_as_in_the_rows_of_upstream() -> None:
+    assert {number: ordinal_words(number) for number in SPELLED} == SPELLED
+    for number in (0, -1, MAX_ORDINAL + 1):
+        with pytest.raises(ValueError, match="expected 1 to 999999"):
+            ordinal_words(number)
 
 
 def cardinal(ordinal: str) -> str:
@@ -367,9 +350,3 @@ def test_each_ordinal_says_its_number_and_no_other() -> None:
     words = [ordinal_words(number) for number in numbers]
     assert [spoken(cardinal(each).replace(",", "")) for each in words] == numbers
     assert len(set(words)) == len(words)
-
-
-@pytest.mark.parametrize("number", [0, -1, MAX_ORDINAL + 1])
-def test_what_has_no_ordinal_is_refused(number: int) -> None:
-    with pytest.raises(ValueError, match="expected 1 to 999999"):
-        ordinal_words(number)
