@@ -369,7 +369,8 @@ def test_results_of_vlmevalkit_become_predictions(outs: Path, hostile: Path, tmp
     (tmp_path / "predictions.jsonl").write_text(ran.stdout, "utf-8")
     scores = mm.score(hostile, tmp_path / "predictions.jsonl")
     (cell,) = scores.cells
-    assert (cell.examples, cell.absent, cell.score) == (6, 1, pytest.approx(5 / 6))
+    assert (cell.examples, cell.absent) == (6, 1)
+    assert cell.score == pytest.approx(5 / 6)
     assert [(problem.reason, problem.count) for problem in scores.problems] == [("absent", 1)]
 
 

@@ -259,25 +259,25 @@ def test_the_same_release_gives_the_same_bytes(release: Path, published: Path, t
     assert tree(tmp_path / "again") == tree(published / "out")
 
 
-def test_audits_are_told_in_the_card(release: Path, tmp_path: Path) -> None:
-    audit = command("audit", release, "--json")
+def test_audits_are_told_in_the_card(trees: Path, tmp_path: Path) -> None:
+    audit = command("audit", trees, "--json")
     (tmp_path / "audit.json").write_text(audit.out, "utf-8")
     finding = {
-        "dataset": "vh_multi", "file": "NIAH/x.jsonl", "kind": "answer from places", "verdict": "leak", "questions": 9,
+        "dataset": "mmlongdoc", "file": "x.jsonl", "kind": "answer from places", "verdict": "leak", "questions": 9,
         "clusters": 9, "measure": "answers guessed right", "found": 0.8, "chance": 0.5, "low": 0.1, "high": 0.5,
         "p": 0.001, "smallest": 0.1, "needed": 9, "evidence": "the first place", "examples": ["a"],
     }  # fmt: skip
     (tmp_path / "shortcuts.json").write_text(json.dumps(finding), "utf-8")
     given = ("--audit", tmp_path / "audit.json", "--shortcuts", tmp_path / "shortcuts.json")
-    done = command("publish", release, "--out", tmp_path / "out", *given)
+    done = command("publish", trees, "--allow-unknown-licence", "--out", tmp_path / "out", *given)
     assert done.code == 0, done.err
     card = (tmp_path / "out/README.md").read_text("utf-8")
-    assert "| vh\\_multi | answer from places | answers guessed right | 80.0% | 50.0% | +10.0% to +50.0% |" in card
+    assert "| mmlongdoc | answer from places | answers guessed right | 80.0% | 50.0% | +10.0% to +50.0% |" in card
     assert "| implementation | Figures were counted a second time | met | yes |" in card
     assert "were not counted again" not in card
     finding["dataset"] = "other"
     (tmp_path / "shortcuts.json").write_text(json.dumps(finding), "utf-8")
-    refused = command("publish", release, "--out", tmp_path / "more", *given)
+    refused = command("publish", trees, "--allow-unknown-licence", "--out", tmp_path / "more", *given)
     assert (refused.code, "is about 'other', which the release does not have" in refused.err) == (2, True)
     assert not (tmp_path / "more").exists()
 
