@@ -97,21 +97,6 @@ def test_a_model_that_skipped_everything_is_left_out_of_the_pair(tmp_path: Path)
         assert found["tau"] == pytest.approx((5 - 1) / 6)
 
 
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        ([*by_metric("one", "12"), *by_metric("two", "21")], "n/a: 2 of the 3 models"),
-        (by_metric("one", "123"), "n/a: one metric"),
-        ([*by_metric("one", "123"), *by_metric("two", "123", "b")], "n/a: no two metrics scored the same examples"),
-    ],
-    ids=["two models", "one metric", "nothing in common"],
-)
-def test_where_metrics_cannot_be_compared_it_says_why(lines: list[Line], reason: str, tmp_path: Path) -> None:
-    found = reported(tmp_path, lines)["agreement"]
-    assert (found["pairs"], found["reason"].startswith(reason)) == ([], True)
-    assert f"between metrics: {reason}" in printed(tmp_path)
-
-
 def test_equal_models_have_no_ranking_by_a_metric_and_no_order_by_a_dataset(tmp_path: Path) -> None:
     found = pair(tmp_path / "a", [*by_metric("one", "555"), *by_metric("two", "123")])
     assert (found["tau"], found["reason"]) == (None, "n/a: all models are equal under one of the metrics")
@@ -218,18 +203,24 @@ def test_profiles_are_not_mixed(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        ([*of("one", "12"), *of("two", "12")], "n/a: 2 of the 3 models that a correlation needs"),
-        (of("one", "123"), "n/a: no two datasets have 3 models in common"),
-        ([*of("one", "12--"), *of("two", "--12")], "n/a: no two datasets have 3 models in common"),
-    ],
-    ids=["two models", "one dataset", "none in common"],
+FEW: tuple[tuple[str, list[Line], str], ...] = (
+    ("metrics", [*by_metric("one", "12"), *by_metric("two", "21")], "2 of the 3 models"),
+    ("metrics", by_metric("one", "123"), "one metric"),
+    ("metrics", [*by_metric("one", "123"), *by_metric("two", "123", "b")], "no two metrics scored the same examples"),
+    ("datasets", [*of("one", "12"), *of("two", "12")], "2 of the 3 models that a correlation needs"),
+    ("datasets", of("one", "123"), "no two datasets have 3 models in common"),
+    ("datasets", [*of("one", "12--"), *of("two", "--12")], "no two datasets have 3 models in common"),
 )
-def test_where_datasets_cannot_be_compared_it_says_why(lines: list[Line], reason: str, tmp_path: Path) -> None:
-    assert reported(tmp_path, lines)["correlations"] == {"matrices": [], "reason": reason}
-    assert f"between datasets: {reason}\n" in printed(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "lines", "reason"), FEW)
+def test_where_there_is_nothing_to_compare_it_says_why(
+    kind: str, lines: list[Line], reason: str, tmp_path: Path
+) -> None:
+    found = reported(tmp_path, lines)["agreement" if kind == "metrics" else "correlations"]
+    assert found["reason"].startswith(f"n/a: {reason}")
+    assert found["pairs" if kind == "metrics" else "matrices"] == []
+    assert f"between {kind}: n/a: {reason}" in printed(tmp_path)
 
 
 def test_means_that_differ_by_the_order_of_a_sum_alone_are_equal(tmp_path: Path) -> None:
