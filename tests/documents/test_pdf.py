@@ -68,18 +68,6 @@ def drawn_pdf(pages: int = 3, **options: Any) -> bytes:
     return data
 
 
-@pytest.fixture
-def refusal(tmp_path: Path) -> Any:
-    """What is wrong with bytes as a document, found by planning its pages."""
-
-    def refuse(data: bytes, limits: Limits = LIMITS) -> Fault:
-        path = tmp_path / "x.pdf"
-        path.write_bytes(data)
-        return refused(path, limits)
-
-    return refuse
-
-
 def refused(path: Path, limits: Limits = LIMITS) -> Fault:
     with pytest.raises(SourceError) as caught:
         page_sizes(path, 144, limits)
@@ -112,25 +100,98 @@ def png() -> bytes:
     return file.getvalue()
 
 
-# Files that are no document
+LETTER_PAGE = f"<</Type/Page/Parent 2 0 R{LETTER}>>"
+BOUND = "sides of 1 to 16384 pixels and an area of 64000000 at 144 DPI"
+PASSWORD, COUNTED = "a PDF that opens without a password", "a PDF whose pages can be counted"
+USER, BOTH = {"user_pw": "user"}, {"user_pw": "user", "owner_pw": "owner"}
+REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
+    **{
+        kind: (data, {"reason": "not-a-pdf", "found": repr(data[:12])})
+        for kind, data in {
+            "html": b"<!DOCTYPE html><html><body>Not found</body></html>",
+            "text": b"a text\n" * 500,
+            "png": png(),
+            "zip": b"PK\x03\x04" + bytes(100),
+        }.items()
+    },
+    "empty": (b"", {"reason": "broken-document", "found": "an empty file"}),
+    "head": (b"%PDF-1.7\n", {"reason": "broken-document"}),
+    "head and end": (b"%PDF-1.7\n%%EOF\n", {"reason": "broken-document"}),
+    "head and noise": (b"%PDF-1.7\n" + b"\xff\x00" * 5000, {"reason": "broken-document"}),
+    **{
+        f"{share} of it": (drawn_pdf(12)[: int(len(drawn_pdf(12)) * share)], {"reason": "-document"})
+        for share in (0.2, 0.8, 0.99)
+    },
+    "half": (
+        drawn_pdf(12)[: len(drawn_pdf(12)) // 2],
+        {"reason": "truncated-document", "todo": "fetch it again"},
+    ),
+    **{
+        f"{method}, {len(words)} passwords": (
+            drawn_pdf(encryption=getattr(pymupdf, f"PDF_ENCRYPT_{method}"), **words),
+            {"reason": "encrypted-document", "expected": PASSWORD},
+        )
+        for method in ("RC4_40", "AES_128", "AES_256")
+        for words in (USER, BOTH)
+    },
+    "an unknown encryption": (
+        one_page(LETTER).replace(b"trailer\n<<", b"trailer\n<</Encrypt<</Filter/Unknown/V 9>>"),
+        {"reason": "broken-document"},
+    ),
+    "no kids": (page_tree("", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
+    "no page": (page_tree("3 0 R", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
+    "no catalogue": (raw_pdf({1: "<</Type/Nothing>>"}), {"reason": "document-without-pages"}),
+    **{
+        f"{count} pages": (
+            page_tree("3 0 R", count, object3=LETTER_PAGE),
+            {"reason": "broken-document", "expected": COUNTED},
+        )
+        for count in (-1, 2_000_000_000)
+    },
+    **{
+        f"kids {kids or 'none'}": (
+            page_tree(kids, count, object3=LETTER_PAGE),
+            {"reason": "unreadable-page", "place": f"page {page}"},
+        )
+        for kids, count, page in (("", 1, 0), ("2 0 R", 1, 0), ("3 0 R", 3, 1))
+    },
+    "too many pages": (
+        drawn_pdf(21),
+        {
+            "reason": "pages-of-a-document",
+            "expected": "at most 20 pages",
+            "found": "21",
+            "todo": "raise limits.pages",
+        },
+    ),
+    "too many bytes": (
+        bytes(1_000_001),
+        {"reason": "size-of-a-document", "expected": "at most 1000000 bytes", "found": "1000001"},
+    ),
+    **{
+        box: (
+            one_page(box),
+            {"reason": "size-of-a-page", "found": size, "place": "page 0", "expected": BOUND, "todo": "limits.side"},
+        )
+        for box, size in {
+            "/MediaBox[0 0 25000 25000]": "50000 × 50000",
+            "/MediaBox[0 0 612 25000]": "1224 × 50000",
+            f"{LETTER}/UserUnit 100": "122400 × 158400",
+            f"/MediaBox[0 0 1{'0' * 30} 10]": "16777216 × 20",
+            "/MediaBox[-2147483647 0 2147483647 10]": "16777216 × 20",
+        }.items()
+    },
+}
+"""Bytes that are no usable document, and what their fault says."""
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"<!DOCTYPE html><html><body>Not found</body></html>", b"a text\n" * 500, png(), b"PK\x03\x04" + bytes(100)],
-    ids=["html", "text", "png", "zip"],
-)
-def test_another_kind_of_file_under_a_pdf_name_is_refused(refusal: Any, data: bytes) -> None:
-    fault = refusal(data)
-    assert fault.reason == "not-a-pdf"
-    assert repr(data[:12]) in fault.found
-
-
-@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"%PDF-1.7\n%%EOF\n", b"%PDF-1.7\n" + b"\xff\x00" * 5000])
-def test_a_head_without_a_document_is_refused(refusal: Any, data: bytes) -> None:
-    fault = refusal(data)
-    assert fault.reason == "broken-document"
-    assert data or fault.found == "an empty file"
+@pytest.mark.parametrize(("data", "facts"), REFUSED.values(), ids=REFUSED)
+def test_a_file_that_is_no_usable_document_is_refused_by_name(
+    data: bytes, facts: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.pdf").write_bytes(data)
+    fault = refused(tmp_path / "x.pdf")
+    assert {name: fact for name, fact in facts.items() if fact not in str(getattr(fault, name))} == {}, fault
 
 
 def test_a_missing_file_and_a_folder_are_refused_by_what_they_are(tmp_path: Path) -> None:
@@ -151,94 +212,6 @@ def test_a_name_that_is_not_utf8_is_read_or_refused_by_name(tmp_path: Path) -> N
     assert refused(path).reason == "broken-document"
 
 
-# Documents that cannot be used
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
-def test_a_document_that_ends_too_early_is_refused(refusal: Any, share: float) -> None:
-    data = drawn_pdf(12)
-    fault = refusal(data[: int(len(data) * share)])
-    assert fault.reason in ("truncated-document", "broken-document")
-    assert share != 0.5 or (fault.reason, fault.todo) == ("truncated-document", "fetch it again")
-
-
-def test_a_broken_table_in_a_whole_document_is_mended(tmp_path: Path) -> None:
-    data = drawn_pdf().replace(b"startxref\n", b"startxref\n9")
-    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144] * 3
-
-
-@pytest.mark.parametrize("words", [{"user_pw": "user"}, {"user_pw": "user", "owner_pw": "owner"}], ids=len)
-@pytest.mark.parametrize("method", ["RC4_40", "AES_128", "AES_256"])
-def test_a_user_password_is_refused(refusal: Any, method: str, words: dict[str, Any]) -> None:
-    fault = refusal(drawn_pdf(encryption=getattr(pymupdf, f"PDF_ENCRYPT_{method}"), **words))
-    assert (fault.reason, fault.expected) == ("encrypted-document", "a PDF that opens without a password")
-
-
-def test_an_owner_password_alone_does_not_matter(tmp_path: Path) -> None:
-    data = drawn_pdf(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, owner_pw="owner", permissions=0)
-    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144] * 3
-
-
-def test_an_unknown_encryption_is_refused(refusal: Any) -> None:
-    data = one_page(LETTER).replace(b"trailer\n<<", b"trailer\n<</Encrypt<</Filter/Unknown/V 9>>")
-    assert refusal(data).reason == "broken-document"
-
-
-@pytest.mark.parametrize("kids_and_count", [("", 0), ("3 0 R", 0)])
-def test_a_document_without_pages_is_refused(refusal: Any, kids_and_count: tuple[str, int]) -> None:
-    fault = refusal(page_tree(*kids_and_count, object3="null"))
-    assert (fault.reason, fault.found) == ("document-without-pages", "none")
-
-
-def test_a_catalogue_without_pages_is_refused(refusal: Any) -> None:
-    assert refusal(raw_pdf({1: "<</Type/Nothing>>"})).reason == "document-without-pages"
-
-
-@pytest.mark.parametrize("count", [-1, 2_000_000_000])
-def test_pages_that_cannot_be_counted_are_refused(refusal: Any, count: int) -> None:
-    fault = refusal(page_tree("3 0 R", count, object3=f"<</Type/Page/Parent 2 0 R{LETTER}>>"))
-    assert (fault.reason, fault.expected) == ("broken-document", "a PDF whose pages can be counted")
-
-
-@pytest.mark.parametrize(
-    ("kids", "count", "page"), [("", 1, 0), ("2 0 R", 1, 0), ("3 0 R", 3, 1)], ids=["none", "a circle", "too few"]
-)
-def test_a_page_that_cannot_be_loaded_refuses_its_document(refusal: Any, kids: str, count: int, page: int) -> None:
-    fault = refusal(page_tree(kids, count, object3=f"<</Type/Page/Parent 2 0 R{LETTER}>>"))
-    assert (fault.reason, fault.place) == ("unreadable-page", f"page {page}")
-
-
-# Limits
-
-
-def test_too_many_pages_are_refused_with_both_numbers(refusal: Any) -> None:
-    fault = refusal(drawn_pdf(21))
-    assert (fault.reason, fault.expected, fault.found) == ("pages-of-a-document", "at most 20 pages", "21")
-    assert fault.todo == "raise limits.pages"
-
-
-def test_too_many_bytes_are_refused_before_anything_is_read(refusal: Any) -> None:
-    fault = refusal(bytes(201), Limits(bytes=200, pages=20, side=16_384))
-    assert (fault.reason, fault.expected, fault.found) == ("size-of-a-document", "at most 200 bytes", "201")
-
-
-@pytest.mark.parametrize(
-    ("entries", "found"),
-    [
-        ("/MediaBox[0 0 25000 25000]", "50000 × 50000"),
-        ("/MediaBox[0 0 612 25000]", "1224 × 50000"),
-        (f"{LETTER}/UserUnit 100", "122400 × 158400"),
-        (f"/MediaBox[0 0 1{'0' * 30} 10]", "16777216 × 20"),
-        ("/MediaBox[-2147483647 0 2147483647 10]", "16777216 × 20"),
-    ],
-)
-def test_a_page_that_is_too_large_refuses_its_document(refusal: Any, entries: str, found: str) -> None:
-    fault = refusal(one_page(entries))
-    assert (fault.reason, fault.found, fault.place) == ("size-of-a-page", found, "page 0")
-    assert fault.expected == "sides of 1 to 16384 pixels and an area of 64000000 at 144 DPI"
-    assert "limits.side" in fault.todo
-
-
 def test_the_longest_side_that_is_allowed_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(one_page("/MediaBox[0 0 8192 1]"))
@@ -249,62 +222,55 @@ def test_the_longest_side_that_is_allowed_is_allowed(tmp_path: Path) -> None:
 # Strange pages: what is planned is what is rendered
 
 
-@pytest.mark.parametrize(
-    ("entries", "size"),
-    [
-        ("/MediaBox[0 0 595.28 841.89]", (1191, 1684)),
-        (f"{LETTER}/Rotate 90", (1584, 1224)),
-        (f"{LETTER}/Rotate -180", (1224, 1584)),
-        (f"{LETTER}/Rotate 270", (1584, 1224)),
-        (f"{LETTER}/Rotate 99999999999", (1224, 1584)),
-        (f"{LETTER}/CropBox[100 100 300 500]", (400, 800)),
-        (f"{LETTER}/CropBox[100 100 300 500]/Rotate 90", (800, 400)),
-        (f"{LETTER}/CropBox[1000 1000 3000 5000]", (1224, 1584)),
-        ("/MediaBox[-100 -50 512 742]", (1224, 1584)),
-        ("/MediaBox[-100.3 50.7 511.7 842.7]", (1224, 1584)),
-        ("/MediaBox[612 792 0 0]", (1224, 1584)),
-        ("/MediaBox[0 0 -612 -792]", (1224, 1584)),
-        (f"{LETTER}/UserUnit 2", (2448, 3168)),
-        ("/MediaBox[0 0 0.1 0.1]", (2, 2)),
-    ],
-)
-def test_boxes_and_rotations_are_planned_as_rendered(tmp_path: Path, entries: str, size: tuple[int, int]) -> None:
-    assert planned_and_rendered(tmp_path, one_page(entries)) == [size]
+FORM = stream("/A Do", "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</A 5 0 R>>>>")
+DRAWS_ITSELF = f"{LETTER}/Contents 4 0 R/Resources<</XObject<</A 5 0 R>>>>"
+NO_BOXES = ("[0 0 0 0]", "[0 0 612 0]", "[0 0 NaN NaN]", "(words)", "[0 0 612]", "[null null null null]", "9 0 R")
+CONTENTS = {
+    "a filter that fails": stream("x" * 10, "/Filter/FlateDecode"),
+    "an unknown filter": stream("x" * 10, "/Filter/Unknown"),
+    "operators without end": stream("q q q q BT ET (((( 1 0 0 Do"),
+    "a false length": "<</Length 999999999>>stream\nq",
+    "no stream": CATALOGUE,
+}
+DRAWN: dict[str, tuple[bytes, list[tuple[int, int]]]] = {
+    **{
+        box: (one_page(box), [size])
+        for box, size in {
+            "/MediaBox[0 0 595.28 841.89]": (1191, 1684),
+            f"{LETTER}/Rotate 90": (1584, 1224),
+            f"{LETTER}/Rotate -180": (1224, 1584),
+            f"{LETTER}/Rotate 270": (1584, 1224),
+            f"{LETTER}/Rotate 99999999999": (1224, 1584),
+            f"{LETTER}/CropBox[100 100 300 500]": (400, 800),
+            f"{LETTER}/CropBox[100 100 300 500]/Rotate 90": (800, 400),
+            f"{LETTER}/CropBox[1000 1000 3000 5000]": (1224, 1584),
+            "/MediaBox[-100 -50 512 742]": (1224, 1584),
+            "/MediaBox[-100.3 50.7 511.7 842.7]": (1224, 1584),
+            "/MediaBox[612 792 0 0]": (1224, 1584),
+            "/MediaBox[0 0 -612 -792]": (1224, 1584),
+            f"{LETTER}/UserUnit 2": (2448, 3168),
+            "/MediaBox[0 0 0.1 0.1]": (2, 2),
+        }.items()
+    },
+    "no box": (one_page(""), [LETTER_AT_144]),
+    **{box: (one_page(f"/MediaBox {box}"), [LETTER_AT_144]) for box in NO_BOXES},
+    **{f"a page that is {kid}": (page_tree("3 0 R", 1, object3=kid), [LETTER_AT_144]) for kid in ("[1 2 3]", "null")},
+    **{
+        name: (one_page(f"{LETTER}/Contents 4 0 R", object4=content), [LETTER_AT_144])
+        for name, content in CONTENTS.items()
+    },
+    "a form that draws itself": (one_page(DRAWS_ITSELF, object4=stream("/A Do"), object5=FORM), [LETTER_AT_144]),
+    "a broken table": (drawn_pdf().replace(b"startxref\n", b"startxref\n9"), [LETTER_AT_144] * 3),
+    "an owner's password": (
+        drawn_pdf(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, owner_pw="owner", permissions=0),
+        [LETTER_AT_144] * 3,
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "box", ["", "[0 0 0 0]", "[0 0 612 0]", "[0 0 NaN NaN]", "(words)", "[0 0 612]", "[null null null null]", "9 0 R"]
-)
-def test_a_box_that_is_none_is_planned_as_rendered(tmp_path: Path, box: str) -> None:
-    assert planned_and_rendered(tmp_path, one_page(f"/MediaBox {box}" if box else "")) == [LETTER_AT_144]
-
-
-@pytest.mark.parametrize("kid", ["[1 2 3]", "null"])
-def test_a_page_that_is_no_dictionary_is_planned_as_rendered(tmp_path: Path, kid: str) -> None:
-    assert planned_and_rendered(tmp_path, page_tree("3 0 R", 1, object3=kid)) == [LETTER_AT_144]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        stream("x" * 10, "/Filter/FlateDecode"),
-        stream("x" * 10, "/Filter/Unknown"),
-        stream("q q q q BT ET (((( 1 0 0 Do"),
-        "<</Length 999999999>>stream\nq",
-        CATALOGUE,
-    ],
-    ids=["filter", "unknown filter", "operators", "length", "no stream"],
-)
-def test_corrupted_contents_are_rendered_as_far_as_they_go(tmp_path: Path, content: str) -> None:
-    data = one_page(f"{LETTER}/Contents 4 0 R", object4=content)
-    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144]
-
-
-def test_a_form_that_draws_itself_ends(tmp_path: Path) -> None:
-    form = stream("/A Do", "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</A 5 0 R>>>>")
-    entries = f"{LETTER}/Contents 4 0 R/Resources<</XObject<</A 5 0 R>>>>"
-    data = one_page(entries, object4=stream("/A Do"), object5=form)
-    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144]
+@pytest.mark.parametrize(("data", "sizes"), DRAWN.values(), ids=DRAWN)
+def test_a_strange_page_is_planned_as_rendered(data: bytes, sizes: list[tuple[int, int]], tmp_path: Path) -> None:
+    assert planned_and_rendered(tmp_path, data) == sizes
 
 
 # Pages that fail after their document was found fit
