@@ -42,20 +42,8 @@ OPTIONAL = {
     "photographs": ("anchor", "negatives"),
 }
 """Fields that a row may have besides those of the sample."""
-tags = (
-    "",
-    "!!bool ",
-    "!!int ",
-    "!!timestamp ",
-    "!!float ",
-    "!!binary ",
-    "!!set ",
-    "!!omap ",
-    "!!map ",
-    "!!null ",
-    "&a ",
-    "*a",
-)
+kinds = ("bool", "int", "timestamp", "float", "binary", "set", "omap", "map", "null")
+tags = ("", *(f"!!{kind} " for kind in kinds), "&a ", "*a")
 pieces = st.sampled_from(
     (*tags, "- ", ": ", "? ", "<<: *a", "[", "]", "{", "}", "\n", "\n  ", "|", ">-", "'", '"', "a", "7")
 )
