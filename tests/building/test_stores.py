@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from unittest import mock
 
 import pytest
@@ -419,9 +419,12 @@ def test_a_stamp_proves_nothing_of_a_file_that_was_only_just_changed(tmp_path: P
 def test_a_settled_file_is_not_hashed_again(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmlongbench.building.source_files.SETTLED", -SETTLED)  # as if all were old
     hashed, digest = list[str](), hashlib.file_digest
-    with mock.patch.object(
-        hashlib, "file_digest", lambda file, kind: (hashed.append(file.name), digest(file, kind))[1]
-    ):
+
+    def counted(file: Any, kind: str) -> Any:
+        hashed.append(file.name)
+        return digest(file, kind)
+
+    with mock.patch.object(hashlib, "file_digest", counted):
         assert build(own, tmp_path / "out").code == 0
     assert [hashed.count(str(path)) for path in (own / "documents").iterdir()] == [2] * 4  # first and last
 

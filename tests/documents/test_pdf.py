@@ -103,7 +103,7 @@ def png() -> bytes:
 LETTER_PAGE = f"<</Type/Page/Parent 2 0 R{LETTER}>>"
 BOUND = "sides of 1 to 16384 pixels and an area of 64000000 at 144 DPI"
 PASSWORD, COUNTED = "a PDF that opens without a password", "a PDF whose pages can be counted"
-USER, BOTH = {"user_pw": "user"}, {"user_pw": "user", "owner_pw": "owner"}
+PASSWORDS: tuple[dict[str, Any], ...] = ({"user_pw": "user"}, {"user_pw": "user", "owner_pw": "owner"})
 REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
     **{
         kind: (data, {"reason": "not-a-pdf", "found": repr(data[:12])})
@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
             {"reason": "encrypted-document", "expected": PASSWORD},
         )
         for method in ("RC4_40", "AES_128", "AES_256")
-        for words in (USER, BOTH)
+        for words in PASSWORDS
     },
     "an unknown encryption": (
         one_page(LETTER).replace(b"trailer\n<<", b"trailer\n<</Encrypt<</Filter/Unknown/V 9>>"),
