@@ -1,7 +1,9 @@
 """Runs over real HTTP: what is sent and written, what is repeated, what receipts find, and the word of each fault."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -87,16 +89,20 @@ def test_predictions_of_another_model_or_form_are_not_overwritten(finished: Path
         assert lines(out) == [line]
 
 
+def is_it(request: Request) -> bool:
+    """Whether this is the one example that a fault befalls."""
+    return ASKED in text_in(request) and not is_probe(request)
+
+
 def lost(request: Request, tokens: int) -> int:
     """One image of one example is lost."""
-    is_it = "Which two colours" in text_in(request) and not is_probe(request)
-    return tokens_of(request, sizes_in(request)[1:]) if is_it else tokens
+    return tokens_of(request, sizes_in(request)[1:]) if is_it(request) else tokens
 
 
 def shrunk(request: Request, tokens: int) -> int:
     """The images of one example are halved."""
-    is_it = "Which two colours" in text_in(request) and not is_probe(request)
-    return tokens_of(request, [(width // 2, height // 2) for width, height in sizes_in(request)]) if is_it else tokens
+    smaller = [(width // 2, height // 2) for width, height in sizes_in(request)]
+    return tokens_of(request, smaller) if is_it(request) else tokens
 
 
 def cut(request: Request, tokens: int) -> int:
@@ -105,7 +111,7 @@ def cut(request: Request, tokens: int) -> int:
 
 
 def more(request: Request, tokens: int) -> int:
-    return tokens + 500 if "Which two colours" in text_in(request) and not is_probe(request) else tokens
+    return tokens + 500 if is_it(request) else tokens
 
 
 @pytest.mark.parametrize(
@@ -162,8 +168,7 @@ def test_a_refused_example_is_an_error_and_never_an_answer(finished: Path, tmp_p
     message = json.dumps({"error": {"message": "This model's maximum context length is 900 tokens."}}).encode()
 
     def script(request: Request) -> Said:
-        is_it = "Which two colours" in text_in(request) and not is_probe(request)
-        return Said(status=400, body=message) if is_it else counting()(request)
+        return Said(status=400, body=message) if is_it(request) else counting()(request)
 
     result, requests, _ = asked(finished, tmp_path / "m.jsonl", script)
     (failure,) = result.failures
@@ -177,12 +182,16 @@ def test_a_refused_example_is_an_error_and_never_an_answer(finished: Path, tmp_p
     assert (result.failures, result.skipped) == ((), {"context-length": 1})
 
 
-def test_what_the_server_returns_apart_is_kept_apart(finished: Path, tmp_path: Path) -> None:
+def test_what_the_server_returns_apart_is_kept_apart_and_a_refusal_is_an_answer(finished: Path, tmp_path: Path) -> None:
     said = Said("<think>no</think> Answer: hard", finish_reason="length", message={"reasoning_content": "hm"})
-    asked(finished, tmp_path / "m.jsonl", lambda request: said)
+    asked(finished, tmp_path / "m.jsonl", always(said), NO_RULE)
     line = lines(tmp_path / "m.jsonl")[0]
     assert (line["prediction"], line["reasoning"]) == ("<think>no</think> Answer: hard", "hm")
     assert line["finish_reason"] == "length"
+    body = {"choices": [{"message": {"role": "assistant", "content": None, "refusal": "I will not."}}]}
+    result, _, _ = asked(finished, tmp_path / "n.jsonl", always(Said(body=json.dumps(body).encode())), NO_RULE)
+    assert (result.answers, result.failures) == (NUMBER, ())
+    assert {line["prediction"] for line in lines(tmp_path / "n.jsonl")} == {"I will not."}
 
 
 def test_several_samples_have_their_own_seeds_and_lines(finished: Path, tmp_path: Path) -> None:
@@ -386,21 +395,17 @@ def test_a_fault_has_its_word_and_what_to_do(finished: Path, tmp_path: Path, sai
     assert lines(tmp_path / "m.jsonl") == []
 
 
-def test_a_refusal_of_the_model_is_its_answer(finished: Path, tmp_path: Path) -> None:
-    body = {"choices": [{"message": {"role": "assistant", "content": None, "refusal": "I will not."}}]}
-    result, _, _ = asked(finished, tmp_path / "m.jsonl", always(Said(body=json.dumps(body).encode())), NO_RULE)
-    assert (result.answers, result.failures) == (NUMBER, ())
-    assert {line["prediction"] for line in lines(tmp_path / "m.jsonl")} == {"I will not."}
+def one_each(bodies: Sequence[object]) -> Script:
+    """A script that answers each example with a body of its own."""
+    left = cycle(bodies)
+    return lambda request: Said(body=json.dumps(next(left)).encode())
 
 
-@pytest.mark.parametrize(
-    "usage",
-    [{"prompt_tokens": -4}, {"prompt_tokens": 2**60}, {"prompt_tokens": "many"}, {"prompt_tokens": 1.5}, [1], "x"],
-)
-def test_counts_that_are_none_do_no_harm(finished: Path, tmp_path: Path, usage: object) -> None:
-    body = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
-    result, _, _ = asked(finished, tmp_path / "m.jsonl", always(Said(body=json.dumps(body).encode())), OPTIONS)
-    assert result.answers == NUMBER
+def test_counts_that_are_none_do_no_harm(finished: Path, tmp_path: Path) -> None:
+    counts: list[object] = [*({"prompt_tokens": each} for each in (-4, 2**60, "many", 1.5)), [1], "x"]
+    bodies = [{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": each} for each in counts]
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", one_each(bodies), OPTIONS, concurrency=1)
+    assert result.answers == NUMBER == len(bodies)
 
 
 def test_probes_that_fail_are_said_and_the_run_goes_on(finished: Path, tmp_path: Path) -> None:
@@ -413,28 +418,22 @@ def test_probes_that_fail_are_said_and_the_run_goes_on(finished: Path, tmp_path:
     assert RULE.name == OPTIONS.count_as
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
+def test_an_answer_in_any_form_is_read_and_a_reply_that_holds_nothing_is_none(finished: Path, tmp_path: Path) -> None:
+    forms: list[tuple[dict[str, object], str]] = [
         ({"content": [{"type": "text", "text": "Answer: "}, {"type": "text", "text": "ash"}]}, "Answer: ash"),
         ({"content": ["Answer: ", {"type": "output_text", "text": "ash"}, {"text": None}]}, "Answer: ash"),
         ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "ash"}]}, "ash"),
         ({"content": "a\ud800b"}, "a?b"),
         ({"content": ""}, ""),
         ({"content": None, "reasoning_content": "", "reasoning": "hm"}, ""),
-    ],
-)
-def test_an_answer_in_any_form_is_read(finished: Path, tmp_path: Path, message: dict[str, object], words: str) -> None:
-    body = json.dumps({"choices": [{"message": message, "finish_reason": None}]}).encode()
-    asked(finished, tmp_path / "m.jsonl", always(Said(body=body)), NO_RULE)
+    ]
+    bodies = [{"choices": [{"message": message, "finish_reason": None}]} for message, _ in forms]
+    asked(finished, tmp_path / "m.jsonl", one_each(bodies), NO_RULE, concurrency=1)
     found = lines(tmp_path / "m.jsonl")
-    assert {line["prediction"] for line in found} == {words}
-    assert {line.get("reasoning", "") for line in found} == ({"hm"} if "reasoning" in message else {""})
-
-
-@pytest.mark.parametrize("reason", [None, "error"])
-def test_a_reply_that_holds_nothing_is_no_answer(finished: Path, tmp_path: Path, reason: str | None) -> None:
-    body = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": reason}]}).encode()
-    result, _, _ = asked(finished, tmp_path / "m.jsonl", always(Said(body=body)), NO_RULE, attempts=1)
+    assert [line["prediction"] for line in found] == [words for _, words in forms]
+    assert [line.get("reasoning", "") for line in found] == ["", "", "", "", "", "hm"]
+    empty = [{"choices": [{"message": {"content": None}, "finish_reason": reason}]} for reason in (None, "error")]
+    script = one_each(empty * (NUMBER // 2))
+    result, _, _ = asked(finished, tmp_path / "n.jsonl", script, NO_RULE, attempts=1, concurrency=1)
     assert [(each.kind, each.count) for each in result.failures] == [("not-a-completion", NUMBER)]
-    assert lines(tmp_path / "m.jsonl") == []
+    assert lines(tmp_path / "n.jsonl") == []
