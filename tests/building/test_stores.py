@@ -219,13 +219,9 @@ def test_prices_are_kept_for_others_once_saved(tmp_path: Path) -> None:
     other.save()
     assert (other.get("a text"), other.get("\ud800"), other.get("another")) == (3, 0, None)
     assert KeptPrices(tmp_path, "b" * 64).get("a text") is None
-
-
-def test_prices_are_saved_when_they_are_let_go(tmp_path: Path) -> None:
-    kept = KeptPrices(tmp_path, "a" * 64)
-    kept["a text"] = 3
-    del kept
-    assert KeptPrices(tmp_path, "a" * 64).get("a text") == 3
+    one["more"] = 5
+    del one  # which saves them too
+    assert KeptPrices(tmp_path, "a" * 64).get("more") == 5
 
 
 def test_a_file_that_is_none_of_prices_is_named(tmp_path: Path) -> None:
@@ -303,23 +299,34 @@ def words(found: Mapping[str, Path]) -> list[str]:
     return sorted(path.name for path in found["words"].iterdir())
 
 
-def test_a_reader_that_extracts_nothing_costs_nothing(table: Path) -> None:
-    assert extracted(table, Plain()) == {"table": table}
-    assert not (table.parent / "out").exists()
-
-
 def test_what_a_reader_writes_is_a_source_by_its_name(table: Path) -> None:
+    assert extracted(table, Plain()) == {"table": table}
+    assert not (table.parent / "out").exists()  # a reader that extracts nothing costs nothing
     found = extracted(table)
     assert found == {"table": table, "words": table.parent / "out/.build/extracted/d/words"}
     assert words(found) == ["one", "two"]
 
 
-def test_files_are_written_again_only_if_the_sources_changed(table: Path) -> None:
+def test_files_are_written_again_only_if_the_sources_the_software_or_their_description_changed(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description = table.parent / "out/.build/extracted/d.json"
     assert extracted(table) == extracted(table)
     assert len(Extracting.calls) == 1
     table.write_text("three")
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 2
+    assert json.loads(description.read_text())[1] == "slidevqa"
+    description.write_text("{")
+    assert words(extracted(table)) == ["three"]
+    assert len(Extracting.calls) == 3
+    monkeypatch.setattr("mmlongbench.building.extracting.versions", lambda: {"mmlongbench": "9"})
+    assert words(extracted(table)) == ["three"]
+    assert len(Extracting.calls) == 4
+    (table.parent / "out").rename(table.parent / "moved")
+    found = extract_sources(SPEC, Extracting(), {"table": table}, BuildDir(table.parent / "moved"), QUIET)
+    assert words(found) == ["three"]
+    assert len(Extracting.calls) == 4
 
 
 def test_files_of_a_stopped_process_are_written_again(table: Path) -> None:
@@ -330,23 +337,6 @@ def test_files_of_a_stopped_process_are_written_again(table: Path) -> None:
     table.write_text("one")
     assert words(extracted(table)) == ["one"]
     assert len(Extracting.calls) == 3
-
-
-def test_files_of_another_version_of_the_software_are_written_again(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    extracted(table)
-    monkeypatch.setattr("mmlongbench.building.extracting.versions", lambda: {"mmlongbench": "9"})
-    extracted(table)
-    assert len(Extracting.calls) == 2
-
-
-def test_a_folder_that_was_moved_keeps_its_files(table: Path) -> None:
-    extracted(table)
-    (table.parent / "out").rename(table.parent / "moved")
-    found = extract_sources(SPEC, Extracting(), {"table": table}, BuildDir(table.parent / "moved"), QUIET)
-    assert words(found) == ["one", "two"]
-    assert len(Extracting.calls) == 1
 
 
 def test_a_full_disk_is_named_with_what_to_do(table: Path) -> None:
@@ -366,15 +356,6 @@ def test_a_name_of_another_source_is_refused(table: Path) -> None:
 
     with pytest.raises(PluginCallError, match=r"extract\(\): wrote 'table', which is the name of another source"):
         extracted(table, Clashing())
-
-
-def test_a_damaged_description_is_written_anew(table: Path) -> None:
-    extracted(table)
-    description = table.parent / "out/.build/extracted/d.json"
-    assert json.loads(description.read_text())[1] == "slidevqa"
-    description.write_text("{")
-    assert words(extracted(table)) == ["one", "two"]
-    assert len(Extracting.calls) == 2
 
 
 # Files of sources
