@@ -1,5 +1,6 @@
 """Full disks: a sync that fails, and small file systems in memory that are really full."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,7 +92,8 @@ def test_a_disk_that_is_too_small_from_the_start(source: Path, finished: Path, t
     skip_unless_mounting()
     out, copy, said = tmp_path / "out", tmp_path / "copy", tmp_path / "said"
     out.mkdir()
-    script = TMPFS.format(python=sys.executable, manifest=source / "tiny.yaml", out=out, copy=copy, said=said)
+    given = {"python": sys.executable, "manifest": source / "tiny.yaml", "out": out, "copy": copy, "said": said}
+    script = TMPFS.format(**{name: shlex.quote(str(value)) for name, value in given.items()})
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "No space left on device" in said.read_text()

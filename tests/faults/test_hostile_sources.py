@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import needs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -231,8 +232,9 @@ def test_a_hundred_levels_are_read(tmp_path: Path) -> None:
 
 def test_rows_with_fields_as_long_as_books_are_faults(tmp_path: Path) -> None:
     """A number of thousands of digits in an id, a question of a million characters, a needle of ten thousand words."""
-    row: dict[str, Any] = {"data_id": "infoseek_val_" + "7" * 5_000, "image_id": "a", "question": "Who?", "answer": ["I"]}
-    entities = lines(tmp_path / "e.jsonl", {"data_id": row["data_id"], "entity_text": "A mill"})
+    id = "infoseek_val_" + "7" * 5_000
+    row: dict[str, Any] = {"data_id": id, "image_id": "a", "question": "Who?", "answer": ["I"]}
+    entities = lines(tmp_path / "e.jsonl", {"data_id": id, "entity_text": "A mill"})
     questions = lines(tmp_path / "q.jsonl", row)
     assert reasons("infoseek", images=tmp_path, questions=questions, entities=entities) == ["id-without-number"]
     row = {"image": "a.jpg", "input": "a b " * LONG, "original_question": "b a " * LONG, "output": {}}
@@ -317,7 +319,8 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "laugh" * 10}">'
 
 @pytest.mark.parametrize("part", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "[Content_Types].xml"])
 def test_a_spreadsheet_of_entities_that_grow_without_end_is_refused(part: str, tmp_path: Path) -> None:
-    openpyxl = pytest.importorskip("openpyxl", reason="the extra xlsx is not installed")
+    needs.library("openpyxl", "xlsx")
+    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["doc", "question", "answer", "pages"])
     book.active.append(["a", "Who?", "I", 1])

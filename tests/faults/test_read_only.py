@@ -1,5 +1,6 @@
 """Sources on a file system that is mounted read-only: every reader builds from them, and nothing is written there."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,8 @@ def copied(sample: Callable[[str], Sources], folder: Path, source: Path) -> list
             places = {"samples": folder / reader / "samples.json", "documents": folder / reader / "documents"}
         else:
             drawn = sample(reader)
-            root = next(path for path in next(iter(drawn.values())).parents if path.name == "sample")
+            first = next(iter(drawn.values()))
+            root = next(path for path in (first, *first.parents) if path.name == "sample")
             shutil.copytree(root, folder / reader)
             places = {name: folder / reader / path.relative_to(root) for name, path in drawn.items()}
         given = {key: spec[key] for key in ("name", "builder", "reader", "options", "reference_length") if key in spec}
@@ -58,7 +60,7 @@ def test_every_reader_builds_from_sources_that_cannot_be_written(
     (tmp_path / "manifest.yaml").write_text(yaml.safe_dump(manifest))
     before = hashes(folder)
     given = {"folder": folder, "manifest": tmp_path / "manifest.yaml", "out": out, "python": sys.executable}
-    script = READ_ONLY.format(**given, said=said)
+    script = READ_ONLY.format(**{name: shlex.quote(str(value)) for name, value in {**given, "said": said}.items()})
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
     assert "Read-only file system" in said.read_text()
     assert done.returncode == 0, done.stderr

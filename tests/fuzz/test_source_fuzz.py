@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import needs
 import pymupdf
 import pytest
 from class_sets import draw_cars, draw_food101, draw_sun397
@@ -51,7 +52,8 @@ LIMITS = Limits(bytes=10_000_000, pages=50, side=4_000, pixels=4_000_000)
 
 def drawn_in_another_form(folder: Path) -> dict[str, Path]:
     """Own documents with a spreadsheet of questions, and with documents of page images."""
-    openpyxl = pytest.importorskip("openpyxl", reason="the extra xlsx is not installed")
+    needs.library("openpyxl", "xlsx")
+    openpyxl = pytest.importorskip("openpyxl")
     sources, book = sample_function("own_documents")(folder), openpyxl.Workbook()
     book.active.append(["Doc", "Question", "Answer", "Pages", "accepted", "sources", "region"])
     for at, name in enumerate(("tide", "scan", "tide")):
