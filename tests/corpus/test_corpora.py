@@ -17,6 +17,7 @@ from tiny import Ran, command
 from mmlongbench.corpus import Article, Corpus, CorpusError, Passage, build_corpus, sentences
 from mmlongbench.corpus.cutting import WORDS, Cut, Mode, cut
 from mmlongbench.corpus.info import SourceInfo
+from mmlongbench.corpus.sources import FORMATS
 from mmlongbench.corpus.wikidata import wikidata_number
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.atomic import file_lock
@@ -345,6 +346,8 @@ def test_the_command_says_what_it_kept_and_what_it_left_out(tmp_path: Path) -> N
         assert (failed.code, failed.err.count("\n")) == (2, 1)
         assert facts in failed.err
     assert not (tmp_path / "c").exists()
+    unknown = make(source, tmp_path / "c", "--format", "x").err
+    assert [format for format in FORMATS if f"'{format}'" not in unknown] == []
 
 
 def test_the_command_says_how_many_articles_have_a_wikidata_id_and_reads_a_corpus_of_before(tmp_path: Path) -> None:

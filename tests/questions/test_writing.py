@@ -330,28 +330,28 @@ def test_a_checklist_without_four_verdicts_never_passes() -> None:
         assert checklist.check(candidate(), context(lambda request, failing=failing: failing)).reason == reason
 
 
-def test_models_that_differ_leave_the_decision_to_people() -> None:
-    def say(**said: str) -> Any:
-        return lambda request: answers(said.get(request.model.partition("-")[0], "nobody"))
+def test_models_that_differ_and_judges_that_contradict_each_other_leave_the_decision_to_people() -> None:
+    def say(qwen: str, claude: str, gemini: str) -> tuple[str, str]:
+        said = {"qwen": qwen, "claude": claude, "gemini": gemini}
+        ask = context(lambda request: answers(said[request.model.partition("-")[0]]))
+        found = agreement.round_trip(candidate(), ask)
+        return found.outcome, found.reason
 
     right, wrong = "Anna Tolm", "Quite Another"
-    of_all = {"qwen": right, "claude": right, "gemini": right}
-    assert agreement.round_trip(candidate(), context(say(**of_all))).reason == "all"
-    agree = agreement.round_trip(candidate(), context(say(qwen=wrong, claude=wrong, gemini=wrong)))
-    assert (agree.outcome, agree.reason) == ("held", "answers-disagree")
-    differ = agreement.round_trip(candidate(), context(say(qwen="Cora Vint", claude="Dora Elm", gemini="Emil Frey")))
-    assert (differ.outcome, differ.reason) == ("held", "ambiguous")
+    assert say(right, right, right) == ("passed", "all")
+    assert say(wrong, wrong, wrong) == ("held", "answers-disagree")
+    assert say("Cora Vint", "Dora Elm", "Emil Frey") == ("held", "ambiguous")
 
+    def grade(qwen: int, claude: int, gemini: int) -> Judged:
+        said = {"qwen": qwen, "claude": claude, "gemini": gemini}
+        ask = context(lambda request: Graded(reason="", grade=said[request.model.partition("-")[0]]))
+        return agreement.grades(candidate(), ask)
 
-def test_judges_that_contradict_each_other_leave_the_decision_to_people() -> None:
-    def grade(**grades: int) -> Any:
-        return lambda request: Graded(reason="", grade=grades[request.model.partition("-")[0]])
-
-    found = agreement.grades(candidate(), context(grade(qwen=5, claude=1, gemini=5)))
+    found = grade(5, 1, 5)
     assert (found.outcome, found.reason) == ("held", "judges-contradict")
     assert "mean 3.67, spread 4" in found.detail
-    assert agreement.grades(candidate(), context(grade(qwen=4, claude=3, gemini=4))).reason == "low-grade"
-    assert agreement.grades(candidate(), context(grade(qwen=4, claude=5, gemini=4))).outcome == "passed"
+    assert grade(4, 3, 4).reason == "low-grade"
+    assert grade(4, 5, 4).outcome == "passed"
 
 
 def test_an_unanswerable_question_is_asked_of_every_page() -> None:
