@@ -28,6 +28,7 @@ from mmlongbench.manifest.loading import load_manifest
 
 HERE = Path(__file__).parent / "careless"
 EXAMPLES = Path(__file__).parents[2] / "examples"
+pytestmark = pytest.mark.timeout(900)  # the first test checks what the others look at
 BUILT, KEPT = "a small release can be built", "questions are kept, and fit every length"
 ROWS, IDS = "rows are the same when they are read again", "ids are unique, and stay the same"
 DRAFTS, PROMPTS = "a draft is the same each time it is made", "prompts come back from records"

@@ -29,6 +29,7 @@ GOLDENS, HASHES = Path(__file__).parent / "goldens", Path(__file__).parent / "ha
 IS_WRITING = os.environ.get("MMLONGBENCH_GOLDENS") == "write"
 DATASETS = {dataset["name"]: dataset for dataset in every_sample_as_written()["datasets"]}
 OF_QUICKSTART = {dataset["name"] for dataset in samples_of("quickstart")["datasets"]}
+pytestmark = pytest.mark.timeout(900)  # the first test builds what the others look at
 every = pytest.mark.parametrize("name", DATASETS)
 
 
@@ -135,7 +136,6 @@ def test_no_answer_scores_next_to_nothing(releases: dict[str, Path], name: str) 
 
 
 @pytest.mark.rare
-@pytest.mark.timeout(900)
 def test_the_same_bytes_under_another_hash_seed_more_workers_and_relative_paths(
     sample: Callable[[str], Sources], tmp_path: Path
 ) -> None:
