@@ -18,8 +18,8 @@ from mmlongbench.manifest.errata_edit import edited, kept_ids
 from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.task import RawRow, Reader, Row, RowFault, SourcePaths
 
-SHOWN = ("mmlongbench_doc", "image_folders", "viquae", "mm_niah", "own_documents")
-"""Readers of a table, of folders, of lines, of web pages and of one's own rows."""
+SHOWN = ("mmlongbench_doc", "image_tables", "viquae", "mm_niah")
+"""Readers of a list, of tables with pictures, of lines and of web pages; the others are alike."""
 READERS = [
     pytest.param(plugin.name, marks=() if plugin.name in SHOWN else pytest.mark.rare)
     for plugin in installed("reader")

@@ -49,7 +49,11 @@ def test_a_difference_is_named_by_what_most_likely_happened(missing: int, name: 
     assert [(each.name, each.fault, each.missing) for each in found.off] == [("call 0", name, missing)]
 
 
-def test_without_images_fewer_tokens_mean_a_cut() -> None:
+def test_the_smallest_visible_loss_is_said_a_cheaper_image_is_hidden_and_without_images_it_is_a_cut() -> None:
+    found = checked(0, 0, images=(3, 300))
+    assert (found.tolerance, found.smallest_loss, found.cheapest_image) == (7, 8, 5)
+    assert found.hides_images
+    assert not checked(0).hides_images
     assert [each.fault for each in checked(12, images=()).off] == ["prompt-cut"]
     assert checked(12, images=()).cheapest_image is None
 
@@ -60,13 +64,6 @@ def test_calls_of_different_cost_that_end_at_one_count_were_cut() -> None:
     found = receipts("f", paid, Calibration(18, 2, is_exact=True))
     assert {each.fault for each in found.off} == {"prompt-cut"}
     assert len(found.off) == 4  # 8 to 11 images
-
-
-def test_the_smallest_visible_loss_is_said_and_a_cheaper_image_is_hidden() -> None:
-    found = checked(0, 0, images=(3, 300))
-    assert (found.tolerance, found.smallest_loss, found.cheapest_image) == (7, 8, 5)
-    assert found.hides_images
-    assert not checked(0).hides_images
 
 
 def test_an_image_lost_in_every_call_is_no_error_of_the_probes() -> None:
@@ -156,20 +153,23 @@ def test_probes_are_made_of_the_prompts_own_texts_and_images() -> None:
     assert "\n\n" in several.parts
 
 
-def test_large_images_that_a_server_shrinks_are_noted() -> None:
-    count, _ = endpoint(resized=lambda side: min(side, 280))
-    (note,) = probed(count).notes
-    assert note == (
+def test_what_an_endpoint_counts_otherwise_is_noted() -> None:
+    shrinking, _ = endpoint(resized=lambda side: min(side, 280))
+    assert probed(shrinking).notes == (
         "the endpoint counts 102 tokens for an image of 1400 × 1400 pixels, the rule of qwen2.5-vl 2,502: "
-        "it changes such images, or another rule fits (--count-as)"
+        "it changes such images, or another rule fits (--count-as)",
     )
+    another, _ = endpoint(wrapper=500)
+    found = probed(another)
+    assert (len(found.notes), found.calibrations["d"].wrapper) == (3, 0)  # a note for each size
+    asked = []
 
+    def silent(prompt: Prompt) -> None:
+        asked.append(prompt)
 
-def test_a_rule_that_fits_no_image_is_noted_for_each_size_and_leaves_no_wrapper() -> None:
-    count, _ = endpoint(wrapper=500)
-    found = probed(count)
-    assert len(found.notes) == 3
-    assert found.calibrations["d"].wrapper == 0
+    said = "the endpoint does not say how many tokens a prompt has: there are no receipts"
+    assert probed(silent) == Probed({}, (said,))
+    assert len(asked) == 1
 
 
 def test_the_models_own_tokenizer_makes_the_calibration_exact() -> None:
@@ -183,15 +183,3 @@ def test_the_models_own_tokenizer_makes_the_calibration_exact() -> None:
     other = probed(count, LLAMA)
     assert not other.calibrations["d"].is_exact
     assert any("does not count texts as the endpoint does" in note for note in other.notes)
-
-
-def test_an_endpoint_that_counts_nothing_is_asked_once() -> None:
-    asked = []
-
-    def count(prompt: Prompt) -> None:
-        asked.append(prompt)
-
-    assert probed(count) == Probed(
-        {}, ("the endpoint does not say how many tokens a prompt has: there are no receipts",)
-    )
-    assert len(asked) == 1
