@@ -21,9 +21,10 @@ from samples import Sources, from_samples
 from tiny import command, environment, hashes
 
 import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.checking.check import check
 from mmlongbench.manifest.loading import load_manifest, narrowed
-from mmlongbench.manifest.registry import installed
+from mmlongbench.manifest.registry import builder_type, installed
 
 GOLDENS, HASHES = Path(__file__).parent / "goldens", Path(__file__).parent / "hashes.json"
 IS_WRITING = os.environ.get("MMLONGBENCH_GOLDENS") == "write"
@@ -62,6 +63,11 @@ def checked(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathF
 def test_every_installed_builder_and_reader_has_a_sample_dataset() -> None:
     assert {plugin.name for plugin in installed("builder")} == {each["builder"] for each in DATASETS.values()}
     assert {plugin.name for plugin in installed("reader")} == {each["reader"] for each in DATASETS.values()}
+
+
+@pytest.mark.parametrize("builder", sorted({each["builder"] for each in DATASETS.values()}))
+def test_every_builder_says_which_questions_share_evidence(builder: str) -> None:
+    assert builder_type(builder).cluster is not mt.Builder.cluster
 
 
 @every
