@@ -30,7 +30,6 @@ from mmlongbench.io.atomic import file_lock
 WORDS = 3000
 """Different words of a drawn corpus."""
 IDS = Draws(("ids",))
-QUERIES = [f"{at}" for at in range(50)]
 
 
 @dataclass(frozen=True, slots=True)
