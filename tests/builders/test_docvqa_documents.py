@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_forms import slide_rows, write_slides
-from one_dataset import built, json_lines_of, ran, write_lines
+from hub_forms import json_lines_of, slide_rows, write_slides
+from one_dataset import built, ran, write_lines
 from PIL import Image
 from samples import Sources
 from tiny import draw_pdf

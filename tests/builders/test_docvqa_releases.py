@@ -10,9 +10,10 @@ import needs
 import pymupdf
 import pytest
 import yaml
+from hub_forms import json_lines_of
 from model_server import good, serving
 from once import once
-from one_dataset import OneDataset, built, json_lines_of, manifest, ran, write_lines
+from one_dataset import OneDataset, built, manifest, ran, write_lines
 from PIL import Image
 from samples import Sources
 from tiny import command, draw_pdf

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from one_dataset import OneDataset, built, json_lines_of, manifest, ran, write_lines
+from hub_forms import json_lines_of
+from one_dataset import OneDataset, built, manifest, ran, write_lines
 from PIL import Image
 from samples import Sources
 from tiny import command

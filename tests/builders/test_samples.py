@@ -15,7 +15,8 @@ import pymupdf
 import pytest
 import yaml
 from every_sample import every_sample_as_written
-from one_dataset import json_lines_of, write_lines
+from hub_forms import json_lines_of
+from one_dataset import write_lines
 from PIL import Image
 from samples import Sources
 from tiny import command, hashes

@@ -9,9 +9,9 @@ from typing import Any
 
 import pymupdf
 import pytest
-from hub_forms import loaded_case, write_structure, write_table
+from hub_forms import json_lines_of, loaded_case, write_structure, write_table
 from ocr_programs import programs_of
-from one_dataset import OneDataset, built, json_lines_of, ran, write_lines
+from one_dataset import OneDataset, built, ran, write_lines
 from samples import Sources
 
 import mmlongbench as mm

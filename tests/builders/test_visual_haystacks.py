@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_forms import haystack_item, write_haystacks
-from one_dataset import built, json_lines_of
+from hub_forms import haystack_item, json_lines_of, write_haystacks
+from one_dataset import built
 from PIL import Image
 from samples import Sources as Paths
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import needs
 import pytest
-from one_dataset import OneDataset, built, json_lines_of, manifest, ran, write_lines
+from hub_forms import json_lines_of
+from one_dataset import OneDataset, built, manifest, ran, write_lines
 from real_text import draw_real
 from samples import Sources
 from tiny import command

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from one_dataset import built, json_lines_of, write_lines
+from hub_forms import json_lines_of
+from one_dataset import built, write_lines
 from PIL import Image
 from samples import Sources
 

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hub_forms import json_lines_of
 from tiny import Ran, command
-
-
-def json_lines_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def write_lines(path: Path, rows: list[Any]) -> Path:
     """Write JSON Lines; bytes and texts are lines as they are."""
-    lines = [row if isinstance(row, bytes) else (row if isinstance(row, str) else json.dumps(row)).encode() for row in rows]
+    lines = [
+        row if isinstance(row, bytes) else (row if isinstance(row, str) else json.dumps(row)).encode() for row in rows
+    ]
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
 
