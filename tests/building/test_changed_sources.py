@@ -257,7 +257,7 @@ READ: dict[str, tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]] = {
     "slidevqa": (
         "docvqa",
         {},
-        (("source/decks/*/*", PLAN), ("source/decks/*/*", "records/made/8K/00000.jsonl")),
+        (("source/decks/*/*", "records/made/8K/00000.jsonl"),),
     ),
     "image_tables": (
         "many_shot",

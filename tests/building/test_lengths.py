@@ -112,11 +112,10 @@ SMALL = {
     "vrag": (0, "negative"),
 }
 """Sizes that end before 256K, and what runs out."""
-FAST = ("docvqa", "many_shot", "vrag")
 
 
-def kinds(table: dict[str, Any], fast: tuple[str, ...]) -> list[Any]:
-    return [pytest.param(kind, marks=[] if kind in fast else [pytest.mark.rare]) for kind in table]
+def kinds(table: dict[str, Any]) -> list[Any]:
+    return [pytest.param(kind, marks=[] if kind == "docvqa" else [pytest.mark.rare]) for kind in table]
 
 
 def manifest_of(builder: str, size: int, sample: Callable[[str], Sources], folder: Path) -> Path:
@@ -151,7 +150,7 @@ def built(manifest: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
     return lock(out)["datasets"]["made"]["cells"], full
 
 
-@pytest.mark.parametrize("builder", kinds(LARGE, ("docvqa",)))
+@pytest.mark.parametrize("builder", kinds(LARGE))
 def test_a_release_is_full_at_every_length(builder: str, sample: Callable[[str], Sources], tmp_path: Path) -> None:
     cells, full = built(manifest_of(builder, LARGE[builder], sample, tmp_path))
     for length in LENGTHS:
@@ -162,7 +161,7 @@ def test_a_release_is_full_at_every_length(builder: str, sample: Callable[[str],
         assert all(length == "4K" or 0.985 < fill <= 1 for fill in full[length]), full
 
 
-@pytest.mark.parametrize("builder", kinds(SMALL, FAST))
+@pytest.mark.parametrize("builder", kinds(SMALL))
 def test_where_the_source_ends_the_plan_and_the_release_say_so(
     builder: str, sample: Callable[[str], Sources], tmp_path: Path
 ) -> None:

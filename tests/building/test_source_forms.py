@@ -101,6 +101,7 @@ def test_the_same_sources_in_another_form_give_the_same_bytes(
     assert but_origins(tmp_path / "out") == but_origins(finished)
 
 
+@pytest.mark.rare
 def test_sources_of_the_hub_are_downloaded_by_the_hubs_own_client(source: Path, finished: Path, tmp_path: Path) -> None:
     archive = zipped(source / "documents", tmp_path / "documents.zip")
     places = {"samples": "hub:owner/name@main/data/samples.json", "documents": "hub:owner/name/documents.zip"}

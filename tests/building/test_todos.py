@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,19 @@ TODO = 7
 """The place of `todo` among the fields of a `Fault`."""
 
 
+@cache
+def trees(package: str) -> list[tuple[str, ast.Module]]:
+    """The syntax of every module of a package, by its file."""
+    paths = sorted((ROOT / package).rglob("*.py"))
+    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))) for path in paths]
+
+
 def faults(package: str) -> Iterator[tuple[str, ast.Call]]:
     """Every call of `Fault` in a package, with its file."""
-    for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for file, tree in trees(package):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Fault":
-                yield path.relative_to(ROOT).as_posix(), node
+                yield file, node
 
 
 def says_what_to_do(call: ast.Call) -> bool:
@@ -50,9 +58,8 @@ def test_every_fault_of_the_source_says_what_to_do(package: str) -> None:
 @pytest.mark.parametrize("package", [*PACKAGES, *BY_HAND])
 def test_no_function_leaves_out_what_to_do_by_default(package: str) -> None:
     silent = []
-    for path in sorted((ROOT / package).rglob("*.py")):
-        file = path.relative_to(ROOT).as_posix()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for file, tree in trees(package):
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 named = (*node.args.posonlyargs, *node.args.args)
                 given = zip(reversed(named), reversed(node.args.defaults), strict=False)
