@@ -98,10 +98,10 @@ def test_rights_say_which_part_asks_for_what(trees: Path) -> None:
     found = json.loads(ran.out)
     assert not found["may_be_shared"]
     assert [demand["condition"] for demand in found["demands"]] == ["ask-first", "attribution"]
-    shown = [each for each in assets(trees) if each["kind"] != "source"]
-    licensed, addressed = ([each for each in shown if each[field]] for field in ("licence", "url"))
+    rows = [each for each in assets(trees) if each["kind"] != "source"]
+    licensed, addressed = ([each for each in rows if each[field]] for field in ("licence", "url"))
     assert (found["with_licence"], found["with_origin"]) == (len(licensed), len(addressed))
-    assert 0 < len(addressed) < len(licensed) < len(shown) == found["images"] + found["texts"]
+    assert 0 < len(addressed) < len(licensed) < len(rows) == found["images"] + found["texts"]
     assert found["demands"][0]["sources"] == [
         "mmlongdoc/documents: no licence is known",
         "text_mmlongdoc/documents: no licence is known",

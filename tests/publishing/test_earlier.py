@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from exported import every_example, shown, tree
+from needs import library
 from once import once
 from samples import Sources, from_samples
 from tiny import command
@@ -117,7 +118,9 @@ def test_every_configuration_opens_and_has_all_examples(more: Path, second: Path
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of the packages that it is made of
 def test_croissant_reads_tables_of_several_files(more: Path, second: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed; see the extra `test`")
+    library("mlcroissant", "test")
+    import mlcroissant
+
     data = mlcroissant.Dataset(jsonld=str(second / "croissant.json"))
     assert not data.metadata.ctx.issues.errors
     rows = [

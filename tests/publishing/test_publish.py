@@ -14,6 +14,7 @@ import pytest
 import yaml
 from exported import every_example, shown, tree
 from hub_server import hub
+from needs import library
 from once import once
 from tiny import command, write_manifest
 
@@ -119,7 +120,8 @@ def test_every_configuration_opens_with_datasets_and_equals_the_release(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of the packages that it is made of
 def test_croissant_is_valid_and_its_records_equal_the_release(release: Path, folder: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed; see the extra `test`")
+    library("mlcroissant", "test")
+    import mlcroissant
     from PIL import Image
 
     data = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))

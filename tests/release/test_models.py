@@ -277,8 +277,9 @@ def test_every_family_can_be_counted_as_others_have_released_it(families: Path, 
     for path in (families / "mmlb_data").rglob("*.json*"):
         text = path.read_text("utf-8")
         if path.suffix == ".jsonl":
-            lines = map(json.loads, text.splitlines())
-            public = [{key: value for key, value in line.items() if key not in ours} for line in lines]
+            public = [
+                {key: value for key, value in json.loads(line).items() if key not in ours} for line in text.splitlines()
+            ]
             text = "".join(json.dumps({**line, "more": [1]}) + "\n" for line in public)
         copy = tmp_path / path.relative_to(families)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,5 @@
 """The files of a release: their names and lines, the lock, the items; they appear whole or not at all."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from needs import shared
+from needs import library, shared
 from PIL import Image, ImageOps
 from tiny import command, draw_source, hashes, lock, records
 
@@ -144,8 +143,8 @@ def test_the_items_say_what_stands_where_in_every_prompt(finished: Path) -> None
             assert starts == sorted(set(starts))
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("sentencepiece"), reason="the validator counts with sentencepiece")
 def test_the_independent_validator_agrees(finished: Path) -> None:
+    library("sentencepiece", "test")  # with which it counts
     words = [sys.executable, str(shared("validate_release.py")), str(finished)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
