@@ -1,19 +1,26 @@
-"""MM-NIAH's annotation rows one by one: every form that real rows have, and what is named where none fits."""
+"""MM-NIAH's rows one by one: every form that real rows have, what is named where none fits, and ordinals."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_dataset import write_lines
 
 import mmlongbench.task as mt
-from builders.mm_niah import MMNIAHRows
+from builders.common.pictures import picture_below
+from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
+from builders.mm_niah.asking import NeedlePlace, asked
+from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.checks import check_row
 from builders.mm_niah.fields import find_sentences
+from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from mmlongbench.building.stages.rows import read_rows
 
 STAR = "\u2605"
 
@@ -101,36 +108,24 @@ def words_of(page: list[str | mt.Image]) -> str:
     return " ".join(" ".join(part.split()) for part in page if isinstance(part, str)).strip()
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [[1, 2], "[1, 2]", ["1", "2"], '["1", " 2 "]', [1.0, 2], "[1.0, 2]", ["1.0", 2]],
-    ids=["list", "text", "texts in a list", "texts in a text", "zero fraction", "zero fraction in a text", "mixed"],
-)
-def test_a_counting_answer_is_a_list_or_a_text_that_spells_one(answer: object) -> None:
-    assert row_of(counting_text([1, 2], answer)).counts == (1, 2)
+MISTYPED = "missing-or-mistyped-field"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    ["[1, 2", "[1.5, 2]", "[true, 2]", "[-1, 2]", '{"1": 2}', [], None, 3, "one and two", [1, "2.5"], "[1, 2e9]"],
-    ids=[
-        "cut",
-        "a fraction",
-        "a truth",
-        "below 0",
-        "an object",
-        "empty",
-        "null",
-        "a number",
-        "words",
-        "a fraction as text",
-        "too large",
-    ],
-)
-def test_a_counting_answer_of_another_form_is_named(answer: object) -> None:
-    found = fault_of(counting_text([1, 2], answer))
-    assert (found.reason, found.field) == ("missing-or-mistyped-field", "answer")
-    assert found.expected == "a list of whole numbers, or a text that spells one"
+def images_of(page: list[str | mt.Image]) -> list[str]:
+    return [part.path for part in page if isinstance(part, mt.Image)]
+
+
+# --- counting statements ----------------------------------------------------------------------------------------------
+
+
+def test_a_counting_answer_is_a_list_or_a_text_that_spells_one() -> None:
+    answers: list[Any] = [[1, 2], "[1, 2]", ["1", "2"], '["1", " 2 "]', [1.0, 2], "[1.0, 2]", ["1.0", 2]]
+    assert [row_of(counting_text([1, 2], answer)).counts for answer in answers] == [(1, 2)] * len(answers)
+    wrong: list[Any] = ["[1, 2", "[1.5, 2]", "[true, 2]", "[-1, 2]", '{"1": 2}', [], None, 3, "one and two", [1, "2.5"]]
+    for answer in (*wrong, "[1, 2e9]"):
+        found = fault_of(counting_text([1, 2], answer))
+        assert (found.reason, found.field) == (MISTYPED, "answer")
+        assert found.expected == "a list of whole numbers, or a text that spells one"
 
 
 def test_equal_statements_are_both_needles_and_both_leave_the_page(tmp_path: Path) -> None:
@@ -142,43 +137,29 @@ def test_equal_statements_are_both_needles_and_both_leave_the_page(tmp_path: Pat
     assert words_of(page_of(raw, tmp_path)) == "It began. It went on. It went on. It ended."
 
 
-def test_statements_are_taken_in_the_order_of_the_document() -> None:
-    raw = counting_text([1, 5, 3], "[1, 5, 3]")
+@pytest.mark.parametrize("answer", ["[1, 5, 3]", "[3, 5, 1]"], ids=["of the document", "of the needles"])
+def test_statements_are_taken_in_the_order_of_the_document_in_whichever_order_the_answer_is(answer: str) -> None:
+    raw = counting_text([1, 5, 3], answer)
     raw["meta"]["needles"].reverse()
     found = row_of(raw)
-    numbers = [int(needle.text.split()[4]) for needle in found.needles]
-    assert (numbers, found.counts) == ([1, 5, 3], (1, 5, 3))
+    assert [int(needle.text.split()[4]) for needle in found.needles] == [1, 5, 3]
+    assert found.counts == (1, 5, 3)
 
 
-def test_an_answer_in_the_order_of_the_needles_is_read_by_the_numbers_of_the_statements() -> None:
-    raw = counting_text([1, 5, 3], "[3, 5, 1]")
-    raw["meta"]["needles"].reverse()
-    found = row_of(raw)
-    numbers = [int(needle.text.split()[4]) for needle in found.needles]
-    assert (numbers, found.counts) == ([1, 5, 3], (1, 5, 3))
-
-
-@pytest.mark.parametrize(
-    ("answer", "more"),
-    [("[1]", ""), ("[1, 2, 3]", ""), ("[7, 8]", ""), ("[1, 2]", f"The little owl counted 2 {STAR} . ")],
-    ids=["too few numbers", "too many", "other numbers", "a statement that is not listed"],
-)
-def test_numbers_that_are_not_those_of_the_statements_are_named(answer: str, more: str) -> None:
-    raw = counting_text([1, 2], answer)
-    raw["context"] = more + raw["context"]
-    assert fault_of(raw).reason == "counts-and-needles"
-
-
-def test_a_statement_listed_twice_that_stands_once_is_named() -> None:
-    raw = counting_text([4], "[4, 4]")
-    raw["meta"]["needles"] *= 2
-    found = fault_of(raw)
-    assert (found.reason, found.found) == ("needle-unknown", "1")
-
-
-def test_a_needle_inside_a_longer_one_is_not_found_there() -> None:
+def test_numbers_that_are_not_those_of_the_statements_are_named() -> None:
+    unlisted = f"The little owl counted 2 {STAR} . "
+    for answer, more in (("[1]", ""), ("[1, 2, 3]", ""), ("[7, 8]", ""), ("[1, 2]", unlisted)):
+        raw = counting_text([1, 2], answer)
+        raw["context"] = more + raw["context"]
+        assert fault_of(raw).reason == "counts-and-needles"
+    twice = counting_text([4], "[4, 4]")
+    twice["meta"]["needles"] *= 2
+    assert (fault_of(twice).reason, fault_of(twice).found) == ("needle-unknown", "1")
     long, short = "So the owl counted 4.", "the owl counted 4."
     assert find_sentences(f"{long} And {short}", [short, long]) == {short: [(26, 44)], long: [(0, 21)]}
+
+
+# --- counting pictures ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("answer", ["[0, 2, 0]", [0, 2, 0]], ids=["a text", "a list"])
@@ -228,6 +209,9 @@ def test_a_count_that_fits_no_picture_is_named(change: dict[str, Any], reason: s
     assert fault_of(counting_image(**change)).reason == reason
 
 
+# --- retrieval and reasoning ------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     "name",
     ["obelics_paste/find-image/b2.jpg", "abnormal_pic_page/b2.jpg", "Pasted/b2.jpg", "composed/b2.jpg", "b2.jpg"],
@@ -237,13 +221,9 @@ def test_the_needle_is_the_picture_that_no_web_page_has(name: str, tmp_path: Pat
     found = row_of(raw)
     assert [needle.image for needle in found.needles] == [name]
     assert found.choices[found.right] == "abnormal_pic_val/kite.jpg"
-    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mt.Image)]
-    assert shown == ["obelics/a1.jpg", "obelics/c3.jpg"]
-
-
-def test_a_pasted_picture_goes_before_others_outside_the_web_pages() -> None:
-    raw = retrieval_image(images_list=["logos/a1.jpg", "obelics_paste/b2.jpg", "obelics/c3.jpg"])
-    assert [needle.image for needle in row_of(raw).needles] == ["obelics_paste/b2.jpg"]
+    assert images_of(page_of(raw, tmp_path)) == ["obelics/a1.jpg", "obelics/c3.jpg"]
+    pasted = retrieval_image(images_list=["logos/a1.jpg", "obelics_paste/b2.jpg", "obelics/c3.jpg"])
+    assert [needle.image for needle in row_of(pasted).needles] == ["obelics_paste/b2.jpg"]
 
 
 @pytest.mark.parametrize(
@@ -270,52 +250,41 @@ def test_a_jigsaw_needle_is_told_by_its_name_else_by_its_folder(needles: object)
     assert found.repairs == ()
 
 
-def test_an_ordinal_of_another_picture_is_counted() -> None:
+def test_an_ordinal_of_another_picture_is_told_and_is_no_repair() -> None:
     raw = jigsaw(question="Given the first image, whose corner is missing, which of these is the missing part?")
-    assert row_of(raw).is_ordinal_stale
+    assert (row_of(raw).is_ordinal_stale, row_of(raw).repairs) == (True, ())
     assert not row_of(jigsaw()).is_ordinal_stale
-    assert row_of(raw).repairs == ()
+    for depth in (0.41, [0.41], [0.1, 0.9], None):
+        retrieved = retrieval_image()
+        retrieved["meta"]["placed_depth"] = depth
+        assert row_of(retrieved) == row_of(retrieval_image())
 
 
-def test_multi_view_rows_are_an_expected_skip() -> None:
-    raw = jigsaw(
-        images_list=["reasoning/val_Multi-view_1.jpeg", "reasoning/val_Multi-view_2.jpeg"],
-        question="The first and second image are frames of a video. Left or right?",
-        answer=0,
-        meta=meta("visual-reasoning", needles=["val_Multi-view_1.jpeg"], choices=["left", "right"]),
-    )
-    found = fault_of(raw)
+FRAMES = ["reasoning/val_Multi-view_1.jpeg", "reasoning/val_Multi-view_2.jpeg"]
+NAMING = "The first and second image are frames of a video. Left or right?"
+NOT_NAMING = "These are frames of a video. Left or right?"
+NAMES = [Path(name).name for name in FRAMES]
+
+
+@pytest.mark.parametrize(
+    ("question", "needles", "choices", "category"),
+    [
+        (NAMING, NAMES[:1], ["left", "right"], "visual-reasoning"),
+        (NAMING, NAMES[:1], ["left", "right"], None),
+        (NAMING, [], None, "visual-reasoning"),
+        (NAMING, [], [], "visual-reasoning"),
+        (NOT_NAMING, NAMES, None, "visual-reasoning"),
+        (NOT_NAMING, NAMES, [], "visual-reasoning"),
+    ],
+)
+def test_multi_view_rows_are_an_expected_skip_with_and_without_options(
+    question: str, needles: list[str], choices: Any, category: Any
+) -> None:
+    paths = None if choices else choices
+    about = meta(category, needles=needles, choices=choices, choices_image_path=paths)
+    found = fault_of(jigsaw(images_list=FRAMES, question=question, answer=0, meta=about))
     assert (found.reason, found.is_expected) == ("multi-view", True)
     assert "the benchmark leaves Multi-view rows out" in str(found)
-    raw["meta"]["category"] = None
-    assert fault_of(raw).reason == "multi-view"
-
-
-@pytest.mark.parametrize("choices", [None, []], ids=str)
-@pytest.mark.parametrize(
-    ("question", "needles"),
-    [
-        ("The first and second image are frames of a video. Left or right?", []),
-        ("These are frames of a video. Left or right?", ["val_Multi-view_1.jpeg", "val_Multi-view_2.jpeg"]),
-    ],
-    ids=["told by the question", "told by the needles"],
-)
-def test_multi_view_rows_without_options_are_an_expected_skip_too(
-    question: str, needles: list[str], choices: object
-) -> None:
-    raw = jigsaw(
-        images_list=["reasoning/val_Multi-view_1.jpeg", "reasoning/val_Multi-view_2.jpeg"],
-        question=question,
-        answer=0,
-        meta=meta("visual-reasoning", needles=needles, choices=choices, choices_image_path=choices),
-    )
-    assert (fault_of(raw).reason, fault_of(raw).is_expected) == ("multi-view", True)
-
-
-def test_a_jigsaw_row_without_options_is_no_expected_skip() -> None:
-    raw = jigsaw()
-    raw["meta"]["choices_image_path"] = None
-    assert row_of(raw).choices == ()  # the builder refuses it by name
 
 
 def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_path: Path) -> None:
@@ -333,24 +302,17 @@ def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_pat
     assert page_of(unreadable, tmp_path) == []
 
 
-def test_options_of_two_kinds_are_named() -> None:
+def test_options_of_no_or_two_kinds_and_an_index_of_another_type_are_named() -> None:
     raw = jigsaw()
     raw["meta"]["choices"] = ["the second image", "the third image"]
-    assert fault_of(raw).reason == "two-kinds-of-options"
-    assert not fault_of(raw).is_expected
-
-
-@pytest.mark.parametrize("answer", ["1", True, None, 1.0, [1]], ids=str)
-def test_an_index_of_another_type_is_named(answer: object) -> None:
-    for raw in (jigsaw(answer=answer), retrieval_image(answer=answer)):
-        assert (fault_of(raw).reason, fault_of(raw).field) == ("missing-or-mistyped-field", "answer")
-
-
-@pytest.mark.parametrize("depth", [0.41, [0.41], [0.1, 0.9], None], ids=str)
-def test_the_placed_depth_may_have_any_form(depth: object) -> None:
-    raw = retrieval_image()
-    raw["meta"]["placed_depth"] = depth
-    assert row_of(raw) == row_of(retrieval_image())
+    assert (fault_of(raw).reason, fault_of(raw).is_expected) == ("two-kinds-of-options", False)
+    raw["meta"] |= {"choices": None, "choices_image_path": None}
+    assert row_of(raw).choices == ()  # no Multi-view row: the builder refuses it by name
+    wrong: tuple[Any, ...] = ("1", True, None, 1.0, [1])
+    for row in (jigsaw, retrieval_image):
+        assert [(fault_of(row(answer=each)).reason, fault_of(row(answer=each)).field) for each in wrong] == [
+            (MISTYPED, "answer")
+        ] * len(wrong)
 
 
 @pytest.mark.parametrize("kind", ["retrieval_image", "counting_image", "jigsaw", "counting_text"])
@@ -416,35 +378,29 @@ def test_asked_pictures_are_those_of_all_rows_also_of_refused_ones(tmp_path: Pat
     assert set(found) == expected | {"reasoning/f1.jpeg", "reasoning/f2.jpeg"}
 
 
+# --- rows of any reader -----------------------------------------------------------------------------------------------
+
+PICTURE = {"needles": (HiddenNeedle(id="n", image="a.png"),)}
+
+
+def texts(*needles: str) -> dict[str, Any]:
+    return {"needles": tuple(HiddenNeedle(id=f"n{number}", text=text) for number, text in enumerate(needles))}
+
+
 CHECKED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("pictures-in-the-question", "retrieval", "text", {"shown": ("a.png",)}),
     ("markers-and-images", "retrieval", "text", {"question": "Who is <image>?"}),
     ("counts-and-needles", "counting", "text", {"counts": (1, 2)}),
     ("empty-answer", "retrieval", "text", {"answers": ("?!",)}),
     ("no-needles", "retrieval", "text", {"needles": ()}),
-    ("needles-of-another-kind", "retrieval", "text", {"needles": (HiddenNeedle(id="n", image="a.png"),)}),
-    (
-        "needle-twice",
-        "retrieval",
-        "text",
-        {"needles": (HiddenNeedle(id="n", text="It rained."), HiddenNeedle(id="m", text="it rained"))},
-    ),
-    ("needle-with-marker", "retrieval", "text", {"needles": (HiddenNeedle(id="n", text="It\nrained."),)}),
-    ("needle-with-marker", "retrieval", "text", {"needles": (HiddenNeedle(id="n", text="It rained on <image>."),)}),
-    ("empty-needle", "retrieval", "text", {"needles": (HiddenNeedle(id="n", text="?!"),)}),
-    ("text-options", "retrieval", "image", {"needles": (HiddenNeedle(id="n", image="a.png"),)}),
-    (
-        "identical-choices",
-        "retrieval",
-        "image",
-        {"needles": (HiddenNeedle(id="n", image="a.png"),), "choices": ("b", "b")},
-    ),
-    (
-        "answer-out-of-range",
-        "retrieval",
-        "image",
-        {"needles": (HiddenNeedle(id="n", image="a.png"),), "choices": ("b", "c"), "right": 2},
-    ),
+    ("needles-of-another-kind", "retrieval", "text", PICTURE),
+    ("needle-twice", "retrieval", "text", texts("It rained.", "it rained")),
+    ("needle-with-marker", "retrieval", "text", texts("It\nrained.")),
+    ("needle-with-marker", "retrieval", "text", texts("It rained on <image>.")),
+    ("empty-needle", "retrieval", "text", texts("?!")),
+    ("text-options", "retrieval", "image", PICTURE),
+    ("identical-choices", "retrieval", "image", {**PICTURE, "choices": ("b", "b")}),
+    ("answer-out-of-range", "retrieval", "image", {**PICTURE, "choices": ("b", "c"), "right": 2}),
 )
 """Rows of a stranger's reader that the builder refuses: reason, task, kind of needle, fields."""
 
@@ -453,13 +409,218 @@ CHECKED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 def test_a_row_of_any_reader_is_checked_by_the_builder(
     reason: str, task: str, kind: str, fields: dict[str, Any]
 ) -> None:
-    good = {
-        "id": "mm-niah-1",
-        "question": "What fell?",
-        "answers": ("rain",),
-        "needles": (HiddenNeedle(id="n", text="It rained."),),
-    }
+    good = {"id": "mm-niah-1", "question": "What fell?", "answers": ("rain",), **texts("It rained.")}
     check_row(HaystackQuestion.model_validate(good), "retrieval", "text")
     with pytest.raises(mt.Rejected) as refused:
         check_row(HaystackQuestion.model_validate({**good, **fields}), task, kind)
     assert refused.value.fault.reason == reason
+
+
+# --- your own pages ---------------------------------------------------------------------------------------------------
+
+
+def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.md").write_text("One.\n\n![x](../p.png)\n\nTwo.", "utf-8")
+    (tmp_path / "b.txt").write_text("![x](p.png) stays", "utf-8")
+    (tmp_path / "c.txt").write_bytes(b"\xff\xfe\x00")
+    wrong: list[dict[str, Any]] = [
+        {"answer": None},
+        {"answer": 1},
+        {"needles": "x"},
+        {"needles": ["a\nb"]},
+        {"needles": ["<image>"]},
+        {"question": ""},
+    ]
+    good = {"question": "Q?", "answer": "A", "needles": ["A b."]}
+    questions = write_lines(tmp_path / "q.jsonl", [good, *({**good, **change} for change in wrong)])
+    sources = {"questions": questions, "documents": tmp_path}
+    pages = OwnPages().web_pages(sources)
+    assert list(pages) == ["b.txt", "c.txt", "sub/a.md"]
+    assert list(pages["sub/a.md"]) == ["One.\n\n", mt.Image("p.png"), "\n\nTwo."]
+    assert list(pages["b.txt"]) == ["![x](p.png) stays"]
+    first, *faults = read_rows(OwnPages(), sources)
+    assert first.id == "mm-niah-0"
+    found = [(each.fault.place, each.fault.field) for each in faults[:-1] if isinstance(each, mt.RowFault)]
+    assert found == [(f"line {line}", next(iter(change))) for line, change in enumerate(wrong, 2)]
+    unreadable = faults[-1]
+    assert isinstance(unreadable, mt.RowFault)
+    assert (unreadable.id, unreadable.fault.reason) == ("c.txt", "unreadable-page")
+
+
+def test_own_pictures_of_questions_are_told_also_where_a_question_is_refused(tmp_path: Path) -> None:
+    lines = [
+        {"question": "Q?", "answer": 0, "needles": ["a.png"], "choices": ["a.png", "b.JPG"]},
+        {"question": "", "needles": ["c.png", 5, "A sentence."], "shown": "d.png"},
+        ["no row"],
+    ]
+    questions = write_lines(tmp_path / "q.jsonl", lines)
+    found = OwnPages().asked_pictures({"questions": questions, "documents": tmp_path})
+    assert list(found) == ["a.png", "a.png", "b.JPG", "c.png"]
+
+
+def test_a_picture_is_found_by_a_relative_and_an_absolute_name_and_never_outside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside, outside = tmp_path / "pages" / "a" / "p.png", tmp_path / "p.png"
+    inside.parent.mkdir(parents=True)
+    for path in (inside, outside):
+        path.write_bytes(b"a picture")
+    for folder in (tmp_path / "pages", Path("pages")):
+        for name in ("a/p.png", "images/a/p.png", str(inside)):
+            found = picture_below(folder, name)
+            assert found is not None
+            assert found.resolve() == inside
+        for name in ("../p.png", str(outside), "a", "a/q.png", "/", "a/../../p.png", "x" * 5000):
+            assert picture_below(folder, name) is None
+            assert OwnPages().image({"documents": folder}, name) is None
+            assert MMNIAHRows().image({"images": folder}, name) is None
+        assert picture_below(folder, "p.png", folder / "a") == folder / "a/p.png"
+        assert picture_below(folder / "a", "p.png", folder / "a") == folder / "a/p.png"
+
+
+# --- ordinals ---------------------------------------------------------------------------------------------------------
+
+QUESTION = "Given the second image, whose lower right corner is missing, tell which of these is the missing part."
+STALE = "naming another picture than the needle"
+
+
+def ordinal_row(question: str = QUESTION, needles: int = 1) -> HaystackQuestion:
+    hidden = tuple(HiddenNeedle(id=f"needle-{n}", image=f"{n}.png") for n in range(needles))
+    return HaystackQuestion(id="q", question=question, needles=hidden, choices=("a.png", "b.png"), right=0)
+
+
+def wording() -> NeedlePlace:
+    found = asked(ordinal_row(), "rewrite", ("a.png", "b.png")).wording
+    assert found is not None
+    return found
+
+
+def context(pictures: int, place: int) -> list[mt.Unit]:
+    """Units of which so many are pictures, the needle at a place from 1, texts between them."""
+    return [
+        unit
+        for number in range(1, pictures + 1)
+        for unit in (text(number), picture("needle-0" if number == place else f"u{number}"))
+    ]
+
+
+@cache
+def text(number: int) -> mt.Unit:
+    return mt.Unit(f"t{number}", "own", "Words.", ())
+
+
+@cache
+def picture(id: str) -> mt.Unit:
+    return mt.Unit(id, "own", mt.Image(f"{id}.png"), ())
+
+
+@pytest.mark.parametrize("most", range(50, 601, 50))
+def test_the_ordinal_names_the_needle_among_1_to_600_pictures(most: int) -> None:
+    builder, how = MMNIAH("reasoning-image", MMNIAHOptions(task="reasoning", needle="image")), wording()
+    for pictures in range(most - 49, most + 1):
+        for place in {1, pictures, 1 + 7 * (pictures - 1) // 10, (pictures + 1) // 2}:
+            units = context(pictures, place)
+            chosen = how.choose(units)
+            assert chosen == place - 1
+            question = how.asked(how.texts[chosen])
+            assert question == QUESTION.replace("second", mt.ordinal_words(place))
+            assert [named.place for named in pictures_named(question)] == [place]
+        record = {
+            "question": question,
+            "choices_image": ["a.png", "b.png"],
+            "image_list": [unit.body.path for unit in units if isinstance(unit.body, mt.Image)],
+            "ctxs": [
+                {"text": "<image>", "has_ans": unit.id == "needle-0"}
+                if isinstance(unit.body, mt.Image)
+                else {"text": "."}
+                for unit in units
+            ],
+        }
+        assert {remark.fault for remark in builder.remarks(record)} == {""}
+        stale = {**record, "question": QUESTION.replace("second", mt.ordinal_words(place + 1))}
+        assert next(iter(builder.remarks(stale))).fault == STALE
+
+
+def test_every_ordinal_is_found_again() -> None:
+    for place in [*range(1, 1300), *range(1300, MAX_PLACE, 131), MAX_PLACE]:
+        words = all_ordinals()[place - 1]
+        assert [named.place for named in pictures_named(f"Is it the {words} picture?")] == [place]
+
+
+NAMED: dict[str, list[int]] = {
+    "Given the 3rd image, which is it?": [3],
+    "Given the 22th photo, which is it?": [22],
+    "Given the fourth photograph, which is it?": [4],
+    "Given the 0th image, which is it?": [],
+    "Given THE Third Image, which is it?": [3],
+    "The first and second image are frames.": [1, 2],
+    "the first, the second and the one hundred and third images": [103],
+    "Is the one hundred first image it?": [101],
+    "Which of the following images appears first?": [],
+    "Is it the last image, or the missing image?": [],
+    "In the twenty images there is one.": [],
+    "a second image": [],
+    "the " + "first " * 5_000 + "picture": [],
+}
+
+
+def test_pictures_are_named_by_ordinals_and_by_nothing_else() -> None:
+    assert {question: [named.place for named in pictures_named(question)] for question in NAMED} == NAMED
+    question = "The Second image, whose corner is missing: which is it?"
+    (named,) = pictures_named(question)
+    assert renamed(question, named, "one hundred and first") == question.replace("Second", "One hundred and first")
+
+
+TOLD: dict[str, str | None] = {
+    "the second image, whose corner is missing, which": "the image whose corner is missing, which",
+    "the second image with the corner missing, tell": "the image with the corner missing, tell",
+    "the twenty-first picture which has no corner": "the picture which has no corner",
+    "the second photo, which has its corner cut out, can you say which of these fits?": (
+        "the photo which has its corner cut out, can you say which of these fits?"
+    ),
+    "the second image, where a corner is missing, tell": "the image where a corner is missing, tell",
+    "the second image, in which a corner is cut, tell": "the image in which a corner is cut, tell",
+    "the second image, having no corner, tell": "the image having no corner, tell",
+    "the second image, missing its corner, tell": "the image missing its corner, tell",
+    "the second image (whose corner is missing), tell": "the image (whose corner is missing), tell",
+    "the second image of the document, whose corner": "the image of the document whose corner",
+    "the second image, which of these is missing?": None,
+    "the second image, which is the missing part?": None,
+    "the second image, in which of these is it?": None,
+    "the second image, where is the missing part?": None,
+    "the second image. Which one is it?": None,
+    "the second image of the document. Whose is it?": None,
+}
+
+
+@pytest.mark.parametrize(("before", "after"), TOLD.items())
+def test_without_its_ordinal_a_picture_is_told_by_its_description(before: str, after: str | None) -> None:
+    (named,) = pictures_named(before)
+    assert without_ordinal(before, named) == after
+
+
+SEVERAL = "Which of the second image or the third image is the part of the first image?"
+
+
+def test_what_is_asked_with_an_ordinal() -> None:
+    ways: tuple[Any, ...] = ("rewrite", "neutral", "source")
+    for ordinal in ways:
+        found = asked(ordinal_row("Which cartoon is seen?"), ordinal, ())
+        assert (found.text, found.wording, found.named) == ("Which cartoon is seen?", None, ())
+    for row in (ordinal_row(SEVERAL), ordinal_row(needles=2)):
+        for ordinal in ways[:2]:
+            with pytest.raises(mt.Rejected, match="several-ordinals: expected one ordinal and one needle"):
+                asked(row, ordinal, ())
+        assert asked(row, "source", ()).text == row.question
+    with pytest.raises(mt.Rejected, match=r"ordinal-without-description: .*; set options\.ordinal to rewrite"):
+        asked(ordinal_row("What is missing in the second image?"), "neutral", ())
+
+
+def test_a_needle_behind_the_last_ordinal_is_named() -> None:
+    pictures = [mt.Unit(f"u{n}", "own", mt.Image("x.png"), ()) for n in range(MAX_PLACE)]
+    needle = mt.Unit("needle-0", "needle", mt.Image("n.png"), None)
+    assert wording().choose([*pictures[1:], needle]) == MAX_PLACE - 1
+    with pytest.raises(mt.Rejected, match="more-pictures-than-ordinals"):
+        wording().choose([*pictures, needle])

@@ -1,34 +1,30 @@
 """Sources that change during a build: no lock ever names sources from which the release was not made."""
 
+import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
-from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, write_manifest, write_rows
+from halted import FIRST_OF_FINISH, before, refused
+from PIL import Image
+from samples import Sources
+from tiny import ROWS, build, command, draw_pdf, hashes, leftovers, write_manifest, write_rows
 
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.fingerprints import MAX_TABLES, fingerprint, when_compared
-from mmlongbench.building.finish import finish
-from mmlongbench.building.running import do_shards
-from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
-from mmlongbench.building.stages.table import Stage, run_shard
-from mmlongbench.corpus.making import make_corpus
-from mmlongbench.documents.page_store import sizes_of
-from mmlongbench.documents.pixels import header_size
-from mmlongbench.errors import SourceChangedError
-from mmlongbench.io.atomic import sha256_of
-from mmlongbench.manifest.registry import sample_function
-
-pytestmark = pytest.mark.slow
-
-STAGES = ("documents", "records", "images", "finish")
+POINTS = {
+    "documents": ".build/plan.json",
+    "records": "questions/mmlongdoc/all.jsonl",
+    "images": "records/mmlongdoc/1K/00000.jsonl",
+    "finish": FIRST_OF_FINISH,
+}
+"""The file before which something changes, so that it is changed when a stage begins, or nearly so."""
 
 
 @pytest.fixture(scope="module")
@@ -51,25 +47,6 @@ def whole(corrected: Path) -> dict[str, str]:
 def own(corrected: Path, tmp_path: Path) -> Path:
     """The tiny source with errata, to be changed."""
     return shutil.copytree(corrected, tmp_path / "source")
-
-
-def build_and(change: Callable[[], object], stage: str, manifest: Path, out: Path, *args: object) -> Ran:
-    """Build, and change something before a stage begins."""
-
-    def before_stage(begun: Stage, *more: Any) -> None:
-        if begun.name == stage:
-            change()
-        do_shards(begun, *more)
-
-    def before_finish(*more: Any) -> Any:
-        if stage == "finish":
-            change()
-        return finish(*more)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlongbench.building.build.do_shards", before_stage)
-        patch.setattr("mmlongbench.building.build.finish", before_finish)
-        return command("build", manifest, "--out", out, *args)
 
 
 def move_text(path: Path) -> None:
@@ -96,17 +73,23 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("name", CHANGES)
+WHEN = [
+    *((name, "finish") for name in CHANGES),
+    *(("documents/cedar.pdf", stage) for stage in ("documents", "records", "images")),
+    ("documents/dogwood.pdf", "images"),
+    ("samples.json", "documents"),
+    ("samples.json", "images"),
+    ("errata.yaml", "records"),
+]
+
+
+@pytest.mark.parametrize(("name", "stage"), WHEN)
 def test_a_source_that_changes_ends_the_build_and_the_release_is_that_of_the_first(
     name: str, stage: str, own: Path, corrected: Path, whole: dict[str, str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    ended = build_and(lambda: CHANGES[name](own / name), stage, own / "tiny.yaml", out)
-    assert ended.code == 2, ended.out
-    assert ended.err.startswith(f"error: {own / name}: ")
-    assert ended.err.count("\n") == 1
-    assert "run the command again, or remove" in ended.err
+    with before(POINTS[stage], lambda: CHANGES[name](own / name)):
+        refused(build(own, out), f"error: {own / name}: ", "run the command again, or remove")
     assert not (out / "build.lock.json").exists()
     shutil.rmtree(own)
     shutil.copytree(corrected, own)
@@ -121,18 +104,18 @@ def test_sources_and_releases_may_be_called_by_way_of_a_link_and_back(own: Path,
     shutil.move(own, tmp_path / "elsewhere" / "source")  # link/.. is elsewhere, not the folder of the link
     called = tmp_path / "link" / ".." / "source"
     words = ["--set", f"source.samples={called / 'samples.json'}", "--set", f"source.documents={called / 'documents'}"]
-    out = tmp_path / "link" / ".." / "out"
-    done = build_and(lambda: None, "records", called / "tiny.yaml", out, "-q", *words)
+    done = build(called, tmp_path / "link" / ".." / "out", "-q", *words)
     assert (done.code, done.err) == (0, "")
-    ended = build_and(lambda: add_row(called), "finish", called / "tiny.yaml", tmp_path / "other", *words)
-    assert ended.code == 2
-    assert "samples.json: " in ended.err
+    with before(FIRST_OF_FINISH, lambda: add_row(called)):
+        refused(build(called, tmp_path / "other", *words), "samples.json: ")
 
 
+@pytest.mark.rare
 def test_workers_compare_too(own: Path, tmp_path: Path) -> None:
     cedar = own / "documents" / "cedar.pdf"
-    ended = build_and(lambda: move_text(cedar), "images", own / "tiny.yaml", tmp_path / "out", "--workers", 2)
-    assert ended.err.startswith(f"error: {cedar}: changed while the release was built")
+    with before(POINTS["documents"], lambda: move_text(cedar)):
+        ran = build(own, tmp_path / "out", "--workers", 2)
+    refused(ran, f"error: {cedar}: changed while the release was built")
     assert not (tmp_path / "out" / "build.lock.json").exists()
 
 
@@ -143,19 +126,18 @@ def test_parts_compare_too(url: str, own: Path, tmp_path: Path) -> None:
         assert command("build", own / "tiny.yaml", "--out", out, "--stage", stage).code == 0
     move_text(own / "documents" / "cedar.pdf")
     said = f"error: {own / 'documents' / 'cedar.pdf'}: changed while the release was built (dataset 'mmlongdoc', "
-    ended = command("build", own / "tiny.yaml", "--out", out, "--stage", "images")
-    assert ended.err.startswith(said)
+    refused(command("build", own / "tiny.yaml", "--out", out, "--stage", "images"), said)
     move_text_back = (own / "documents" / "cedar.pdf").read_bytes().replace(b"1 0 0 1 90 160", b"1 0 0 1 20 160")
     (own / "documents" / "cedar.pdf").write_bytes(move_text_back)
     assert command("build", own / "tiny.yaml", "--out", out, "--stage", "images").code == 0
     move_text(own / "documents" / "cedar.pdf")
-    ended = command("finish", out)
-    assert (ended.code, ended.err.startswith(said)) == (2, True)
+    refused(command("finish", out), said)
     assert not (tmp_path / "out" / "build.lock.json").exists()
 
 
+@pytest.mark.parametrize("stage", ["records", "finish"])
 def test_sources_that_are_written_anew_with_the_same_bytes_are_the_same(
-    own: Path, whole: dict[str, str], tmp_path: Path
+    stage: str, own: Path, whole: dict[str, str], tmp_path: Path
 ) -> None:
     def rewrite() -> None:
         for path in [path for path in own.rglob("*") if path.is_file()]:
@@ -164,212 +146,200 @@ def test_sources_that_are_written_anew_with_the_same_bytes_are_the_same(
             path.write_bytes(data)
             os.utime(path, (86_400, 86_400))
 
-    for stage in ("rows", "images", "finish"):
-        ended = build_and(rewrite, stage, own / "tiny.yaml", tmp_path / stage)
-        assert ended.code == 0, ended.err
-        assert hashes(tmp_path / stage) == whole
+    with before(POINTS[stage], rewrite):
+        ended = build(own, tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert hashes(tmp_path / "out") == whole
 
 
-Sample = Callable[[str], tuple[Path, dict[str, Path]]]
+# What is put back
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    """A function that draws the sample of a reader once: its folder, not to be changed, and the paths below it."""
-
-    @cache
-    def draw(reader: str) -> tuple[Path, dict[str, Path]]:
-        folder = tmp_path_factory.mktemp(reader)
-        (folder / "source").mkdir()
-        found = sample_function(reader)(folder / "source")
-        if "corpus" in found:
-            make_corpus(str(found["corpus"]), folder / "corpus")
-            found["corpus"] = folder / "corpus"
-        return folder, {key: path.relative_to(folder) for key, path in found.items()}
-
-    return draw
+def put_back(path: Path, other: bytes = b"another") -> None:
+    data, about = path.read_bytes(), path.stat()
+    path.write_bytes(other)
+    path.write_bytes(data)
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
 
 
-def drawn(sample: Sample, reader: str, builder: str, folder: Path, **more: Any) -> Path:
-    """A manifest of a sample of its own in a folder."""
-    kept, found = sample(reader)
-    shutil.copytree(kept, folder, dirs_exist_ok=True)
-    source = {key: str(folder / path) for key, path in found.items()}
+@pytest.mark.parametrize("name", ["documents/cedar.pdf", "samples.json"])
+def test_a_source_that_changes_while_it_is_read_and_is_put_back_ends_the_build(
+    name: str, own: Path, whole: dict[str, str], tmp_path: Path
+) -> None:
+    with before("cedar_page1.jpg", lambda: put_back(own / name)):
+        ran = build(own, tmp_path / "out", "--workers", 1)
+    source = name.partition("/")[0].removesuffix(".json")
+    said = f"{own / name}: was changed and changed back while it was read (dataset 'mmlongdoc', source.{source})"
+    refused(ran, said, "run the command again")
+    assert build(own, tmp_path / "out").code == 0
+    assert hashes(tmp_path / "out") == whole
+
+
+# While a build is planned
+
+
+@contextmanager
+def when_hashed(change: Callable[[], object]) -> Iterator[None]:
+    """Change something once, when the first file of the sources is hashed: all of them are listed by then."""
+    digest, left = hashlib.file_digest, [change]
+
+    def changed(*args: Any) -> Any:
+        if left:
+            left.pop()()
+        return digest(*args)
+
+    with mock.patch.object(hashlib, "file_digest", changed):
+        yield
+
+
+@pytest.mark.parametrize("name", ["samples.json", "errata.yaml", "documents/elm.pdf", "documents/dogwood.pdf"])
+def test_a_source_that_changes_after_planning_has_listed_it_is_named(name: str, own: Path, tmp_path: Path) -> None:
+    """The documents were found in the old source; the new one would be hashed."""
+    with when_hashed(lambda: CHANGES[name](own / name)):
+        ran = build(own, tmp_path / "out")
+    refused(ran, f"error: {own / name}: ", "run the command again once")
+    if name != "samples.json":  # which may be hashed first
+        assert "changed while the build was planned (dataset 'mmlongdoc')" in ran.err
+    assert build(own, tmp_path / "out").code == 0
+
+
+def test_a_file_that_grows_while_it_is_hashed_is_refused(own: Path, tmp_path: Path) -> None:
+    digest = hashlib.file_digest
+
+    def growing(file: Any, name: str) -> Any:
+        found = digest(file, name)
+        with Path(file.name).open("ab") as more:
+            more.write(b"more")
+        return found
+
+    with mock.patch.object(hashlib, "file_digest", growing):
+        refused(build(own, tmp_path / "out"), "is being written; run the command again once it is complete")
+
+
+# Other kinds of sources
+
+
+def drawn(sources: Sources, reader: str, builder: str, folder: Path, **more: Any) -> Path:
+    """Write a manifest of a copy of a drawn sample."""
+    root = Path(os.path.commonpath([path.parent for path in sources.values()]))
+    shutil.copytree(root, folder / "source", dirs_exist_ok=True)
+    source = {name: str(folder / "source" / path.relative_to(root)) for name, path in sources.items()}
     if "corpus" in source:
-        more["corpus"] = source.pop("corpus")
+        made = command("corpus", "build", source.pop("corpus"), "--out", folder / "corpus")
+        assert made.code == 0, made.err
+        more["corpus"] = str(folder / "corpus")
     about = {"name": "made", "builder": builder, "reader": reader, "licence": "none", "lengths": ["8K"]}
     dataset = {**about, "source": source, "sample": {"n": 2}, **more}
     (folder / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}))
     return folder / "manifest.yaml"
 
 
-def spoil(path: Path) -> None:
-    """Change one byte in the middle of a file."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+def spoil(*paths: Path) -> None:
+    """Change one byte in the middle of files."""
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("reader", "builder", "options", "files", "stages"),
-    [
-        ("viquae", "vrag", {"gold": "span"}, "source/images/*", ("images",)),
-        ("viquae", "vrag", {"gold": "span"}, "corpus/passages.arrow", ("records", "finish")),
-        ("viquae", "vrag", {"gold": "span"}, "corpus/index/*", ("records",)),
-        ("slidevqa", "docvqa", {}, "source/decks/*/*", ("documents", "images")),
-        ("image_tables", "many_shot", {}, "source/data/*.parquet", ("records", "images")),
-    ],
-    ids=["pictures", "passages", "index", "page images", "tables of pictures"],
-)
-def test_what_any_reader_reads_is_compared(
-    reader: str,
-    builder: str,
-    options: dict[str, Any],
-    files: str,
-    stages: Sequence[str],
-    sample: Sample,
-    tmp_path: Path,
-) -> None:
-    manifest = drawn(sample, reader, builder, tmp_path, options=options)
-    kept = {path: path.read_bytes() for path in tmp_path.glob(files) if path.is_file()}
-    assert kept
+PLAN, ASKED, LAST = ".build/plan.json", "questions/made/all.jsonl", ".jsonl"
+READ: dict[str, tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]] = {
+    "viquae": (
+        "vrag",
+        {"options": {"gold": "span"}},
+        (
+            ("source/images/*", "records/made/8K/00000.jsonl"),
+            ("corpus/passages.arrow", ASKED),
+            ("corpus/passages.arrow", FIRST_OF_FINISH),
+            ("corpus/index/*", ASKED),
+        ),
+    ),
+    "slidevqa": (
+        "docvqa",
+        {},
+        (("source/decks/*/*", "records/made/8K/00000.jsonl"),),
+    ),
+    "image_tables": (
+        "many_shot",
+        {},
+        (("source/data/*.parquet", ASKED), ("source/data/*.parquet", FIRST_OF_FINISH)),
+    ),
+}
+"""For a reader: its builder, more of the manifest, and which files change before which file of the build."""
 
-    def change() -> None:
-        for path in kept:
-            spoil(path)
 
-    for stage in stages:
-        ended = build_and(change, stage, manifest, tmp_path / "out")
-        assert ended.code == 2, ended.out
-        assert "changed while the release was built (dataset 'made', " in ended.err
+@pytest.mark.parametrize("reader", READ)
+def test_what_any_reader_reads_is_compared(reader: str, sample: Callable[[str], Sources], tmp_path: Path) -> None:
+    builder, more, changes = READ[reader]
+    manifest = drawn(sample(reader), reader, builder, tmp_path, **more)
+    for files, point in changes:
+        kept = {path: path.read_bytes() for path in tmp_path.glob(files) if path.is_file()}
+        assert kept
+        with before(point, partial(spoil, *kept)):
+            ended = command("build", manifest, "--out", tmp_path / "out", "--workers", 1)
+        refused(ended, "changed while the release was built (dataset 'made', ")
         assert any(f"error: {path}: changed" in ended.err for path in kept)
         for path, data in kept.items():
             path.write_bytes(data)
-    assert build_and(lambda: None, "none", manifest, tmp_path / "out").code == 0
+        if point != changes[-1][1]:
+            shutil.rmtree(tmp_path / "out")
+    assert command("build", manifest, "--out", tmp_path / "out").code == 0
+
+
+def test_a_corpus_and_pictures_that_change_while_they_are_read_are_named(
+    sample: Callable[[str], Sources], tmp_path: Path
+) -> None:
+    manifest = drawn(sample("viquae"), "viquae", "vrag", tmp_path, options={"gold": "span"})
+    words, passages = ("build", manifest, "--out", tmp_path / "out", "--workers", 1), tmp_path / "corpus/passages.arrow"
+    with when_hashed(lambda: spoil(passages)):
+        refused(command(*words), f"error: {passages}: changed while the build was planned")
+    spoil(passages)
+    opened = Image.open
+
+    def changed(file: Any, *more: Any, **options: Any) -> Any:
+        if isinstance(file, Path):
+            put_back(file)
+        return opened(file, *more, **options)
+
+    with mock.patch.object(Image, "open", changed):
+        refused(command(*words), ": was changed and changed back while it was read")
 
 
 @pytest.fixture(scope="module")
-def many_tables(sample: Sample, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def many_tables(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A manifest of pictures in 1,200 tables, one picture or none in each."""
-    import pyarrow.parquet as pq
-
-    manifest = drawn(sample, "image_tables", "many_shot", tmp_path_factory.mktemp("many"))
-    data = manifest.parent / "source" / "data"
-    whole = pq.read_table(data / "train-00000-of-00001.parquet")
-    (data / "train-00000-of-00001.parquet").unlink()
-    pq.write_table(whole.slice(0, 0), data / "train-none.parquet")
+    manifest = drawn(sample("image_tables"), "image_tables", "many_shot", tmp_path_factory.mktemp("many"))
+    (first,) = manifest.parent.glob("source/data/train-00000-of-00001.parquet")
+    data, pictures = first.parent, pq.read_table(first)
+    first.unlink()
+    pq.write_table(pictures.slice(0, 0), data / "train-none.parquet")
     empty = (data / "train-none.parquet").read_bytes()
-    for number in range(whole.num_rows):
-        pq.write_table(whole.slice(number, 1), data / f"train-{number:04}.parquet")
-    for number in range(whole.num_rows, 1_198):
+    for number in range(pictures.num_rows):
+        pq.write_table(pictures.slice(number, 1), data / f"train-{number:04}.parquet")
+    for number in range(pictures.num_rows, 1_198):
         (data / f"train-{number:04}.parquet").write_bytes(empty)
     assert len([*data.iterdir()]) == 1_200
     return manifest
 
 
-@pytest.fixture
-def changing(many_tables: Path) -> Iterator[Path]:
-    """One of the 1,200 tables, put back after the test."""
-    table = many_tables.parent / "source" / "data" / "train-0007.parquet"
-    data = table.read_bytes()
-    yield table
+@pytest.mark.parametrize(
+    ("point", "is_put_back", "said"),
+    [
+        (PLAN, False, "changed while the release was built (dataset 'made', source.data)"),
+        (FIRST_OF_FINISH, False, "changed while the release was built (dataset 'made', source.data)"),
+        ("rows/made/all.jsonl", True, "was changed and changed back while it was read"),
+    ],
+)
+def test_one_of_very_many_tables_that_changes_is_named(
+    point: str, is_put_back: bool, said: str, many_tables: Path, tmp_path: Path
+) -> None:
+    (table,) = many_tables.parent.glob("source/data/train-0007.parquet")
+    data, other = table.read_bytes(), table.with_name("train-0008.parquet").read_bytes()
+    with before(point, lambda: put_back(table, other) if is_put_back else table.write_bytes(other)):
+        ended = command("build", many_tables, "--out", tmp_path / "out", "--workers", 1)
     table.write_bytes(data)
-
-
-def exchange(table: Path) -> None:
-    """Replace a table by another readable one."""
-    table.write_bytes(table.with_name("train-0008.parquet").read_bytes())
-
-
-@pytest.mark.parametrize("stage", ["rows", "images"])
-def test_one_of_very_many_tables_that_changes_is_named_before_its_stage(
-    stage: str, many_tables: Path, changing: Path, tmp_path: Path
-) -> None:
-    ended = build_and(lambda: exchange(changing), stage, many_tables, tmp_path / "out", "--workers", 1)
-    assert ended.code == 2, ended.out
-    assert ended.err.startswith(f"error: {changing}: changed while the release was built (dataset 'made', source.data)")
+    refused(ended, f"error: {table}: {said}")
     assert not (tmp_path / "out" / "build.lock.json").exists()
-
-
-def test_one_of_very_many_tables_that_changes_in_a_stage_and_is_put_back_is_named(
-    many_tables: Path, changing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def changed(session: Session, shard: Any) -> float:
-        data = changing.read_bytes()
-        exchange(changing)
-        try:
-            return run_shard(session, shard)
-        finally:
-            changing.write_bytes(data)
-
-    monkeypatch.setattr("mmlongbench.building.executors.local.run_shard", changed)
-    ended = command("build", many_tables, "--out", tmp_path / "out", "--workers", 1)
-    assert (ended.code, f"{changing}: was changed and changed back while it was read" in ended.err) == (2, True)
-
-
-def test_the_last_comparison_finds_a_change_that_no_other_has_found(
-    many_tables: Path, changing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(SourceFiles, "unchanged_in_stage", lambda *more: nullcontext())
-    ended = build_and(lambda: exchange(changing), "rows", many_tables, tmp_path / "out", "--workers", 1)
-    assert ended.code == 2, ended.out
-    assert ended.err.startswith(f"error: {changing}: changed while the release was built (dataset 'made', source.data)")
-    assert not (tmp_path / "out" / "build.lock.json").exists()
-
-
-def test_tables_beside_very_many_pictures_are_compared_in_each_shard(tmp_path: Path) -> None:
-    pictures = [tmp_path / f"{number}.JPG" for number in range(MAX_TABLES + 1)]
-    tables = [tmp_path / f"{number}.json" for number in range(MAX_TABLES)]
-    found = when_compared([*pictures, *tables])
-    assert {found[path] for path in pictures} == {Compared.WHERE_READ}
-    assert {found[path] for path in tables} == {Compared.EACH_SHARD}
-    found = when_compared([*pictures, *tables, tmp_path / "more.json"])
-    assert {found[path] for path in tables} == {Compared.EACH_STAGE}
-    assert {*when_compared(pictures[:MAX_TABLES]).values()} == {Compared.EACH_SHARD}
-
-
-PLANNING: dict[str, Callable[[Path], object]] = {
-    "samples.json": lambda path: add_row(path.parent),
-    "errata.yaml": lambda path: path.write_text("mmlongdoc_3: {source: seen, set: {answer: 6}}"),
-    "documents/ash.pdf": Path.unlink,
-    "documents/elm.pdf": lambda path: draw_pdf(path, 2),
-    "documents/dogwood.pdf": move_text,
-}
-
-
-@pytest.mark.parametrize("name", PLANNING)
-def test_a_source_that_changes_after_planning_has_read_it_is_named(
-    name: str, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The documents were found in the old source; the new one would be hashed."""
-
-    def changed(*more: Any) -> Any:
-        PLANNING[name](own / name)
-        return fingerprint(*more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("mmlongbench.building.build_plan.fingerprint", changed)
-        ended = build(own, tmp_path / "out")
-    said = (
-        f"error: {own / name}: changed while the build was planned (dataset 'mmlongdoc'); run the command again once "
-    )
-    assert (ended.code, ended.err.startswith(said)) == (2, True), ended.err
-    assert ended.err.count("\n") == 1
-    assert build(own, tmp_path / "out").code == 0
-
-
-def test_a_corpus_that_changes_after_planning_has_read_it_is_named(
-    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest = drawn(sample, "viquae", "vrag", tmp_path, options={"gold": "span"})
-
-    def changed(*more: Any) -> Any:
-        spoil(tmp_path / "corpus" / "passages.arrow")
-        return fingerprint(*more)
-
-    monkeypatch.setattr("mmlongbench.building.build_plan.fingerprint", changed)
-    ended = command("build", manifest, "--out", tmp_path / "out")
-    assert ended.err.startswith(f"error: {tmp_path / 'corpus' / 'passages.arrow'}: changed while the build was planned")
 
 
 def test_a_tokenizer_of_the_user_s_own_is_compared(own: Path, tmp_path: Path) -> None:
@@ -377,109 +347,14 @@ def test_a_tokenizer_of_the_user_s_own_is_compared(own: Path, tmp_path: Path) ->
 
     path = own / "tokenizer.json"
     Tokenizer(models.WordLevel({"[UNK]": 0, "page": 1}, "[UNK]")).save(str(path))
-    args = ("--set", f"counter.tokenizer={path}")
-    ended = build_and(
-        lambda: path.write_text(path.read_text() + " "), "finish", own / "tiny.yaml", tmp_path / "out", *args
-    )
-    assert ended.err.startswith(f"error: {path}: changed while the release was built")
-
-
-def test_a_document_that_changes_while_it_is_read_and_is_put_back_ends_the_build(
-    own: Path, whole: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def changed(document: Path, *more: Any) -> list[tuple[int, int]]:
-        data, about = document.read_bytes(), document.stat()
-        document.write_bytes(draw_other(tmp_path))
-        found = sizes_of(document, *more)
-        document.write_bytes(data)
-        os.utime(document, ns=(about.st_atime_ns, about.st_mtime_ns))
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr("mmlongbench.building.stages.documents.sizes_of", changed)
-        ended = build(own, tmp_path / "out", "--workers", 1)
-    said = "ash.pdf: was changed and changed back while it was read (dataset 'mmlongdoc', source.documents); run"
-    assert (ended.code, said in ended.err) == (2, True), ended.err
-    assert build(own, tmp_path / "out").code == 0
-    assert hashes(tmp_path / "out") == whole
-
-
-def draw_other(folder: Path) -> bytes:
-    """The bytes of a PDF of larger pages."""
-    draw_pdf(folder / "other.pdf", 2, side=210)
-    return (folder / "other.pdf").read_bytes()
-
-
-def test_what_is_put_back_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:
-    assert command("build", own / "tiny.yaml", "--out", tmp_path / "out", "--stage", "prepare").code == 0
-    files, table = SourceFiles(BuildDir(tmp_path / "out")), own / "samples.json"
-    data = table.read_bytes()
-
-    def changed() -> None:
-        table.write_bytes(b"another")
-        table.write_bytes(data)
-        raise ValueError("a row that cannot be read")
-
-    for block in (files.unchanged(table), files.unchanged_tables("mmlongdoc")):
-        with pytest.raises(SourceChangedError, match=r"samples\.json: was changed and changed back"), block:
-            changed()
-    with files.unchanged(table), files.unchanged_tables("mmlongdoc"):
-        pass
-    with pytest.raises(SourceChangedError, match="changed while the release was built"), files.unchanged(table):
-        table.write_bytes(b"another")
-    files.close()
-
-
-def test_a_picture_that_changes_while_it_is_read_and_is_put_back_ends_the_build(
-    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest = drawn(sample, "viquae", "vrag", tmp_path, options={"gold": "span"})
-
-    def changed(file: Path) -> tuple[int, int]:
-        data = file.read_bytes()
-        file.write_bytes(b"another")
-        file.write_bytes(data)
-        return header_size(file)
-
-    monkeypatch.setattr("mmlongbench.documents.pictures.header_size", changed)
-    ended = command("build", manifest, "--out", tmp_path / "out", "--workers", 1)
-    assert (ended.code, ": was changed and changed back while it was read" in ended.err) == (2, True), ended.err
-
-
-def test_a_stamp_proves_nothing_of_a_file_that_was_only_just_changed(tmp_path: Path) -> None:
-    (tmp_path / "new").write_text("new")
-    assert hash_file(tmp_path / "new").stamp is None
-
-
-def test_a_settled_file_is_not_hashed_again(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.building.source_files.SETTLED", -SETTLED)  # as if all were old
-    hashed: list[Path] = []
-
-    def counted(path: Path) -> str:
-        hashed.append(path)
-        return sha256_of(path)
-
-    monkeypatch.setattr("mmlongbench.building.source_files.sha256_of", counted)
-    assert build(own, tmp_path / "out").code == 0
-    assert sorted(hashed.count(path) for path in (own / "documents").iterdir()) == [2] * 4  # first and last
-
-
-def test_a_file_that_grows_while_it_is_hashed_is_refused(own: Path, tmp_path: Path) -> None:
-    def growing(path: Path) -> str:
-        with path.open("ab") as file:
-            file.write(b"more")
-        return "0" * 64
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlongbench.building.source_files.sha256_of", growing)
-        ended = build(own, tmp_path / "out")
-    assert (ended.code, "is being written; run the command again once it is complete" in ended.err) == (2, True)
+    with before(FIRST_OF_FINISH, lambda: path.write_text(path.read_text() + " ")):
+        ran = build(own, tmp_path / "out", "--set", f"counter.tokenizer={path}")
+    refused(ran, f"error: {path}: changed while the release was built")
 
 
 def test_a_list_of_files_that_is_torn_is_named(own: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert command("build", own / "tiny.yaml", "--out", out, "--stage", "prepare").code == 0
+    assert build(own, out, "--stage", "prepare").code == 0
     (out / ".build" / "sources.sqlite").write_bytes(b"torn")
-    ended = command("build", own / "tiny.yaml", "--out", out, "--stage", "records")
-    assert (ended.code, "sources.sqlite: cannot be read: " in ended.err) == (2, True)
+    refused(build(own, out, "--stage", "records"), "sources.sqlite: cannot be read: ")
     assert build(own, out).code == 0

@@ -42,38 +42,31 @@ def yes(number: int, right: int) -> dict[str, Any]:
     return {"choices": Choices(("Yes", "No"), int(number >= right))}
 
 
-def test_a_frequent_answer_is_named_with_its_numbers() -> None:
-    assert look(*(yes(number, 61) for number in range(80))) == [
-        "'Yes' is the right answer of 61 of 80 questions: see `mmlongbench shortcuts`"
-    ]
-    assert look(*(yes(number, 45) for number in range(80))) == []
-    assert look(*(yes(number, 9) for number in range(10))) == []
+def four(number: int) -> dict[str, Any]:
+    """A question whose offered texts are its own."""
+    return {"choices": Choices(tuple(f"{number} {c}" for c in "abcd"), 1 if number % 2 else number // 2 % 4)}
 
 
-def test_a_place_of_the_right_choice_is_named_where_texts_differ() -> None:
-    def four(number: int) -> dict[str, Any]:
-        offered = tuple(f"{number} {letter}" for letter in "abcd")
-        return {"choices": Choices(offered, 1 if number % 2 else number // 2 % 4)}
-
-    assert look(*(four(number) for number in range(60))) == [
-        "choice 2 is the right answer of 38 of 60 questions: see `mmlongbench shortcuts`"
-    ]
+def free(number: int, every: int) -> dict[str, Any]:
+    return {"answer": "Not answerable" if number % every == 0 else [f"answer {number}"]}
 
 
-def test_a_free_answer_may_be_right_in_one_question_of_twenty() -> None:
-    def free(number: int, every: int) -> dict[str, Any]:
-        return {"answer": "Not answerable" if number % every == 0 else [f"answer {number}"]}
+SEE = ": see `mmlongbench shortcuts`"
+LOOKS: list[tuple[list[dict[str, Any]], list[str]]] = [
+    ([yes(n, 61) for n in range(80)], [f"'Yes' is the right answer of 61 of 80 questions{SEE}"]),
+    ([yes(n, 45) for n in range(80)], []),
+    ([yes(n, 9) for n in range(10)], []),
+    ([four(n) for n in range(60)], [f"choice 2 is the right answer of 38 of 60 questions{SEE}"]),
+    ([free(n, 4) for n in range(80)], [f"'Not answerable' is the right answer of 20 of 80 questions{SEE}"]),
+    ([free(n, 16) for n in range(80)], []),  # a free answer may be right in one question of twenty
+    ([{**yes(n, 61), "subject": f"s{n // 16}"} for n in range(80)], []),  # a subject counts once
+    ([{**yes(n // 10, 6), "id": f"q{n // 10}"} for n in range(80)], []),  # placements never twice
+]
 
-    (said,) = look(*(free(number, 4) for number in range(80)))
-    assert said.startswith("'Not answerable' is the right answer of 20 of 80 questions")
-    assert look(*(free(number, 16) for number in range(80))) == []
 
-
-def test_questions_about_one_subject_count_once_and_placements_never_twice() -> None:
-    about_one = [{**yes(number, 61), "subject": f"s{number // 16}"} for number in range(80)]
-    assert look(*about_one) == []
-    again = [{**yes(number // 10, 6), "id": f"q{number // 10}"} for number in range(80)]
-    assert look(*again) == []
+@pytest.mark.parametrize(("records", "notes"), LOOKS)
+def test_an_answer_or_a_place_that_is_right_too_often_is_named(records: list[dict[str, Any]], notes: list[str]) -> None:
+    assert look(*records) == notes
 
 
 def images(number: int, gold: str, ending: str = ".jpg") -> list[Item]:
@@ -124,7 +117,6 @@ datasets:
 SAID = "note: dataset 'walks': 'Yes' is the right answer of 40 of 40 questions: see `mmlongbench shortcuts`"
 
 
-@pytest.mark.slow
 def test_plan_build_and_finish_print_it_and_a_complete_release_is_not_read_again(tmp_path: Path) -> None:
     from PIL import Image
 

@@ -1,36 +1,27 @@
-"""Every builder from 4K to 1M: contexts are full if the source suffices; otherwise the lock counts what is missing.
+"""Every builder from 4K to 1M: contexts are full if the source suffices; otherwise the plan and the lock count what is
+missing. What a plan says of a build is what the build becomes.
 
 An image may cost 3,500 tokens, or it would not fit 4K; these worlds have small pictures of small cells, so that a few
 hundred fill 1M.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import draw_pdf, row, write_rows
+import yaml
+from PIL import Image
+from samples import Sources
+from tiny import command, draw_pdf, leftovers, lock, records, row, write_rows
 
-from builders.samples.many_shot.sources import draw_tables
-from builders.samples.mm_niah.sources import draw_hidden_sentences
-from builders.samples.visual_haystacks.sources import draw_single
-from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.building.forecast import forecast
-from mmlongbench.io.atomic import TEMPORARY
-from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.registry import installed, sample_function
-from mmlongbench.release.audit import audit_release
 
-pytestmark = pytest.mark.slow
-
-QUIET = Progress(is_shown=False)
-LENGTHS = ("4K", "256K", "1M")
+LENGTHS = {"4K": 4 * K, "256K": 256 * K, "1M": 1024 * K}
 SIDE = 224
-"""Of a page, in points and pixels: 3,136 tokens in cells of 4 pixels."""
+"""Of a page, in points, and of a picture, in pixels: 3,136 tokens in cells of 4 pixels."""
+CELLS = {"image": {"patch": 4, "unshuffle": 1}}
 World = dict[str, Any]
 
 
@@ -41,7 +32,7 @@ def reports(folder: Path, documents: int) -> World:
         draw_pdf(folder / "documents" / f"{number:02}-tree.pdf", 20, SIDE)
     write_rows(folder, (row("01-tree.pdf", "How many petals?", "4", "[9]", answer_format="Int"),))
     source = {"samples": folder / "samples.json", "documents": folder / "documents"}
-    return {"reader": "mmlongbench_doc", "source": source, "pages": {"dpi": 72}, **cells(4)}
+    return {"reader": "mmlongbench_doc", "source": source, "pages": {"dpi": 72}}
 
 
 def case(folder: Path, pages: int) -> World:
@@ -52,36 +43,54 @@ def case(folder: Path, pages: int) -> World:
     (folder / "cases.json").write_text(json.dumps(line) + "\n")
     source = {"cases": folder / "cases.json", "documents": folder}
     whole = {"options": {"kind": "case"}, "reference_length": pages * 3150 // K * K}
-    return {"reader": "multi_lexsum", "source": source, "pages": {"dpi": 72}, **whole, **cells(4)}
+    return {"reader": "multi_lexsum", "source": source, "pages": {"dpi": 72}, **whole}
+
+
+def draw(path: Path, number: int, side: int = SIDE) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (side, side), (number % 256, number // 256, 99)).save(path)
 
 
 def web_pages(folder: Path, pages: int) -> World:
-    """Prose with a view on every other page."""
-    source = draw_hidden_sentences(folder, pages)
-    return {"reader": "mm_niah", "source": source, "placements": [0.4], **cells(4)}
+    """Prose with a picture on every page, and a picture to hide."""
+    for number in range(pages):
+        draw(folder / "pages/pictures" / f"{number}.png", number)
+        text = f"The harbour of port {number} is near. " * 20
+        (folder / "pages" / f"{number:03}.md").write_text(f"{text}\n\n![a view](pictures/{number}.png)\n\n{text}\n")
+    draw(folder / "pages/pictures/hidden.png", 60_000, 112)
+    draw(folder / "pages/pictures/other.png", 60_001, 112)
+    (folder / "questions.jsonl").write_text(json.dumps(HIDDEN) + "\n")
+    source = {"questions": folder / "questions.jsonl", "documents": folder / "pages"}
+    return {"reader": "own_pages", "source": source, "placements": [0.4], "options": {"needle": "image"}}
+
+
+HIDDEN = {
+    "id": "q",
+    "question": "Which of these pictures was shown?",
+    "needles": ["pictures/hidden.png"],
+    "choices": ["pictures/other.png", "pictures/hidden.png"],
+    "answer": 1,
+}
 
 
 def photographs(folder: Path, count: int) -> World:
-    """Photographs of some 2,800 tokens."""
-    return {"reader": "visual_haystacks", "source": draw_single(folder, count), "placements": [0.4], **cells(10)}
+    """Photographs of a picture each."""
+    for number in range(count):
+        draw(folder / "photographs" / f"{number:04}.png", number)
+    asked = {"id": "q", "question": "Is it?", "answer": "Yes", "needles": ["0000.png"], "negatives": ["0001.png"]}
+    (folder / "questions.jsonl").write_text(json.dumps(asked) + "\n")
+    source = {"questions": folder / "questions.jsonl", "images": folder / "photographs"}
+    return {"reader": "photographs", "source": source, "placements": [0.4]}
 
 
 def classes(folder: Path, pictures: int) -> World:
-    """54 classes of so many pictures, of 1,700 tokens each; twelve of fifty classes are too few for 1M."""
-    common = {"options": {"classes_per_8k": 2, "sets": 1}, "sample": {"n": 2, "stratify": "kind"}}
-    return {"reader": "image_tables", "source": draw_tables(folder, pictures), **common, **cells(10)}
-
-
-def passages(folder: Path, size: int) -> World:
-    """The sample of one of the readers."""
-    source = sample_function("viquae")(folder)
-    corpus = {"corpus": str(source.pop("corpus")), "options": {"gold": "span"}}
-    return {"reader": "viquae", "source": source, "placements": [0.4], **corpus}
-
-
-def cells(side: int) -> World:
-    """A token for so many pixels in the square."""
-    return {"counter": {"image": {"patch": side, "unshuffle": 1}}}
+    """54 classes of so many pictures, of 1,600 tokens each; 13 of fifty classes are too few for 1M."""
+    for number in range(54 * pictures):
+        draw(folder / "train" / f"class {number % 54}" / f"{number}.png", number, 160)
+    for number in range(54):
+        draw(folder / "test" / f"class {number}" / f"{number}.png", 30_000 + number, 160)
+    common = {"options": {"classes_per_8k": 2, "sets": 1}, "sample": {"n": 2}}
+    return {"reader": "image_folders", "source": {"train": folder / "train", "test": folder / "test"}, **common}
 
 
 DRAWN: dict[str, Callable[[Path, int], World]] = {
@@ -90,10 +99,9 @@ DRAWN: dict[str, Callable[[Path, int], World]] = {
     "mm_niah": web_pages,
     "summary": case,
     "visual_haystack": photographs,
-    "vrag": passages,
 }
 """For each builder, a function that draws a source of a given size."""
-LARGE = {"docvqa": 17, "many_shot": 12, "mm_niah": 130, "summary": 336, "visual_haystack": 450}
+LARGE = {"docvqa": 17, "many_shot": 26, "mm_niah": 400, "summary": 336, "visual_haystack": 450}
 """Sizes that suffice for 1M."""
 SMALL = {
     "docvqa": (3, "padding"),
@@ -106,57 +114,122 @@ SMALL = {
 """Sizes that end before 256K, and what runs out."""
 
 
-def manifest_of(builder: str, world: World) -> Manifest:
-    source = {name: str(path) for name, path in world["source"].items()}
-    common = {"name": "made", "builder": builder, "lengths": LENGTHS, "admission_length": "4K", "sample": {"n": 1}}
-    return Manifest.model_validate({"datasets": [{**common, **world, "source": source}]})
+def kinds(table: dict[str, Any]) -> list[Any]:
+    return [pytest.param(kind, marks=[] if kind == "docvqa" else [pytest.mark.rare]) for kind in table]
 
 
-def built(manifest: Manifest, out: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
+def manifest_of(builder: str, size: int, sample: Callable[[str], Sources], folder: Path) -> Path:
+    (folder / "source").mkdir()
+    if builder == "vrag":
+        source = dict(sample("viquae"))
+        more = {"corpus": str(source.pop("corpus")), "options": {"gold": "span"}, "placements": [0.4]}
+        world: World = {"reader": "viquae", "source": source, **more}
+    else:
+        world = {**DRAWN[builder](folder / "source", size), "counter": CELLS}
+    places = {name: str(path) for name, path in world["source"].items()}
+    common = {"name": "made", "builder": builder, "lengths": [*LENGTHS], "admission_length": "4K", "sample": {"n": 1}}
+    (folder / "made.yaml").write_text(yaml.safe_dump({"datasets": [{**common, **world, "source": places}]}))
+    return folder / "made.yaml"
+
+
+def built(manifest: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """The cells of the lock, and how full the records of each are; the release is audited."""
-    lock = build(manifest, out, LocalExecutor(1, QUIET)).lock.public()
-    assert [problem for audit in audit_release(out, QUIET) for problem in audit.problems] == []
-    assert not list(out.rglob(f"{TEMPORARY}*"))
-    return lock["datasets"]["made"]["cells"], {length: list(fills(out, length)) for length in LENGTHS}
+    out = manifest.with_name("release")
+    ran = command("build", manifest, "--out", out, "--workers", 1)
+    assert ran.code == 0, ran.err
+    assert command("audit", out, "-q").code == 0
+    assert not leftovers(out)
+    full: dict[str, list[float]] = {}
+    for name, tokens in LENGTHS.items():
+        lines = [
+            line
+            for path in out.rglob(f"mmlb_data/*/*_K{tokens // K}[._]*jsonl")
+            for line in path.read_text("utf-8").splitlines()
+        ]
+        full[name] = [(each["length"] + each["tokens"]["reserve"]) / tokens for each in map(json.loads, lines)]
+    return lock(out)["datasets"]["made"]["cells"], full
 
 
-def fills(out: Path, length: str) -> Iterator[float]:
-    tokens = {"4K": 4 * K, "256K": 256 * K, "1M": 1024 * K}[length]
-    for path in (out / "mmlb_data").rglob(f"*_K{tokens // K}[._]*jsonl"):
-        for record in map(json.loads, path.read_text("utf-8").splitlines()):
-            yield (record["length"] + record["tokens"]["reserve"]) / tokens
-
-
-@pytest.mark.parametrize("builder", LARGE)
-def test_a_release_is_full_at_every_length(builder: str, tmp_path: Path) -> None:
-    manifest = manifest_of(builder, drawn(builder, tmp_path, LARGE[builder]))
-    cells, full = built(manifest, tmp_path / "release")
+@pytest.mark.parametrize("builder", kinds(LARGE))
+def test_a_release_is_full_at_every_length(builder: str, sample: Callable[[str], Sources], tmp_path: Path) -> None:
+    cells, full = built(manifest_of(builder, LARGE[builder], sample, tmp_path))
     for length in LENGTHS:
-        assert cells[length]["examples"] == len(full[length]) > 0
+        assert cells[length]["examples"] == len(full[length])
+        assert full[length] or (builder, length) == ("many_shot", "4K")  # one class alone, of which nobody asks
         assert cells[length]["rejected"] == cells[length]["ran_dry"] == 0
         assert "missing_units" not in cells[length]
         assert all(length == "4K" or 0.985 < fill <= 1 for fill in full[length]), full
 
 
-@pytest.mark.parametrize("builder", SMALL)
-def test_where_the_source_ends_the_plan_and_the_release_say_so(builder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("builder", kinds(SMALL))
+def test_where_the_source_ends_the_plan_and_the_release_say_so(
+    builder: str, sample: Callable[[str], Sources], tmp_path: Path
+) -> None:
     size, role = SMALL[builder]
-    manifest = manifest_of(builder, drawn(builder, tmp_path, size))
-    (planned,) = forecast(manifest, LocalExecutor(1, QUIET), probe=9)
-    cells, full = built(manifest, tmp_path / "release")
-    for cell, length in zip(planned.cells, LENGTHS, strict=True):
-        found, is_long = cells[length], length != "4K"
-        assert found["ran_dry"] == cell.ran_dry == (found["examples"] if is_long else 0)
-        assert (cell.left_over, cell.missing) == (role if is_long else "", found.get("missing_units", 0))
-        assert (cell.missing > 0) == is_long
+    manifest = manifest_of(builder, size, sample, tmp_path)
+    _, found = planned(manifest, "--probe", 9)
+    cells, full = built(manifest)
+    for cell, length in zip(found["cells"], LENGTHS, strict=True):
+        made, is_long = cells[length], length != "4K"
+        assert made["ran_dry"] == cell["ran_dry"] == (made["examples"] if is_long else 0)
+        assert (cell["left_over"], cell["missing"]) == (role if is_long else "", made.get("missing_units", 0))
+        assert (cell["missing"] > 0) == is_long
         assert not is_long or max(full[length]) < 0.985
-    assert planned.cells[2].missing > planned.cells[1].missing
+    assert found["cells"][2]["missing"] > found["cells"][1]["missing"]
 
 
-def test_every_installed_builder_is_tried() -> None:
-    assert {plugin.name for plugin in installed("builder")} == {*DRAWN} == {*SMALL} == {*LARGE, "vrag"}
+# Plans
 
 
-def drawn(builder: str, folder: Path, size: int) -> World:
-    (folder / "source").mkdir()
-    return DRAWN[builder](folder / "source", size)
+def planned(*args: object) -> tuple[int, dict[str, Any]]:
+    ran = command("plan", *args, "--json")
+    assert "Traceback" not in ran.err
+    (found,) = [json.loads(line) for line in ran.out.splitlines()]
+    return ran.code, found
+
+
+def test_a_plan_of_all_questions_is_what_the_build_becomes(source: Path, finished: Path) -> None:
+    code, found = planned(source / "tiny.yaml", "--probe", 99)
+    built = lock(finished)["datasets"]["mmlongdoc"]
+    assert code == 0
+    assert (found["questions"], found["rejected"]) == (built["questions"]["kept"], built["questions"]["rejected"])
+    images = {path for path in lock(finished)["files"] if path.startswith("mmlb_image")}
+    assert found["image_files"] == len(images)
+    size = sum(lock(finished)["files"][path]["bytes"] for path in images)
+    assert 0.7 * size < found["image_bytes"] < 1.4 * size
+    for cell in found["cells"]:
+        lines = records(finished, f"{cell['length'] // 1024}K")
+        assert cell["examples"] == len(lines)
+        assert cell["images"] * len(lines) == sum(len(line["page_list"]) for line in lines)
+        path = finished / f"mmlb_data/documentQA/mmlongdoc_K{cell['length'] // 1024}.jsonl"
+        assert cell["bytes"] == path.stat().st_size
+        assert (cell["ran_dry"], cell["rejected"]) == (0, 0)
+
+
+def test_a_length_beyond_the_sources_says_what_runs_out(source: Path) -> None:
+    _, found = planned(source / "tiny.yaml", "--lengths", "1K,64K", "--probe", 2)
+    short, long = found["cells"]
+    assert (short["ran_dry"], long["ran_dry"], long["left_over"]) == (0, 2, "padding")
+    assert long["missing"] > 200
+    said = command("plan", source / "tiny.yaml", "--lengths", "64K").out
+    assert "padding units run out first, by up to" in said
+    assert "nothing is repeated" in said
+
+
+def test_a_source_that_is_missing_is_said_and_the_others_are_planned(source: Path, tmp_path: Path) -> None:
+    (own,) = yaml.safe_load((source / "tiny.yaml").read_text())["datasets"]
+    places = {"samples": str(source / "samples.json"), "documents": str(source / "documents")}
+    other = {**own, "name": "other", "source": {**places, "samples": str(tmp_path / "no.json")}}
+    path = tmp_path / "two.yaml"
+    path.write_text(yaml.safe_dump({"datasets": [other, {**own, "source": places}]}))
+    ran = command("plan", path)
+    assert ran.code == 1
+    assert "other: cannot be built: " in ran.out
+    assert "no.json" in ran.out
+    assert "mmlongdoc: 6 questions" in ran.out
+
+
+def test_nothing_is_left(source: Path, tmp_path: Path) -> None:
+    before = sorted(source.rglob("*"))
+    assert command("plan", source / "tiny.yaml").code == 0
+    assert sorted(source.rglob("*")) == before

@@ -1,70 +1,61 @@
-"""Sources that cannot be read or told apart, builds that cannot start, and builds that keep nothing."""
+"""Sources that cannot be used: documents are left out by name, other sources end the build, and both say what to do."""
 
 import errno
+import hashlib
+import re
 import shutil
-import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from PIL import Image
-from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, write_rows
+from halted import before, refused
+from hostile_pdfs import blanks, content_bomb, groups, nested_forms, postscript, tiling
+from tiny import ROWS, build, command, draw_pdf, hashes, leftovers, lock, rejects, row, write_rows
 
-from mmlongbench.documents.limits import MAX_PIXELS
-from mmlongbench.documents.pixels import header_size
-from mmlongbench.io.atomic import sha256_of
-
-pytestmark = pytest.mark.slow
+from mmlongbench.errors import ReaderDiedError, TimeLimitError
 
 
-@pytest.fixture
-def own(source: Path, tmp_path: Path) -> Path:
-    """The tiny source, to be changed."""
-    shutil.copytree(source, tmp_path / "source")
-    return tmp_path / "source"
+@contextmanager
+def unreadable(name: str, code: int = errno.EACCES) -> Iterator[None]:
+    """A file of this name cannot be read by any code, nor is it hashed."""
+    digest = hashlib.file_digest
 
+    def fails(file: Any, *more: Any) -> Any:
+        if Path(file.name).name == name:
+            raise OSError(code, "Not to be read", file.name)
+        return digest(file, *more)
 
-def unreadable(monkeypatch: pytest.MonkeyPatch, *names: str, code: int = errno.EACCES) -> None:
-    """Files of these names cannot be read by any code."""
-
-    def fails(path: Path) -> str:
-        if path.name in names:
-            raise OSError(code, "Not to be read", str(path))
-        return sha256_of(path)
-
-    monkeypatch.setattr("mmlongbench.building.source_files.sha256_of", fails)
+    with mock.patch.object(hashlib, "file_digest", fails):
+        yield
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO])
-def test_a_document_that_cannot_be_read_is_refused_and_the_build_goes_on(
-    code: int, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unreadable(monkeypatch, "cedar.pdf", code=code)
-    built = build(own, tmp_path / "out")
+def test_a_document_that_cannot_be_read_is_refused_and_the_build_goes_on(code: int, own: Path, tmp_path: Path) -> None:
+    with unreadable("cedar.pdf", code):
+        built = build(own, tmp_path / "out")
     assert built.code == 0, built.err
-    refused = lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"]
-    assert refused["cedar"].startswith("cedar.pdf: unreadable-document: expected a file that can be read, found ")
+    left_out = lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"]
+    assert left_out["cedar"].startswith("cedar.pdf: unreadable-document: expected a file that can be read, found ")
     reasons = {line["id"]: line["reason"] for line in rejects(tmp_path / "out")}
     assert reasons["mmlongdoc_2"] == reasons["mmlongdoc_10"] == "unreadable-document"
     assert command("audit", tmp_path / "out", "-q").code == 0
     before = lock(tmp_path / "out")["manifest"][0]["source_sha256"]["documents"]
-    monkeypatch.undo()
-    refused_again = build(own, tmp_path / "out").err  # it can be read now
-    assert "documents: files changed (4 files); every context may show something from source.documents" in refused_again
+    said = "documents: files changed (4 files); every context may show something from source.documents"
+    refused(build(own, tmp_path / "out"), said)  # it can be read now
     assert build(own, tmp_path / "other").code == 0
     assert lock(tmp_path / "other")["manifest"][0]["source_sha256"]["documents"] != before
 
 
 @pytest.mark.parametrize("name", ["samples.json", "README.md"])
-def test_another_source_that_cannot_be_read_is_named(
-    name: str, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (own / "documents" / "README.md").touch()
-    unreadable(monkeypatch, name)
-    refused = build(own, tmp_path / "out")
-    assert refused.code == 2
-    assert f"error: {name}, dataset 'mmlongdoc': unreadable-source: expected a file that can be read" in refused.err
-    assert "run the same command to continue" not in refused.err
+def test_another_source_that_cannot_be_read_is_named(name: str, own: Path, tmp_path: Path) -> None:
+    (own / "documents" / "README.md").write_text("about")
+    with unreadable(name):
+        ran = build(own, tmp_path / "out")
+    refused(ran, f"error: {name}, dataset 'mmlongdoc': unreadable-source: expected a file that can be read")
+    assert "run the same command to continue" not in ran.err
     assert not (tmp_path / "out").exists()
 
 
@@ -81,29 +72,31 @@ def test_two_documents_of_one_stem_are_refused_and_the_rest_is_built(own: Path, 
     assert command("audit", tmp_path / "out", "-q").code == 0
 
 
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ((errno.ENOSPC, errno.EDQUOT, errno.EIO), "; no file is half-written, run the same command to continue"),
+        ((errno.EACCES, errno.ENOENT), ""),
+        ((errno.EMFILE,), "; allow more (ulimit -n), or use fewer --workers"),
+    ],
+)
 def test_only_an_error_of_the_disk_says_that_the_same_command_goes_on(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    codes: tuple[int, ...], said: str, stopped: Path, source: Path
 ) -> None:
-    def failing(code: int) -> str:
-        def fail(*_: Any) -> None:
+    for code in codes:
+
+        def fail(*_: Any, code: int = code) -> None:
             raise OSError(code, "it failed", "file")
 
-        monkeypatch.setattr("mmlongbench.building.build.finish", fail)
-        failed = build(source, tmp_path / "out")
-        assert failed.code == 2
-        return failed.err
-
-    for code in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        assert failing(code) == "error: file: it failed; no file is half-written, run the same command to continue\n"
-    for code in (errno.EACCES, errno.ENOENT):
-        assert failing(code) == "error: file: it failed\n"
-    assert failing(errno.EMFILE) == "error: file: it failed; allow more (ulimit -n), or use fewer --workers\n"
+        with before("rejects.jsonl", fail):
+            ended = build(source, stopped)
+        assert (ended.code, ended.err) == (2, f"error: file: it failed{said}\n")
 
 
 @pytest.mark.parametrize("out", ["out", "new/folders/out"])
 def test_a_build_that_could_not_start_leaves_nothing(out: str, source: Path, tmp_path: Path) -> None:
-    refused = build(source, tmp_path / out, "--set", "source.documents=nowhere")
-    assert refused.code == 2
+    ran = build(source, tmp_path / out, "--set", "source.documents=nowhere")
+    refused(ran, "source.documents: no such file or folder")
     assert not [*tmp_path.iterdir()]
 
 
@@ -137,14 +130,187 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
     assert (audited.code, audited.err) == (1, f"{tmp_path / 'out'}: holds no public file\n")
 
 
-@pytest.mark.parametrize("warned", ["error", "always"])
-def test_headers_of_large_pictures_are_read_without_a_warning(warned: Any, tmp_path: Path) -> None:
-    side = int(MAX_PIXELS**0.5)
-    Image.new("1", (side, side)).save(tmp_path / "large.png")
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter(warned)
-        assert header_size(tmp_path / "large.png") == (side, side)
-    assert not seen
-    Image.new("1", (side + 1, side + 1)).save(tmp_path / "larger.png")
-    with pytest.raises(Image.DecompressionBombError):
-        header_size(tmp_path / "larger.png")
+# Documents that are too large, too expensive, too slow, or excluded
+
+
+COSTLY: dict[str, tuple[Callable[[], bytes], str]] = {
+    "nested": (nested_forms, "forms-of-a-page"),
+    "tiled": (lambda: tiling(0.001), "pattern-of-a-page"),
+    "programmed": (lambda: postscript(20_000), "function-of-a-document"),
+    "unpacked": (lambda: content_bomb(70_000_000, 2), "content-of-a-page"),
+    "grouped": (lambda: groups(20_000), "groups-of-a-page"),
+}
+
+
+@contextmanager
+def reader(error: Callable[[Path, Any], Exception]) -> Iterator[None]:
+    """Every PDF that is read is an error."""
+
+    def ask(call: str, path: Path, limits: Any, **_: object) -> Iterator[object]:
+        raise error(path, limits)
+        yield
+
+    with mock.patch("mmlongbench.documents.pdf_reader.ask", ask):
+        yield
+
+
+def late(path: Path, limits: Any) -> TimeLimitError:
+    return TimeLimitError(f"{path.name}, page 3: takes longer than {limits.seconds_a_page:g} s")
+
+
+@pytest.mark.parametrize(
+    "names", [("nested", "tiled", "grouped"), pytest.param((*COSTLY,), marks=pytest.mark.rare)], ids=["some", "all"]
+)
+def test_costly_documents_are_refused_by_name_and_the_rest_is_built(
+    names: tuple[str, ...], own: Path, tmp_path: Path
+) -> None:
+    for name in names:
+        draw, _ = COSTLY[name]
+        (own / "documents" / f"{name}.pdf").write_bytes(draw())
+    (own / "documents" / "blank.pdf").write_bytes(blanks(60))
+    write_rows(own, (row("ash.pdf", "What?", "wood", "[1]"), row("nested.pdf", "Who?", "me", "[1]")))
+    built = build(own, tmp_path / "out")
+    assert built.code == 0, built.err
+    left_out = lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"]
+    assert {name: text.split(": ")[1] for name, text in left_out.items()} == {name: COSTLY[name][1] for name in names}
+    (found,) = rejects(tmp_path / "out")
+    assert (found["id"], found["reason"], found["file"]) == ("mmlongdoc_1", "forms-of-a-page", "nested.pdf")
+    assert command("audit", tmp_path / "out", "-q").code == 0
+
+
+def test_a_document_over_the_limit_is_never_read(own: Path, tmp_path: Path) -> None:
+    with (own / "documents" / "huge.pdf").open("wb") as file:
+        file.write(b"%PDF-1.7\n")
+        file.truncate(100 * 1024**3)  # a sparse file, which takes no space on the disk
+    with unreadable("huge.pdf"):  # it would end the build
+        built = build(own, tmp_path / "out")
+        assert built.code == 0, built.err
+        said = (
+            f"huge.pdf: size-of-a-document: expected at most 536870912 bytes, found {100 * 1024**3}; raise limits.bytes"
+        )
+        assert lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"] == {"huge": said}
+        assert f"document huge refused: {said}" in built.out
+        assert "was complete already" in build(own, tmp_path / "out").out
+
+
+TOO_LONG = (
+    "error: dataset 'mmlongdoc', document 'elm': elm.pdf, page 0: takes longer than 3 s; ",
+    'exclude it (`exclude: ["elm"]` in the manifest) and build in a new folder',
+    "or raise limits.seconds_a_page, and run the same command to continue",
+)
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_page_that_takes_too_long_ends_the_build_by_name(workers: int, own: Path, tmp_path: Path) -> None:
+    (own / "documents" / "elm.pdf").write_bytes(groups(9000))
+    hurried = ("--set", "limits.seconds_a_page=3")  # the other pages have time, even where others work too
+    refused(build(own, tmp_path / "out", *hurried, "--workers", workers), *TOO_LONG)
+
+
+def test_more_time_lets_the_same_folder_go_on(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with reader(late):
+        refused(
+            build(source, out, "--workers", 1), "document 'ash': ash.pdf, page 3: takes longer than 60 s; exclude it"
+        )
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+    assert not leftovers(out)
+
+
+def test_a_stage_takes_the_time_of_a_page_from_its_own_command(source: Path, finished: Path, tmp_path: Path) -> None:
+    words = (source / "tiny.yaml", "--out", tmp_path / "out", "--stage")
+    for stage in ("prepare", "records"):
+        assert command("build", *words, stage).code == 0
+    with reader(late):
+        ran = command("build", *words, "images", "--set", "limits.seconds_a_page=7", "--workers", 1)
+    refused(ran, "takes longer than 7 s")
+    assert command("build", *words, "images").code == 0
+    assert command("finish", tmp_path / "out").code == 0
+    assert hashes(tmp_path / "out") == hashes(finished)
+
+
+def test_a_document_at_which_the_reader_dies_is_named_with_a_way_on(source: Path, tmp_path: Path) -> None:
+    with reader(lambda path, _: ReaderDiedError(f"{path.name}: died twice")):
+        ended = build(source, tmp_path / "out", "--workers", 1)
+    said = "error: dataset 'mmlongdoc', document 'ash': ash.pdf: died twice: exclude it (`exclude: [\"ash\"]` in the "
+    assert (ended.code, ended.err) == (2, f"{said}manifest) and build in a new folder\n")
+
+
+def test_every_command_that_reads_pdfs_ends_by_name(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    draw_pdf(tmp_path / "folder" / "ash.pdf", 1)
+    said = "ash.pdf, page 3: takes longer than 60 s"
+    with reader(late):
+        assert said in command("plan", source / "tiny.yaml").out
+        for words in (
+            ("count", source / "documents" / "ash.pdf"),
+            ("corpus", "build", tmp_path / "folder", "--out", tmp_path / "corpus"),
+            ("doctor", source / "tiny.yaml"),
+            ("build", source / "tiny.yaml", "--out", tmp_path / "out", "--stage", "prepare"),
+        ):
+            refused(command(*words), said)
+
+
+def test_questions_about_an_excluded_document_are_rejected(source: Path, finished: Path, tmp_path: Path) -> None:
+    built = build(source, tmp_path / "out", "--set", "exclude=[cedar]")
+    assert built.code == 0, built.err
+    found = {line["id"]: line["reason"] for line in rejects(tmp_path / "out")}
+    assert found["mmlongdoc_2"] == found["mmlongdoc_10"] == "excluded"
+    assert lock(tmp_path / "out")["manifest"][0]["exclude"] == ["cedar"]
+    said = "exclude: excluded: expected a document to be used, found one that the manifest excludes"
+    assert lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"] == {"cedar": said}
+    assert not (tmp_path / "out" / "mmlb_image" / "mmlongbench-doc" / "cedar").exists()
+    prints = [lock(out)["manifest"][0]["source_sha256"] for out in (finished, tmp_path / "out")]
+    assert prints[0] == prints[1]  # it is among the sources
+
+
+@pytest.mark.parametrize(
+    ("exclude", "said"),
+    [
+        ("[cedr]", "there is no document 'cedr'; did you mean 'cedar'?"),
+        ("cedr", "there is no document 'cedr'"),
+        ("{}", "Input should be a valid list"),
+        ("[{a: b}]", "Input should be a valid string"),
+        ("no", "YAML reads the name as False: write it in quotes, as in ['no']"),
+        ("[1.50]", "YAML reads the name as 1.5: write it in quotes, as in ['1.5']"),
+    ],
+    ids=["unknown", "one", "no-list", "a-mapping", "no", "a-fraction"],
+)
+def test_an_exclusion_of_no_document_is_an_error(exclude: str, said: str, source: Path, tmp_path: Path) -> None:
+    ran = build(source, tmp_path / "out", "--set", f"exclude={exclude}")
+    assert (ran.code, "exclude: " in ran.err, said in ran.err) == (2, True, True), ran
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "id", ["4026369", "no", "a, b", "a: b", 'say "x"'], ids=["number", "no", "comma", "colon", "quote"]
+)
+def test_the_exclusion_that_an_error_advises_works(id: str, own: Path, tmp_path: Path) -> None:
+    for path in (own / "documents").iterdir():
+        path.unlink()
+    draw_pdf(own / "documents" / f"{id}.pdf", 1)
+    write_rows(own, (row(f"{id}.pdf", "What?", "wood", "[1]"),))
+    with reader(late):
+        ended = build(own, tmp_path / "out", "--workers", 1)
+    advice = re.search(r"`exclude: (\[.*\])`", ended.err)
+    assert advice, ended.err
+    built = build(own, tmp_path / "new", "--set", f"exclude={advice[1]}")
+    assert "0 rejected, 1 skipped" in built.err
+    assert lock(tmp_path / "new")["manifest"][0]["exclude"] == [id]
+
+
+def test_an_exclusion_may_be_a_number_without_quotes(own: Path, tmp_path: Path) -> None:
+    draw_pdf(own / "documents" / "4026369.pdf", 1)
+    for at, words in enumerate(("exclude=4026369", "exclude=[4026369, cedar]")):
+        assert build(own, tmp_path / str(at), "--set", words).code == 0
+        assert lock(tmp_path / str(at))["manifest"][0]["exclude"][0] == "4026369"
+
+
+def test_an_exclusion_stops_no_strict_build(own: Path, tmp_path: Path) -> None:
+    write_rows(own, (row("ash.pdf", "What?", "wood", "[1]"), row("cedar.pdf", "Who?", "me", "[1]")))
+    built = build(own, tmp_path / "out", "--set", "exclude=[cedar]", "--strict")
+    assert built.code == 0, built.err
+    assert lock(tmp_path / "out")["datasets"]["mmlongdoc"]["questions"]["skipped"] == {"excluded": 1}
+    assert rejects(tmp_path / "out")[0]["is_expected"] is True

@@ -1,26 +1,22 @@
-"""Builds in parts: any share, in any order, at once; the same bytes as a build in one go."""
+"""Builds in parts, and releases at a URL: any share, in any order, on machines that see nothing of each other; the same
+bytes as a build in one go.
+"""
 
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
-from tiny import command
-
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import replanned
-from mmlongbench.building.saved_plan import load_interrupted_plan
-from mmlongbench.documents.ocr import ocr_version
-from mmlongbench.io.atomic import sha256_of
-from mmlongbench.manifest.model import RerankerSpec, RetrievalSpec
-
-pytestmark = pytest.mark.slow
-
-
-def hashes(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}
+import yaml
+from fsspec.implementations.local import LocalFileSystem
+from halted import interrupt, refused
+from tiny import Ran, build, command, hashes
 
 
 def stage(source: Path, out: Path, name: str, shard: str = "") -> tuple[int, str]:
@@ -39,12 +35,13 @@ def test_any_order_of_shares_ends_with_the_same_bytes(source: Path, finished: Pa
     assert hashes(out) == hashes(finished)
 
 
+@pytest.mark.rare
 def test_shares_of_one_stage_can_be_done_at_once(source: Path, finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     assert stage(source, out, "prepare")[0] == 0
     for name in ("records", "images"):
-        build = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(out), "-q"]
-        shares = [[*build, "--stage", name, "--shard", f"{number}/2"] for number in (1, 2)]
+        words = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(out), "-q"]
+        shares = [[*words, "--stage", name, "--shard", f"{number}/2"] for number in (1, 2)]
         begun = [subprocess.Popen(share) for share in shares]
         assert [process.wait() for process in begun] == [0, 0]
     assert command("finish", out).code == 0
@@ -68,8 +65,7 @@ def test_what_is_not_done_is_named_with_what_does_it(source: Path, tmp_path: Pat
     assert (code, "stage records: 2 of 2 shards of 'mmlongdoc' are not done" in said) == (2, True)
     assert "run `mmlongbench build … --stage records`" in said
     assert stage(source, out, "records", "1/2")[0] == 0
-    refused = command("finish", out)
-    assert (refused.code, "stage records: 1 of 2" in refused.err) == (2, True)
+    refused(command("finish", out), "stage records: 1 of 2")
     assert not (out / "build.lock.json").exists()
 
 
@@ -94,29 +90,30 @@ def test_another_manifest_is_refused(source: Path, tmp_path: Path) -> None:
     assert (ran.code, "differs (seed: 42 → 7)" in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("seed=7", "seed: 42 → 7"),
-        ("lengths=[1K]", "lengths: 1K, 2K → 1K"),
-        ("options.max_answer_words=6", "options.max_answer_words: 5 → 6"),
-        ("name=other", "name: mmlongdoc → other"),
-        ("source=sample", "source: now a drawn sample"),
-        ("counter.tokenizer=own/tokenizer.json", "counter.tokenizer: llama2 → own/tokenizer.json"),
-        ("errata=errata.yaml", "errata is new"),
-    ],
-)
-@pytest.mark.parametrize("name", ["records", "images"])
-def test_a_share_of_another_manifest_is_refused_in_words(
-    name: str, setting: str, said: str, source: Path, tmp_path: Path
-) -> None:
+DIFFERENT = [
+    ("seed=7", "seed: 42 → 7"),
+    ("lengths=[1K]", "lengths: 1K, 2K → 1K"),
+    ("options.max_answer_words=6", "options.max_answer_words: 5 → 6"),
+    ("name=other", "name: mmlongdoc → other"),
+    ("source=sample", "source: now a drawn sample"),
+    ("counter.tokenizer=own/tokenizer.json", "counter.tokenizer: llama2 → own/tokenizer.json"),
+    ("errata=errata.yaml", "errata is new"),
+]
+
+
+def test_a_share_of_another_manifest_is_refused_in_words(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     assert stage(source, out, "prepare")[0] == 0
-    before = {path: found for path, found in hashes(out).items() if path.endswith(".jsonl")}
-    ran = command("build", source / "tiny.yaml", "--out", out, "--stage", name, "--set", setting)
-    assert (ran.code, f"--out {out}: was prepared with a manifest that differs ({said}" in ran.err) == (2, True)
-    assert "give the manifest and settings that --stage prepare was given" in ran.err
-    assert {path: found for path, found in hashes(out).items() if path.endswith(".jsonl")} == before
+    results = {path: found for path, found in hashes(out).items() if path.endswith(".jsonl")}
+    for name in ("records", "images"):
+        for setting, said in DIFFERENT if name == "records" else DIFFERENT[:1]:
+            ran = build(source, out, "--stage", name, "--set", setting)
+            refused(
+                ran,
+                f"--out {out}: was prepared with a manifest that differs ({said}",
+                "give the manifest and settings that --stage prepare was given",
+            )
+    assert {path: found for path, found in hashes(out).items() if path.endswith(".jsonl")} == results
 
 
 def test_a_share_may_have_other_time_limits_and_sources_at_another_place(
@@ -131,37 +128,147 @@ def test_a_share_may_have_other_time_limits_and_sources_at_another_place(
     assert hashes(out) == hashes(finished)
 
 
-def test_a_share_needs_no_ocr_of_its_own(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, programs = tmp_path / "release", tmp_path / "bin"
-    programs.mkdir()
-    (programs / "tesseract").write_text("#!/bin/sh\necho tesseract 5.0\n")
-    (programs / "tesseract").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}")
-    ocr_version.cache_clear()
-    build = ("build", source / "tiny.yaml", "--out", out, "--stage")
-    try:
-        assert command(*build, "prepare", "--set", "pages.ocr=true").code == 0
-        (programs / "tesseract").unlink()
-        ocr_version.cache_clear()
-        assert command(*build, "records", "--set", "pages.ocr=true").code == 0
-        refused = command(*build, "records")
-        assert (refused.code, "differs (pages.ocr: tesseract 5.0 → false)" in refused.err) == (2, True)
-    finally:
-        ocr_version.cache_clear()
-
-
 def test_a_share_may_have_its_models_at_another_place(source: Path, tmp_path: Path) -> None:
-    out, here = tmp_path / "release", tmp_path / "here" / "bge"
-    here.mkdir(parents=True)
-    assert stage(source, out, "prepare")[0] == 0
-    saved = load_interrupted_plan(BuildDir(out))
-    assert saved is not None
-    (plan,) = saved.plans.values()
-    before, there, other = (
-        plan.spec.model_copy(update={"retrieval": RetrievalSpec(reranker=RerankerSpec(model=model))})
-        for model in (str(here), "/elsewhere/bge", "/elsewhere/gte")
+    """Of a path, only its last part counts."""
+    (dataset,) = yaml.safe_load((source / "tiny.yaml").read_text())["datasets"]
+    dataset["source"] = {name: str(source / path) for name, path in dataset["source"].items()}
+
+    def manifest(model: str) -> Path:
+        path = tmp_path / f"{model.replace('/', '-')}.yaml"
+        path.write_text(yaml.safe_dump({"datasets": [{**dataset, "retrieval": {"reranker": {"model": model}}}]}))
+        return path
+
+    (tmp_path / "here" / "bge").mkdir(parents=True)
+    words = ("--out", tmp_path / "release", "--stage")
+    assert command("build", manifest(str(tmp_path / "here/bge")), *words, "prepare").code == 0
+    assert command("build", manifest("/elsewhere/bge"), *words, "records").code == 0
+    refused(command("build", manifest("/elsewhere/gte"), *words, "images"), "retrieval.reranker.model: ", "gte")
+
+
+# A release at a URL
+
+
+def build_at(source: Path, url: str, machine: Path, *args: object) -> Ran:
+    """Build as a machine that has this folder for temporary files."""
+    machine.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(machine))
+        return command("build", source / "tiny.yaml", "--out", url, *args)
+
+
+def read_log(folder: Path, release: str) -> str:
+    """The log of this machine."""
+    (log,) = folder.glob(f"{release}.*.log")
+    return log.read_text()
+
+
+def test_a_release_at_a_url_has_the_bytes_of_one_in_a_folder_and_nothing_is_left_here(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    url = f"file://{tmp_path}/there/release"
+    ran = build_at(source, url, tmp_path / "here")
+    assert ran.code == 0, ran.err
+    assert f"{url} is complete" in ran.out
+    assert hashes(tmp_path / "there" / "release") == hashes(finished)
+    assert not [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
+    assert read_log(tmp_path / "there", "release").splitlines()[-1].endswith("ended well")
+    again = build_at(source, url, tmp_path / "here")
+    assert (again.code, "was complete already" in again.out) == (0, True)
+
+
+def test_machines_that_share_nothing_but_the_url_each_do_a_part(source: Path, finished: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/there"
+    for number, stage in enumerate(("prepare", "records", "images")):
+        ran = build_at(source, url, tmp_path / str(number), "--stage", stage)
+        assert ran.code == 0, ran.err
+    with pytest.MonkeyPatch.context() as patch:
+        (tmp_path / "last").mkdir()
+        patch.setattr(tempfile, "tempdir", str(tmp_path / "last"))
+        assert command("finish", url).code == 0
+    assert hashes(tmp_path / "there") == hashes(finished)
+
+
+def test_a_build_that_stopped_goes_on_on_another_machine(source: Path, finished: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/there"
+    assert build_at(source, url, tmp_path / "a", "--strict").code == 1
+    assert not (tmp_path / "there" / "build.lock.json").exists()
+    assert build_at(source, url, tmp_path / "b").code == 0
+    assert hashes(tmp_path / "there") == hashes(finished)
+    assert "documents: 4 shards, 4 of them already done" in read_log(tmp_path, "there")
+
+
+@pytest.mark.rare
+def test_drawn_samples_are_found_where_another_machine_has_put_them(tmp_path: Path) -> None:
+    manifest = tmp_path / "cases.yaml"
+    manifest.write_text(
+        "datasets: [{name: lexsum, builder: summary, reader: multi_lexsum, source: sample, lengths: [8K], "
+        "sample: {n: 2}, options: {kind: case}, licence: none}]"
     )
-    plan = replace(plan, spec=before)
-    public = plan.public()
-    assert replanned(plan, public, there, BuildDir(out)) == public
-    assert replanned(plan, public, other, BuildDir(out)) != public
+    url = f"file://{tmp_path}/there"
+    for machine, stage in (("a", "prepare"), ("b", "records"), ("c", "images")):
+        (tmp_path / machine).mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tempfile, "tempdir", str(tmp_path / machine))
+            ran = command("build", manifest, "--out", url, "--stage", stage)
+            assert ran.code == 0, ran.err
+        shutil.rmtree(tmp_path / machine)
+
+
+@pytest.mark.parametrize("url", ["nowhere://bucket/release", "data://x"])
+def test_an_error_of_a_file_system_is_one_line(url: str, source: Path, tmp_path: Path) -> None:
+    refused(build_at(source, url, tmp_path / "here"), f"error: --out {url}: ")
+
+
+def test_an_unfinished_build_at_a_url_starts_again_there_too(source: Path, seed_7: Path, tmp_path: Path) -> None:
+    words = ("build", source / "tiny.yaml", "--out", f"file://{tmp_path / 'there'}")
+    assert command(*words, "--stage", "prepare").code == 0
+    assert "seed: 42 → 7" in command(*words, "--set", "seed=7").err
+    assert hashes(tmp_path / "there") == hashes(seed_7)
+
+
+def test_another_build_at_the_same_url_takes_nothing_from_the_first(
+    source: Path, finished: Path, seed_7: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    for seed, whole in ((42, finished), (7, seed_7)):
+        for machine, part in (("a", "prepare"), ("b", "records"), ("a", None)):
+            stages = ("--stage", part) if part else ()
+            ran = build_at(source, f"file://{there}", tmp_path / machine, "--set", f"seed={seed}", *stages)
+            assert ran.code == 0, ran.err
+        assert hashes(there) == hashes(whole)
+        shutil.rmtree(there)
+
+
+@contextmanager
+def uploaded(end: str, do: Callable[[str], object]) -> Iterator[None]:
+    """Do something each time when a file with this end has been uploaded."""
+    move = LocalFileSystem.mv
+
+    def mv(files: LocalFileSystem, path: str, target: str, **options: Any) -> None:
+        move(files, path, target, **options)
+        if target.endswith(end):
+            do(target)
+
+    with mock.patch.object(LocalFileSystem, "mv", mv):
+        yield
+
+
+@pytest.mark.parametrize("end", ["ash_page0.jpg", "assets.parquet"])
+def test_a_lock_stands_there_only_when_every_file_does(end: str, source: Path, finished: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    with uploaded(end, lambda _: interrupt()):
+        assert build_at(source, f"file://{there}", tmp_path / "a").code == 130
+    assert not (there / "build.lock.json").exists()
+    with uploaded(end, lambda path: Path(path).unlink()):
+        ran = build_at(source, f"file://{there}", tmp_path / "b", "--restart")
+    refused(ran, f"{end}: expected ", " bytes at the URL, found none; the lock was not uploaded")
+    assert not (there / "build.lock.json").exists()
+    assert build_at(source, f"file://{there}", tmp_path / "c", "--restart").code == 0
+    assert hashes(there) == hashes(finished)
+
+
+def test_what_killed_machines_left_half_written_goes_in_the_end(source: Path, finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / ".tmp-other-1-1-plan.json").write_text("{")
+    assert build_at(source, f"file://{tmp_path}/there", tmp_path / "here").code == 0
+    assert hashes(tmp_path / "there") == hashes(finished)

@@ -7,12 +7,8 @@ import pytest
 from tiny import ROWS, command, draw_source, write_rows
 
 import mmlongbench as mm
-from mmlongbench.checking.again import Difference, difference, recheck
-from mmlongbench.checking.findings import two_values
-from mmlongbench.checking.world import shortest
-from mmlongbench.errors import MMLongBenchError
 
-pytestmark = pytest.mark.slow
+KEPT = "questions are kept, and fit every length"
 
 
 @pytest.fixture
@@ -47,21 +43,25 @@ def test_json_has_every_finding(source: Path) -> None:
     assert (nested["status"], nested["detail"]) == ("skipped", "there is one length")
 
 
+@pytest.mark.rare  # JSON and the table say the same of what holds
+def test_quiet_prints_nothing_if_all_holds(source: Path) -> None:
+    ran = command("check", source / "tiny.yaml", "--limit", 1, "--lengths", "1K", "-q")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
 def test_a_dataset_that_keeps_no_question_fails_with_the_reasons(source: Path) -> None:
     write_rows(source, (ROWS[5], ROWS[6]))
     ran = command("check", source / "tiny.yaml", "-q")
     assert (ran.code, ran.err) == (1, "")
     lines = [line.strip() for line in ran.out.splitlines() if line]
-    assert lines[0] == "mmlongdoc: questions are kept, and fit every length: fails"
-    assert lines[1] == "in row 'mmlongdoc_0'"
+    assert lines[:2] == [f"mmlongdoc: {KEPT}: fails", "in row 'mmlongdoc_0'"]
     said = " ".join(lines[2:])
     assert said.startswith("none of 2 rows is kept (1 × long-form-answer, 1 × missing-document); the first: ")
     assert max(map(len, ran.out.splitlines())) <= 80
-
-
-def test_quiet_prints_nothing_if_all_holds(source: Path) -> None:
-    ran = command("check", source / "tiny.yaml", "--limit", 1, "--lengths", "1K", "-q")
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    found = mm.check(source / "tiny.yaml", limit=1, lengths="1K")
+    (failure,) = found.failures
+    assert (failure.rule, failure.row) == (KEPT, "mmlongdoc_0")
+    assert [(each.name, each.questions, each.lengths) for each in found.datasets] == [("mmlongdoc", 0, (1024,))]
 
 
 def test_a_plugin_that_fails_is_a_finding(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,46 +89,7 @@ def test_a_plugin_that_fails_is_a_finding(source: Path, monkeypatch: pytest.Monk
 )
 def test_what_cannot_be_checked_exits_with_2(arguments: tuple[str, ...], said: str, source: Path) -> None:
     ran = command("check", source / "tiny.yaml", *arguments)
-    assert ran.code == 2
-    assert said in ran.err
-    assert ran.out == ""
-
-
-def test_the_function_gives_what_the_command_prints(source: Path) -> None:
-    write_rows(source, (ROWS[5], ROWS[6]))
-    found = mm.check(source / "tiny.yaml", limit=1, lengths="1K")
-    (failure,) = found.failures
-    assert (failure.rule, failure.row) == ("questions are kept, and fit every length", "mmlongdoc_0")
-    assert [(each.name, each.questions, each.lengths) for each in found.datasets] == [("mmlongdoc", 0, (1024,))]
-    with pytest.raises(mm.ManifestError, match="limit 0: expected a whole number of questions"):
-        mm.check(source / "tiny.yaml", limit=0)
-
-
-def test_lengths_are_the_two_shortest_or_one_and_its_double() -> None:
-    assert shortest((65536, 8192, 131072)) == (8192, 65536)
-    assert shortest((8192,)) == (8192, 16384)
-
-
-def test_a_difference_names_the_line_the_field_and_the_row(tmp_path: Path, source: Path) -> None:
-    for name in ("one", "other"):
-        command("build", source / "tiny.yaml", "--out", tmp_path / name, "-q", "--lengths", "1K")
-    assert difference(tmp_path / "one", tmp_path / "other") == Difference()
-    path = tmp_path / "other/mmlb_data/documentQA/mmlongdoc_K1.jsonl"
-    path.write_text(path.read_text("utf-8").replace("hard", "soft"), "utf-8")
-    found = difference(tmp_path / "one", tmp_path / "other")
-    assert (found.row, found.method) == ("mmlongdoc_0", "draft() or record()")
-    assert found.text == "mmlb_data/documentQA/mmlongdoc_K1.jsonl differs in line 1: 'answer' is 'hard', then 'soft'"
-    path.unlink()
-    found = difference(tmp_path / "one", tmp_path / "other")
-    assert found.text == "only one of the two builds has mmlb_data/documentQA/mmlongdoc_K1.jsonl"
-
-
-def test_a_process_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(MMLongBenchError, match=r"ended with exit code 1: it said nothing"):
-        recheck([], tmp_path)
-
-
-def test_two_values_are_shown_from_where_they_differ() -> None:
-    assert two_values("x" * 50 + "a", "x" * 50 + "b") == f"…{'x' * 12}a', then …{'x' * 12}b'"
-    assert two_values([1], None) == "[1], then None"
+    assert (ran.code, ran.out, said in ran.err) == (2, "", True)
+    if arguments == ("--limit", "0"):
+        with pytest.raises(mm.ManifestError, match="limit 0: expected a whole number of questions"):
+            mm.check(source / "tiny.yaml", limit=0)

@@ -1,10 +1,11 @@
 """What pages cost to draw: hostile ones are refused by a count, before they are drawn; real ones are far below it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import needs
 import pymupdf
 import pytest
 from hostile_pdfs import (
@@ -31,10 +32,7 @@ from mmlongbench.documents.painted import painted_pages
 from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, page_words, render_pages
 from mmlongbench.errors import SourceError
 
-pytestmark = pytest.mark.slow
-
 LIMITS = Limits(bytes=64_000_000, pages=5000, side=16_384)
-REAL = Path(__file__).parents[3] / "shared/real/mmlongbench-doc/documents"
 
 Draw: TypeAlias = Callable[[], bytes]
 REFUSED: dict[str, tuple[Draw, str]] = {
@@ -82,6 +80,18 @@ REFUSED: dict[str, tuple[Draw, str]] = {
 }
 
 
+SLOW = {
+    *("content that unpacks", "content that unpacks twice", "small pictures of the size of the page", "a picture"),
+    *("fills that are blended", "strokes of the whole page in dashes", "deeper forms"),
+    *("paths", "groups", "a function", "markers", "a mesh of 500 × 500"),
+}
+"""Pages that take a quarter of a second and more; each is like a faster one."""
+
+
+def kinds(table: Mapping[str, object]) -> list[Any]:
+    return [pytest.param(kind, marks=[pytest.mark.rare] if kind in SLOW else []) for kind in table]
+
+
 def covered(paint: str, times: int = 10_001) -> bytes:
     """A page that something covers again and again."""
     function = "/Function<</FunctionType 2/Domain[0 1]/C0[0 0 0]/C1[1 1 1]/N 1>>"
@@ -103,7 +113,7 @@ READS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", kinds(REFUSED))
 def test_a_page_that_costs_too_much_refuses_its_document_before_it_is_drawn(kind: str, tmp_path: Path) -> None:
     draw, reason = REFUSED[kind]
     path = written(tmp_path, draw())
@@ -144,7 +154,7 @@ ALLOWED: dict[str, Draw] = {
 }
 
 
-@pytest.mark.parametrize("kind", ALLOWED)
+@pytest.mark.parametrize("kind", kinds(ALLOWED))
 def test_a_page_within_the_limits_is_drawn(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, ALLOWED[kind]())
     assert page_sizes(path, 72, LIMITS) == [(612, 792)]
@@ -169,7 +179,7 @@ PLOTS: dict[str, Draw] = {
 HATCH = "/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XStep 1/YStep 1/Resources<<>>"
 
 
-@pytest.mark.parametrize("kind", PLOTS)
+@pytest.mark.parametrize("kind", kinds(PLOTS))
 def test_plots_of_scientists_are_within_the_limits(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmlongbench.documents.painted.MAX_COUNTED", 20_000)  # in a second: all of them are alike
     assert page_sizes(written(tmp_path, PLOTS[kind]()), 72, LIMITS) == [(612, 792)]
@@ -232,19 +242,13 @@ def test_blank_pages_are_told_without_a_function_that_takes_a_third_of_a_second_
     assert [*page_keys(path, LIMITS)] == [""] * 40
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real subset is not beside the checkout")
+@pytest.mark.rare
 def test_real_documents_are_far_below_the_limits() -> None:
-    limits = asdict(LIMITS)
-    tenth = bounded(
-        **{name: limits[name] // 10 for name in BOUNDS if name != "painted_pages"}, painted_pages=10**9
-    )  # see the next test
-    for path in sorted(REAL.glob("*.pdf")):
-        assert page_sizes(path, 72, tenth)
-
-
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real subset is not beside the checkout")
-def test_the_real_document_that_paints_most_is_far_below_the_limit() -> None:
-    (path,) = REAL.glob("GPL-Graduate-Studies*.pdf")
+    folder, limits = needs.shared("real", "mmlongbench-doc", "documents"), asdict(LIMITS)
+    tenth = {name: limits[name] // 10 for name in BOUNDS}
+    for path in sorted(folder.glob("*.pdf")):
+        assert page_sizes(path, 72, bounded(**{**tenth, "painted_pages": 10**9}))
+    (path,) = folder.glob("GPL-Graduate-Studies*.pdf")  # the one that paints most
     with pymupdf.open(path) as document:
         painted = [painted_pages(page, LIMITS.painted_pages) for page in document]
     assert 100 < max(painted) < LIMITS.painted_pages / 10

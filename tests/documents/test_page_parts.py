@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import needs
 import pymupdf
 import pytest
 from hostile_pdfs import page as hostile_page
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_parts import MAX_CROPS, crop_pages, page_parts
+from mmlongbench.documents.page_parts import MAX_CROPS, WHOLE_PAGE, crop_pages, page_parts
+from mmlongbench.documents.pdf import page_sizes
+from mmlongbench.documents.regions import area, cut
 
 LIMITS = Limits()
 PROSE = "The harbour was dredged in spring, and the barges went out with the tide every morning. "
@@ -24,7 +27,6 @@ def parts(document: Any, tmp_path: Path, dpi: int = 72) -> list[dict[str, Any]]:
     path = tmp_path / "drawn.pdf"
     path.write_bytes(document if isinstance(document, bytes) else document.tobytes())
     found = [step for step in page_parts(path, dpi, LIMITS) if not isinstance(step, int)]
-    assert found == [step for step in page_parts(path, dpi, LIMITS) if not isinstance(step, int)]
     asked = [(number, crop["box"]) for number, page in enumerate(found) for crop in page["crops"]]
     planned = [tuple(crop["size"]) for page in found for crop in page["crops"]]
     drawn = list(crop_pages(path, asked, dpi, 90, LIMITS))
@@ -69,6 +71,7 @@ def test_a_chart_is_one_crop_with_its_labels_and_its_words_are_not_repeated(tmp_
     document = pymupdf.open()
     chart(written(document))
     (page,) = parts(document, tmp_path)
+    assert [page] == parts(document, tmp_path)
     assert kinds(page) == ["figure"]
     x0, y0, x1, y1 = page["crops"][0]["box"]
     assert x0 <= 90
@@ -81,9 +84,15 @@ def test_a_chart_is_one_crop_with_its_labels_and_its_words_are_not_repeated(tmp_
     assert "Quay" not in before
 
 
-def test_a_line_that_the_edge_of_a_figure_cuts_is_in_the_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "places",
+    [
+        [(40, 400), (95, 320), (110, 302), (110, 503)],
+        pytest.param([(40, 400), (250, 400), (110, 306), (110, 496), (330, 310)], marks=pytest.mark.rare),
+    ],
+)
+def test_a_line_that_the_edge_of_a_figure_cuts_is_in_the_text(places: list[tuple[int, int]], tmp_path: Path) -> None:
     document = pymupdf.open()
-    places = [(40, 400), (250, 400), (95, 320), (110, 302), (110, 306), (110, 496), (110, 503), (330, 310)]
     for number, (x, y) in enumerate(places):
         page, down = written(document), 3 * number
         page.insert_image((100, 300 + down, 400, 500 + down), stream=photograph(), keep_proportion=False)
@@ -180,8 +189,13 @@ def test_a_crop_of_a_rotated_page_is_where_the_page_shows_it(tmp_path: Path) -> 
     assert (x0, y0, x1, y1) == pytest.approx((842 - 650, 100, 842 - 500, 300), abs=6)
 
 
-@pytest.mark.parametrize("turned", [90, 180, 270])
-@pytest.mark.parametrize("is_inherited", [False, True])
+OTHER_TURNS = ((180, True), (270, True), (90, False), (180, False))
+
+
+@pytest.mark.parametrize(
+    ("turned", "is_inherited"),
+    [(90, True), (270, False), *(pytest.param(*each, marks=pytest.mark.rare) for each in OTHER_TURNS)],
+)
 def test_a_crop_of_a_rotated_page_with_a_crop_box_shows_what_the_page_shows(
     turned: int, is_inherited: bool, tmp_path: Path
 ) -> None:
@@ -209,6 +223,7 @@ def test_a_crop_of_a_rotated_page_with_a_crop_box_shows_what_the_page_shows(
 fractions = st.floats(0, 0.3)
 
 
+@pytest.mark.rare
 @given(
     turned=st.sampled_from([0, 90, 180, 270]),
     size=st.tuples(st.floats(200, 900), st.floats(200, 900)),
@@ -266,7 +281,7 @@ def test_crops_do_not_leave_the_page_and_do_not_overlap(tmp_path: Path) -> None:
     assert all(0 <= x0 < x1 <= 595 and 0 <= y0 < y1 <= 842 for x0, y0, x1, y1 in boxes)
 
 
-@pytest.mark.parametrize("dpi", [72, 100, 144, 150])
+@pytest.mark.parametrize("dpi", [72, *(pytest.param(dpi, marks=pytest.mark.rare) for dpi in (100, 144, 150))])
 def test_a_crop_at_the_edge_of_a_page_of_odd_size_is_as_large_as_planned(dpi: int, tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page(width=595.3, height=841.6)
@@ -279,9 +294,15 @@ def test_a_crop_at_the_edge_of_a_page_of_odd_size_is_as_large_as_planned(dpi: in
 @pytest.mark.parametrize(
     "data",
     [
-        paths(10_000),
-        hostile_page(stream("BT /F 9 Tf 9 9 Td (nothing) Tj ET " + "0 0 0 0 re f " * 10_000)),
-        hostile_page(stream(" ".join(f"{n % 90 * 7} {n // 90 * 7} 2 2 re f" for n in range(10_000)))),
+        pytest.param(paths(10_000), marks=pytest.mark.rare),
+        pytest.param(
+            hostile_page(stream("BT /F 9 Tf 9 9 Td (nothing) Tj ET " + "0 0 0 0 re f " * 10_000)),
+            marks=pytest.mark.rare,
+        ),
+        pytest.param(
+            hostile_page(stream(" ".join(f"{n % 90 * 7} {n // 90 * 7} 2 2 re f" for n in range(10_000)))),
+            marks=pytest.mark.rare,
+        ),
         hostile_page(stream("9e9 9e9 9e9 9e9 re f -9e9 -9e9 1 1 re f 1 0 0 1 1e20 0 cm 0 0 9 9 re f")),
     ],
     ids=["lines", "nothing painted", "dots", "far away"],
@@ -289,3 +310,47 @@ def test_a_crop_at_the_edge_of_a_page_of_odd_size_is_as_large_as_planned(dpi: in
 def test_thousands_of_drawings_give_few_crops(data: bytes, tmp_path: Path) -> None:
     (found,) = parts(data, tmp_path)
     assert len(found["crops"]) <= 1 <= MAX_CROPS
+
+
+# Real PDFs
+
+
+REAL = ("2303.05039v2", "0e94b4197b10", "avalaunchpre")
+"""A paper in two columns with tables and charts, slides with text, and slides that are pictures."""
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("name", REAL)
+def test_crops_are_on_their_pages_apart_and_as_large_as_planned(name: str) -> None:
+    (path,) = needs.shared("real", "mmlongbench-doc", "documents").glob(f"{name}*")
+    pages = [step for step in page_parts(path, 100, LIMITS) if not isinstance(step, int)]
+    sizes = page_sizes(path, 100, LIMITS)
+    assert len(pages) == len(sizes)
+    assert any(page["crops"] for page in pages)
+    for page, (width, height) in zip(pages, sizes, strict=True):
+        whole = (0, 0, width * 0.72 + 1, height * 0.72 + 1)
+        boxes = [tuple(crop["box"]) for crop in page["crops"]]
+        assert len(boxes) <= MAX_CROPS
+        assert all(cut(box, whole) == box for box in boxes)
+        if page["crops"][:1] and page["crops"][0]["kind"] == WHOLE_PAGE:
+            assert page["crops"][0]["size"] == [width, height]
+        for at, box in enumerate(boxes):
+            assert all(area(cut(box, other)) <= 0.3 * area(box) for other in boxes[at + 1 :])
+    asked = [(number, crop["box"]) for number, page in enumerate(pages) for crop in page["crops"]][:20]
+    planned = [tuple(crop["size"]) for page in pages for crop in page["crops"]][:20]
+    drawn = list(crop_pages(path, asked, 100, 90, LIMITS))
+    assert [size for _, size, _ in drawn] == planned
+    for _, size, data in drawn:
+        with Image.open(io.BytesIO(data)) as picture:
+            assert picture.size == size
+
+
+@pytest.mark.rare
+def test_words_beside_and_under_a_photograph_of_half_a_page_are_in_the_text(tmp_path: Path) -> None:
+    with pymupdf.open(next(needs.shared("real", "mmlongbench-doc", "documents").glob("GPL-Graduate*"))) as document:
+        document.select([12])
+        document.save(tmp_path / "page.pdf")
+    (page,) = [step for step in page_parts(tmp_path / "page.pdf", 96, LIMITS) if not isinstance(step, int)]
+    text = " ".join("\n".join(page["texts"]).split())
+    assert "PROFESSIONAL DEVELOPMENT PROGRAMMES AND COURSES" in text
+    assert "Advanced Diploma in Primary Art Education" in text

@@ -16,8 +16,6 @@ from mmlongbench.documents import ocr, pdf, pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 
-pytestmark = pytest.mark.slow
-
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
 HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=1)
 ASKING = """
@@ -97,7 +95,10 @@ def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
         [*pdf_reader.render_pages(drawn, [7], 144, 90, LIMITS)]
 
 
-def test_a_page_that_takes_too_long_is_named_and_its_process_ended(slow: Path, drawn: Path) -> None:
+def test_a_page_that_takes_too_long_is_named_and_its_process_ended(
+    slow: Path, drawn: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf_reader, "_GRACE", 0.2)
     assert pdf_reader.page_sizes(slow, 144, LIMITS) == [(1224, 1584)]
     (reader,) = pdf_reader._free(os.getpid())
     with pytest.raises(TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 1 s; leave the document out, or"):
@@ -107,6 +108,7 @@ def test_a_page_that_takes_too_long_is_named_and_its_process_ended(slow: Path, d
     assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
 
 
+@pytest.mark.rare
 def test_the_page_that_takes_too_long_is_the_one_that_is_named(
     slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_process_that_cannot_start_says_why(drawn: Path, monkeypatch: pytest.M
         pdf_reader.page_sizes(drawn, 144, LIMITS)
 
 
+@pytest.mark.rare
 def test_a_process_ends_with_the_one_that_asks_even_in_the_middle_of_a_page(slow: Path) -> None:
     with started([sys.executable, "-c", ASKING, str(slow)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -215,7 +218,7 @@ def slow_tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-@pytest.mark.parametrize("killed", ["reader", "asking"])
+@pytest.mark.parametrize("killed", ["reader", pytest.param("asking", marks=pytest.mark.rare)])
 def test_tesseract_ends_with_the_process_that_waits_for_it(killed: str, drawn: Path, slow_tesseract: Path) -> None:
     noted = slow_tesseract.with_name("tesseract.pid")
     with started([sys.executable, "-c", RECOGNISING, str(drawn)], stdout=subprocess.PIPE, text=True) as process:

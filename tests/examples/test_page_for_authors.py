@@ -1,5 +1,6 @@
 """What the page for authors of tasks says is so: excerpts, fields, lines of code and messages."""
 
+import json
 import re
 import shutil
 from dataclasses import fields
@@ -11,10 +12,6 @@ import pytest
 from tiny import command
 
 import mmlongbench.task as mt
-from mmlongbench.manifest.registry import installed
-from mmlongbench.task.task import Task
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "builders/README.md").read_text("utf-8")
@@ -50,7 +47,7 @@ def test_every_field_is_named(kind: type) -> None:
 
 
 def test_every_class_attribute_of_a_task_is_named() -> None:
-    declared = [name for base in (Task, mt.Builder) for name in base.__annotations__]
+    declared = [name for base in (mt.Task, mt.Builder) for name in base.__annotations__]
     assert not [name for name in declared if f"`{name}`" not in PAGE and f"`self.{name}`" not in PAGE]
 
 
@@ -62,7 +59,9 @@ def test_every_optional_method_is_named() -> None:
 
 def test_every_role_and_every_metric_is_named() -> None:
     assert not [role for role in get_args(mt.Role) if f"`{role}`" not in PAGE]
-    metrics = [metric.name for metric in installed("metric") if not metric.name.startswith("judge-")]
+    listed = json.loads(command("list", "--json").out)["plugins"]
+    metrics = [each["name"] for each in listed if each["kind"] == "metric" and not each["name"].startswith("judge-")]
+    assert len(metrics) > 10
     assert not [name for name in metrics if f"`{name}`" not in PAGE]
 
 

@@ -8,15 +8,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from exported import tree
 from tiny import command
 
 import mmlongbench as mm
-from mmlongbench.exports.registry import installed_targets
-
-pytestmark = pytest.mark.slow
 
 PLUGIN = '''
 from mmlongbench.exports.target import Exported, Target
@@ -88,25 +86,25 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "site")
 
 
-def test_every_target_that_ships_can_be_used() -> None:
-    found = {target.name: target for target in installed_targets()}
-    assert {"hf", "openai", "openai-batch", "vllm-batch"} <= found.keys()
-    assert not [target for target in found.values() if target.problem or not target.summary]
+TARGETS = ("hf", "inspect", "lmms-eval", "mteb", "openai", "openai-batch", "training", "vllm-batch", "vlmevalkit")
 
 
-def test_list_shows_the_targets() -> None:
+def listed() -> dict[str, dict[str, str]]:
+    plugins = json.loads(command("list", "--json").out)["plugins"]
+    return {plugin["name"]: plugin for plugin in plugins if plugin["kind"] == "target"}
+
+
+def test_every_target_that_ships_can_be_used_and_is_listed() -> None:
+    assert (*listed(),) == TARGETS
     shown = command("list").out
     assert "targets of export\n" in shown
-    assert "  vllm-batch         requests for vllm run-batch" in shown
-    plugins = json.loads(command("list", "--json").out)["plugins"]
-    assert "openai" in {plugin["name"] for plugin in plugins if plugin["kind"] == "target"}
+    for name, target in listed().items():
+        assert target["summary"]
+        assert "\n" not in target["summary"]
+        assert f"  {name} " in shown
 
 
 def test_an_unknown_target_is_answered_with_the_nearest_and_the_list(finished: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        mm.PluginError, match=r"no export target 'vlm-batch' is installed \(there are: hf, .*vllm-batch"
-    ):
-        mm.export(finished, "vlm-batch", tmp_path / "out")
     ran = command("export", finished, "--to", "vlm-batch", "--out", tmp_path / "out")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "did you mean 'vllm-batch'?" in ran.err
@@ -129,8 +127,7 @@ def test_a_broken_target_is_named_and_leaves_nothing(name: str, problem: str, fi
     with pytest.raises(mm.PluginError, match=problem):
         mm.export(finished, name, tmp_path / "out")
     assert left(tmp_path) == []
-    listed = {target.name: target.problem for target in installed_targets()}
-    assert bool(listed[name]) == (name not in ("raising", "wrong"))
+    assert bool(listed()[name].get("problem")) == (name not in ("raising", "wrong"))
 
 
 @pytest.mark.usefixtures("strange")
@@ -211,9 +208,10 @@ def test_an_image_that_is_not_as_the_lock_says_stops_before_anything_is_written(
     elif fault == "a link out of the release":
         (tmp_path / "elsewhere.jpg").write_bytes(data)
         image.symlink_to(tmp_path / "elsewhere.jpg")
-    for target in ("openai", "vllm-batch", "hf"):
+    for target in TARGETS:
+        model = "m" if target == "openai-batch" else ""
         with pytest.raises(mm.ReleaseError, match=rf"{image.name}': "):
-            mm.export(copy, target, tmp_path / "exports/out")
+            mm.export(copy, target, tmp_path / "exports/out", model=model)
     assert not (tmp_path / "exports").exists()
 
 
@@ -251,3 +249,25 @@ def test_a_release_that_nobody_may_write_can_be_exported(finished: Path, tmp_pat
     for path, old in before.items():
         new = path.stat()
         assert (new.st_mtime_ns, new.st_ctime_ns, new.st_nlink) == (old.st_mtime_ns, old.st_ctime_ns, old.st_nlink)
+
+
+CHOICES: list[tuple[str, dict[str, Any], str]] = [
+    *((target, choice, "leave it out") for target in ("hf", "mteb") for choice in ({"model": "m"}, {"max_tokens": 5})),
+    *((target, {"images": "data-uri"}, "leave it out") for target in ("hf", "mteb")),
+    *(("openai", choice, "requests; leave it out") for choice in ({"model": "m"}, {"max_tokens": 5})),
+    ("training", {"form": "lava"}, "openai, sharegpt, llava.*did you mean 'llava'"),
+    ("hf", {"form": "llava"}, "only one form.*leave it out"),
+    ("vllm-batch", {"images": "path"}, "--images path: vLLM takes no plain paths"),
+    ("openai-batch", {}, "--model"),
+    *(
+        ("openai-batch", {"model": "m", "images": form}, f"--images {form}: .*cannot read files of this machine")
+        for form in ("file-url", "path", "file:///srv/images")
+    ),
+]
+
+
+def test_choices_that_mean_nothing_to_a_target_are_refused(finished: Path, tmp_path: Path) -> None:
+    for target, choice, said in CHOICES:
+        with pytest.raises(mm.ReleaseError, match=said):
+            mm.export(finished, target, tmp_path / "out", **choice)
+    assert left(tmp_path) == []

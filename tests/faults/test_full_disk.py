@@ -1,5 +1,6 @@
 """Full disks: a sync that fails, and small file systems in memory that are really full."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,26 +10,16 @@ import pytest
 from crash_harness import ON_A_SMALL_DISK, Life, Lives, lives_of, skip_unless_mounting
 from tiny import hashes, leftovers
 
-pytestmark = pytest.mark.slow
-
-PARTS = [
-    "plan.json",
-    "cedar.jsonl",
-    "all.jsonl",
-    "00000.jsonl",
-    "cedar_page2.jpg",
-    "mmlongdoc_K1.jsonl",
-    "mmlongdoc_K2.parquet",
-    "rejects.jsonl",
-    "build.lock.json",
-]
+PARTS = ("cedar.jsonl", "mmlongdoc_K2.parquet", "build.lock.json")
+MORE = ("plan.json", "all.jsonl", "00000.jsonl", "cedar_page2.jpg", "mmlongdoc_K1.jsonl", "rejects.jsonl")
 MIDDLES = {
-    "records/mmlongdoc/2K": ("records", ".build/rows/mmlongdoc/all.jsonl"),
     "cedar_page2.jpg": ("image", "mmlb_image/mmlongbench-doc/cedar/cedar_page1.jpg"),
+    "records/mmlongdoc/2K": ("records", ".build/rows/mmlongdoc/all.jsonl"),
     "mmlongdoc_K2.jsonl": ("cell", "items/documentQA/mmlongdoc_K1.parquet"),
     "build.lock.json": ("lock", "rejects.jsonl"),
 }
 """Files of more than a page, by a part of their path: what they are, and what was written just before."""
+FIRST, *OTHERS = MIDDLES
 TMPFS = """
 set -e
 mount -t tmpfs -o size=96k none {out}
@@ -67,7 +58,7 @@ def has_stopped(life: Life, out: Path) -> bool:
     return life.code == 2 and is_one_line and says and is_clean
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [*PARTS, *(pytest.param(part, marks=pytest.mark.rare) for part in MORE)])
 def test_a_full_disk_is_one_line_and_the_build_goes_on(part: str, lives: Lives, finished: Path, tmp_path: Path) -> None:
     life = lives.one(tmp_path / "out", "full", part)
     assert has_stopped(life, tmp_path / "out"), life.said
@@ -76,7 +67,7 @@ def test_a_full_disk_is_one_line_and_the_build_goes_on(part: str, lives: Lives, 
     assert not leftovers(tmp_path / "out")
 
 
-@pytest.mark.parametrize("part", MIDDLES)
+@pytest.mark.parametrize("part", [FIRST, *(pytest.param(part, marks=pytest.mark.rare) for part in OTHERS)])
 def test_a_disk_full_in_the_middle_of_a_file_leaves_none_of_it(
     part: str, small: Lives, finished: Path, disk: Path
 ) -> None:
@@ -96,11 +87,13 @@ def test_a_disk_full_in_the_middle_of_a_file_leaves_none_of_it(
     assert not leftovers(out)
 
 
+@pytest.mark.rare
 def test_a_disk_that_is_too_small_from_the_start(source: Path, finished: Path, tmp_path: Path) -> None:
     skip_unless_mounting()
     out, copy, said = tmp_path / "out", tmp_path / "copy", tmp_path / "said"
     out.mkdir()
-    script = TMPFS.format(python=sys.executable, manifest=source / "tiny.yaml", out=out, copy=copy, said=said)
+    given = {"python": sys.executable, "manifest": source / "tiny.yaml", "out": out, "copy": copy, "said": said}
+    script = TMPFS.format(**{name: shlex.quote(str(value)) for name, value in given.items()})
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "No space left on device" in said.read_text()

@@ -1,21 +1,22 @@
+"""Builds that are killed go on to the same bytes: before and after renames, again and again, with workers."""
+
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from crash_harness import Lives, held_locks, lives_of, of_session, signalled, wait_for
+from samples import Sources
 from tiny import build, hashes, leftovers
 
 from mmlongbench.draws import Draws
-from mmlongbench.manifest.registry import sample_function
 
-pytestmark = pytest.mark.slow
-
-DRAWN = 20
-"""Renames that are drawn, beside the first and the last two."""
-OF_TWO = ("documents/mmlongdoc/cedar", "records/mmlongdoc/2K", "cedar_page1.jpg", "mmlongdoc_K1.parquet")
+FEW, MANY = 3, 20
+"""Renames that are drawn, beside the first and the last."""
+how_many = pytest.mark.parametrize("drawn", [FEW, pytest.param(MANY, marks=pytest.mark.rare)])
+OF_TWO = ("records/mmlongdoc/2K", "documents/mmlongdoc/cedar", "cedar_page1.jpg", "mmlongdoc_K1.parquet")
 """Files before which a build of two workers is killed: one of each stage, and one of the release."""
 
 
@@ -25,56 +26,62 @@ def lives(source: Path) -> Iterator[Lives]:
         yield forked
 
 
-def test_a_build_killed_at_any_rename_goes_on_to_the_same_bytes(lives: Lives, finished: Path, tmp_path: Path) -> None:
-    whole, expected = lives.one(tmp_path / "whole"), hashes(finished)
-    assert whole.code == 0
-    assert hashes(tmp_path / "whole") == expected
-    last = whole.renames
-    draws = Draws(("kills",))
-    drawn = draws.order("renames", range(2, last - 1))[:DRAWN]
-    assert len(drawn) == DRAWN
-    for number in (1, *drawn, last - 1, last):
-        kinds = ("before", "after")
-        for kind in (draws.choice(f"{number}", kinds),) if number in drawn else kinds:
-            out = tmp_path / f"{number}-{kind}"
-            assert lives.one(out, kind, number).was_killed, number
-            left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".") and ".tmp-" not in path}
-            assert left.items() <= expected.items()  # a file under its final name is complete
-            assert ("build.lock.json" in left) == ((number, kind) == (last, "after"))
-            again = lives.one(out)
-            assert again.code == 0, again.said
-            assert again.renames < whole.renames or number <= 3
-            assert hashes(out) == expected
-            assert not leftovers(out)
+def goes_on(lives: Lives, out: Path, expected: dict[str, str]) -> int:
+    """Build again after a kill, and return the number of renames that were left to do."""
+    again = lives.one(out)
+    assert again.code == 0, again.said
+    assert hashes(out) == expected
+    assert not leftovers(out)
+    return again.renames
+
+
+@how_many
+def test_a_build_killed_at_any_rename_goes_on_to_the_same_bytes(
+    drawn: int, lives: Lives, finished: Path, tmp_path: Path
+) -> None:
+    expected = hashes(finished)
+    whole = lives.one(tmp_path / "whole")
+    assert (whole.code, hashes(tmp_path / "whole")) == (0, expected)
+    last, draws = whole.renames, Draws(("kills",))
+    numbers = draws.order("renames", range(2, last - 1))[:drawn]
+    kills = [(number, draws.choice(f"{number}", ("before", "after"))) for number in numbers]
+    kills += [(1, "before"), (last, "before"), (last, "after")]
+    kills += [(1, "after"), (last - 1, "before"), (last - 1, "after")] if drawn == MANY else []
+    for number, kind in kills:
+        out = tmp_path / f"{number}-{kind}"
+        assert lives.one(out, kind, number).was_killed, number
+        left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".") and ".tmp-" not in path}
+        assert left.items() <= expected.items()  # a file under its final name is complete
+        assert ("build.lock.json" in left) == ((number, kind) == (last, "after"))
+        assert goes_on(lives, out, expected) < whole.renames or number <= 3
 
 
 def test_a_build_killed_again_and_again_ends_with_the_same_bytes(lives: Lives, finished: Path, tmp_path: Path) -> None:
     for _ in range(8):  # the two files of the plan, and one shard each
         assert lives.one(tmp_path / "out", "after", 3).was_killed
-    assert lives.one(tmp_path / "out").code == 0
-    assert hashes(tmp_path / "out") == hashes(finished)
-    assert not leftovers(tmp_path / "out")
+    goes_on(lives, tmp_path / "out", hashes(finished))
 
 
-def test_a_build_that_cuts_and_indexes_a_corpus_goes_on_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.rare)])
+def test_a_build_that_cuts_and_indexes_a_corpus_goes_on_too(
+    kills: int, sample: Callable[[str], Sources], tmp_path: Path
+) -> None:
     """Its corpus, index and prices are files, a folder and a database that other libraries write."""
-    source = {name: str(path) for name, path in sample_function("viquae")(tmp_path).items()}
+    source = {name: str(path) for name, path in sample("viquae").items()}
     about = {"name": "viquae", "builder": "vrag", "reader": "viquae", "options": {"gold": "span"}, "licence": "none"}
     dataset = {**about, "corpus": source.pop("corpus"), "source": source, "lengths": ["8K"], "sample": {"n": 2}}
     (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}))
     with lives_of(tmp_path / "manifest.yaml") as lives:
         whole = lives.one(tmp_path / "whole")
-        for number in Draws(("kills of a corpus",)).order("rename", range(1, 9))[:3]:
-            out = tmp_path / f"{number}"
-            assert lives.one(out, "after", number).was_killed
-            again = lives.one(out)
-            assert (whole.code, again.code) == (0, 0), again.said
-            assert hashes(out) == hashes(tmp_path / "whole")
-            assert not leftovers(out)
+        assert whole.code == 0, whole.said
+        for number in Draws(("kills of a corpus",)).order("rename", range(1, 9))[:kills]:
+            assert lives.one(tmp_path / f"{number}", "after", number).was_killed
+            goes_on(lives, tmp_path / f"{number}", hashes(tmp_path / "whole"))
 
 
+@how_many
 def test_an_extension_killed_at_a_rename_leaves_the_release_or_goes_on(
-    source: Path, finished: Path, tmp_path: Path
+    drawn: int, source: Path, finished: Path, tmp_path: Path
 ) -> None:
     """With a lock the folder holds the old release or the new one; without, the same command completes the new one."""
     (dataset,) = yaml.safe_load((source / "tiny.yaml").read_text())["datasets"]
@@ -89,8 +96,9 @@ def test_an_extension_killed_at_a_rename_leaves_the_release_or_goes_on(
         assert whole.code == 0, whole.said
         assert hashes(tmp_path / "whole") == expected
         moves = set()
-        numbers = range(1, whole.renames + 1)
-        for number in (*Draws(("kills of an extension",)).order("rename", numbers[:-5])[: DRAWN - 3], *numbers[-5:]):
+        numbers, last = range(1, whole.renames + 1), 5 if drawn == MANY else 2
+        order = Draws(("kills of an extension",)).order("rename", numbers[:-last])
+        for number in (*order[: drawn - 1], *numbers[-last:]):
             out = shutil.copytree(finished, tmp_path / f"{number}")
             assert lives.one(out, "after" if number % 2 else "before", number).was_killed, number
             left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".")}
@@ -98,15 +106,12 @@ def test_an_extension_killed_at_a_rename_leaves_the_release_or_goes_on(
                 assert left in (before, expected)
             else:
                 moves.add(number)
-            again = lives.one(out)
-            assert again.code == 0, again.said
-            assert hashes(out) == expected
-            assert not leftovers(out)
+            goes_on(lives, out, expected)
             shutil.rmtree(out)
-    assert len(moves) > 3  # it was killed while it moved files
+    assert len(moves) > (3 if drawn == MANY else 0)  # it was killed while it moved files
 
 
-@pytest.mark.parametrize("part", OF_TWO)
+@pytest.mark.parametrize("part", [OF_TWO[0], *(pytest.param(part, marks=pytest.mark.rare) for part in OF_TWO[1:])])
 def test_workers_of_a_killed_build_end_free_their_locks_and_it_goes_on(
     part: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:

@@ -1,22 +1,21 @@
 """Sources on a file system that is mounted read-only: every reader builds from them, and nothing is written there."""
 
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from crash_harness import skip_unless_mounting
-from every_sample import every_sample
+from every_sample import every_sample_as_written
+from samples import Sources
 from tiny import command, hashes, leftovers
 
-from mmlongbench.corpus.making import make_corpus
-from mmlongbench.manifest.registry import sample_function
-
-pytestmark = pytest.mark.slow
-
+pytestmark = pytest.mark.rare
 READ_ONLY = """
 set -e
 mount --bind {folder} {folder}
@@ -24,55 +23,47 @@ mount -o remount,bind,ro {folder}
 ! touch {folder}/written 2> {said}
 exec {python} -m mmlongbench build {manifest} --out {out} -q --workers 1
 """
-DATASETS = every_sample().datasets
-EVERY_READER = {dataset.reader: dataset for dataset in DATASETS}
-SMALL = "mmlongbench_doc"
+OF_READERS = {dataset["reader"]: dataset for dataset in every_sample_as_written()["datasets"]}
 
 
-def built_read_only(folder: Path, manifest: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    """A build whose sources lie in a folder that is mounted read-only for it."""
-    given = {"folder": folder, "manifest": manifest, "out": out, "python": sys.executable}
-    script = READ_ONLY.format(**given, said=out.with_name("touched"))
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
-    assert "Read-only file system" in out.with_name("touched").read_text()
-    return done
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    skip_unless_mounting()
-    return tmp_path_factory.mktemp("read-only")
-
-
-def drawn(folder: Path, source: Path) -> list[dict[str, Any]]:
+def copied(sample: Callable[[str], Sources], folder: Path, source: Path) -> list[dict[str, Any]]:
     """Datasets of all readers, each of sources of its own; of two with a corpus, one has it ready to be searched."""
     datasets = []
-    for name, spec in EVERY_READER.items():
-        (folder / name).mkdir()
-        found = small(folder / name, source) if name == SMALL else sample_function(name)(folder / name)
-        kept = {"name", "builder", "reader", "options", "reference_length", "pages"}
-        asked = spec.model_dump(mode="json", include=kept)
-        corpus = found.pop("corpus", None)
-        if corpus and not (folder / "corpus").exists():
-            make_corpus(str(corpus), corpus := folder / "corpus")
-        given = {"source": {key: str(path) for key, path in found.items()}, "corpus": corpus and str(corpus)}
-        datasets.append({**asked, **given, "licence": "none", "sample": {"n": 1}})
+    for reader, spec in OF_READERS.items():
+        if reader == "mmlongbench_doc":  # the tiny source in place of the largest sample
+            shutil.copytree(source, folder / reader)
+            places = {"samples": folder / reader / "samples.json", "documents": folder / reader / "documents"}
+        else:
+            drawn = sample(reader)
+            first = next(iter(drawn.values()))
+            root = next(path for path in (first, *first.parents) if path.name == "sample")
+            shutil.copytree(root, folder / reader)
+            places = {name: folder / reader / path.relative_to(root) for name, path in drawn.items()}
+        given = {key: spec[key] for key in ("name", "builder", "reader", "options", "reference_length") if key in spec}
+        if corpus := places.pop("corpus", None):
+            if not (folder / "corpus").exists():
+                assert command("corpus", "build", corpus, "--out", folder / "corpus").code == 0
+                corpus = folder / "corpus"
+            given["corpus"] = str(corpus)
+        source_paths = {name: str(path) for name, path in places.items()}
+        datasets.append({**given, "source": source_paths, "licence": "none", "sample": {"n": 1}})
     return datasets
 
 
-def small(folder: Path, source: Path) -> dict[str, Path]:
-    """The tiny source in place of the largest sample."""
-    shutil.copytree(source, folder, dirs_exist_ok=True)
-    return {"samples": folder / "samples.json", "documents": folder / "documents"}
-
-
-def test_every_reader_builds_from_sources_that_cannot_be_written(folder: Path, source: Path, tmp_path: Path) -> None:
-    (folder / "sources").mkdir()
-    manifest = {"defaults": {"lengths": ["8K"]}, "datasets": drawn(folder / "sources", source)}
+def test_every_reader_builds_from_sources_that_cannot_be_written(
+    sample: Callable[[str], Sources], source: Path, tmp_path: Path
+) -> None:
+    skip_unless_mounting()
+    folder, out, said = tmp_path / "sources", tmp_path / "out", tmp_path / "touched"
+    folder.mkdir()
+    manifest = {"defaults": {"lengths": ["8K"]}, "datasets": copied(sample, folder, source)}
     (tmp_path / "manifest.yaml").write_text(yaml.safe_dump(manifest))
     before = hashes(folder)
-    done = built_read_only(folder, tmp_path / "manifest.yaml", tmp_path / "out")
+    given = {"folder": folder, "manifest": tmp_path / "manifest.yaml", "out": out, "python": sys.executable}
+    script = READ_ONLY.format(**{name: shlex.quote(str(value)) for name, value in {**given, "said": said}.items()})
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+    assert "Read-only file system" in said.read_text()
     assert done.returncode == 0, done.stderr
     assert hashes(folder) == before
-    assert not leftovers(tmp_path / "out")  # the index and the prices of the corpus were kept in the build
-    assert command("verify", tmp_path / "out", "-q").code == 0
+    assert not leftovers(out)  # the index and the prices of the corpus were kept in the build
+    assert command("verify", out, "-q").code == 0

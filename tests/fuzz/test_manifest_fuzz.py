@@ -22,7 +22,7 @@ from mmlongbench.manifest.registry import installed, reader_type, sample_functio
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 MANIFESTS = [text for path in installed_manifests().values() if b"\ninclude:" not in (text := path.read_bytes())]
 """The manifests that can be read from any folder."""
 ERRATA = b"""
@@ -42,20 +42,8 @@ OPTIONAL = {
     "photographs": ("anchor", "negatives"),
 }
 """Fields that a row may have besides those of the sample."""
-tags = (
-    "",
-    "!!bool ",
-    "!!int ",
-    "!!timestamp ",
-    "!!float ",
-    "!!binary ",
-    "!!set ",
-    "!!omap ",
-    "!!map ",
-    "!!null ",
-    "&a ",
-    "*a",
-)
+kinds = ("bool", "int", "timestamp", "float", "binary", "set", "omap", "map", "null")
+tags = ("", *(f"!!{kind} " for kind in kinds), "&a ", "*a")
 pieces = st.sampled_from(
     (*tags, "- ", ": ", "? ", "<<: *a", "[", "]", "{", "}", "\n", "\n  ", "|", ">-", "'", '"', "a", "7")
 )

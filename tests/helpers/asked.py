@@ -2,8 +2,7 @@
 
 from builders.docvqa.builder import DocVQA
 from builders.docvqa.options import DocVQAOptions
-from mmlongbench.task.metric import ScoringInput
-from mmlongbench.task.rows import Record
+from mmlongbench.task import Record, ScoringInput
 
 
 def document_question(

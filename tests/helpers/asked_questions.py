@@ -1,11 +1,12 @@
-"""Questions with contexts, as the shortcut audit reads them."""
+"""Questions with contexts, as the shortcut audit reads them, and what its probes find in them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mmlongbench.prompt import Part
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Finding
+from mmlongbench.shortcuts.golds import Group, find_golds
 from mmlongbench.shortcuts.measured import Measured
 from mmlongbench.shortcuts.probes import keep, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
@@ -33,13 +34,26 @@ def asked(
     return AskedQuestion(id, "NIAH/x_K8.jsonl", question, subject, answers, choices, images, needles, units)
 
 
-def judged(measured: Measured | None) -> Finding:
-    """Return the finding of one probe of a dataset."""
+def judged(*measured: Measured | None) -> Finding:
+    """Return the finding of the first of some probes of a release."""
+    known = [each for each in measured if each is not None]
+    assert len(known) == len(measured)
+    return judge([("set", "file", each) for each in known]).findings[0]
+
+
+def golds(groups: Sequence[Group], *names: str) -> Measured:
+    """Measure how well features tell gold."""
+    measured = find_golds("gold from files", names, groups)
     assert measured is not None
-    return judge([("set", "file", measured)]).findings[0]
+    return measured
 
 
 def found(questions: Iterable[AskedQuestion]) -> dict[str, Finding]:
     """Return what all probes find in questions that show no images, by kind."""
     kept = keep(questions, ImageFacts(Path()), has_depths=False)
     return {each.kind: each for each in judge([("set", "file", each) for each in measure(kept)]).findings}
+
+
+def leaks(findings: dict[str, Finding]) -> list[str]:
+    """Return the kinds of findings that are leaks."""
+    return [kind for kind, each in findings.items() if each.verdict == "leak"]

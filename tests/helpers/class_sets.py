@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from functools import cache
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from builders.samples.many_shot.shapes import CLASSES, draw_shape
+from PIL import Image
+
+import mmlongbench.task as mt
 
 FOODS = ("apple_pie", "baby_back_ribs", "beignets")
 SCENES = ("/a/abbey", "/a/airplane_cabin", "/a/apartment_building/outdoor")
@@ -21,20 +24,39 @@ COUNTS = {"train": 9, "test": 2}
 """The number of pictures of a class in each split."""
 CORRUPTED = ("contrast", "gaussian_noise", "impulse_noise", "jpeg_compression", "motion_blur", "pixelate", "spatter")
 """The further splits of Stanford Cars on the hub."""
-drawn_shape = cache(draw_shape)
-"""The bytes of a picture; the same ones are drawn for nearly every test."""
+
+
+@cache
+def drawn_picture(kind: int, name: str) -> bytes:
+    """The bytes of a cloudy JPEG of 225 tokens; each class and name gives another one."""
+    draws = mt.Draws(("class sets", kind, name))
+    clouds = bytes(draws.integer(f"{at}", 90, 230) for at in range(192))
+    buffer = BytesIO()
+    Image.frombytes("RGB", (8, 8), clouds).resize((420, 420)).save(buffer, "JPEG", quality=80)
+    return buffer.getvalue()
 
 
 def pictures(split: str, classes: int = 3) -> Iterator[tuple[int, int, bytes]]:
     """Yield (class, number within the class, JPEG) of each picture of a split."""
     for kind in range(classes):
         for number in range(COUNTS[split]):
-            yield kind, number, drawn_shape(CLASSES[kind], f"{split} {number}")
+            yield kind, number, drawn_picture(kind, f"{split} {number}")
 
 
 def saved(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+
+
+SHAPES = ("red triangle", "red square", "blue star")
+
+
+def draw_folders(folder: Path) -> dict[str, Path]:
+    """A folder for each class of each split."""
+    for split in COUNTS:
+        for kind, number, data in pictures(split):
+            saved(folder / split / SHAPES[kind] / f"{number}.jpg", data)
+    return {split: folder / split for split in COUNTS}
 
 
 def draw_food101(folder: Path) -> Path:

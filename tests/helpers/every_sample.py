@@ -1,24 +1,21 @@
 """The datasets of all samples: those of the quickstart, and those whose files have names of their own."""
 
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.loading import load_manifest
-from mmlongbench.manifest.model import Manifest
-
-NAMES = ("quickstart", "quickstart-retrieved", "quickstart-forms")
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+FURTHER = ("quickstart-retrieved", "quickstart-forms")
 
 
-def every_sample() -> Manifest:
-    """The manifest of all samples."""
-    first, *others = (load_manifest(find_manifest(name)) for name in NAMES)
-    return first.model_copy(update={"datasets": tuple(spec for each in (first, *others) for spec in each.datasets)})
+def samples_of(*names: str) -> dict[str, Any]:
+    """One manifest, as YAML has it, of the datasets of some manifests, which all have the same defaults."""
+    first, *others = (yaml.safe_load((MANIFESTS / f"{name}.yaml").read_text("utf-8")) for name in names)
+    assert all(each["defaults"] == first["defaults"] for each in others)
+    return {**first, "datasets": [spec for each in (first, *others) for spec in each["datasets"]]}
 
 
 def every_sample_as_written() -> dict[str, Any]:
-    """The same manifest as YAML has it; all have the same defaults."""
-    first, *others = (yaml.safe_load(find_manifest(name).read_text("utf-8")) for name in NAMES)
-    assert all(each["defaults"] == first["defaults"] for each in others)
-    return {**first, "datasets": [spec for each in (first, *others) for spec in each["datasets"]]}
+    """The manifest of all samples."""
+    return samples_of("quickstart", *FURTHER)

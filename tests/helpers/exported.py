@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,12 +15,22 @@ Shown = list[str | bytes]
 """Texts, and the bytes of images, in reading order."""
 
 
-def every_example(release: Path) -> Iterator[mm.Example]:
-    """All examples of a release, in its order."""
+MIXED = ("mmlongdoc", "text_mmlongdoc", "viquae", "vh_multi", "food101")
+"""Of the families: pages, texts alone, six depths, three permutations, and a task with two public files."""
+
+
+def every_example(release: Path, datasets: Sequence[str] = ()) -> Iterator[mm.Example]:
+    """All examples of a release or of some of its datasets, in its order."""
     opened = mm.open_release(release)
     for dataset in opened.datasets:
-        for length in opened.lengths(dataset):
-            yield from opened.examples(dataset, length)
+        if not datasets or dataset in datasets:
+            for length in opened.lengths(dataset):
+                yield from opened.examples(dataset, length)
+
+
+def sequence_of(example: mm.Example) -> list[tuple[str, str]]:
+    """The parts of a prompt: ("text", the text) or ("image", its path below `mmlb_image/`)."""
+    return [("text", part) if isinstance(part, str) else ("image", part.path) for part in example.prompt.parts]
 
 
 def shown(release: Path, example: mm.Example) -> Shown:

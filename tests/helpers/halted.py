@@ -17,18 +17,33 @@ FIRST_OF_FINISH = "rejects.jsonl"
 def before(end: str, do: Callable[[], object]) -> Iterator[list[str]]:
     """Do something once in this process, before the first file appears whose path has this end.
 
-    Yields the names of all files that have appeared so far, in order.
+    Yields the names of all files that were written so far, in order. There must be such a file.
     """
-    rename, left, appeared = os.replace, [do], list[str]()
+    with _renamed(end, left := [do]) as written:
+        yield written
+    assert not left, f"no path ends with {end}: {written}"
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Yields the names of all files that were written so far, in order."""
+    with _renamed("", []) as written:
+        yield written
+
+
+@contextmanager
+def _renamed(end: str, left: list[Callable[[], object]]) -> Iterator[list[str]]:
+    rename, written = os.replace, list[str]()
 
     def replace(source: Any, target: Any) -> None:
         if str(target).endswith(end) and left:
             left.pop()()
         rename(source, target)
-        appeared.append(Path(target).name)
+        if Path(source).name.startswith("."):  # otherwise it is moved
+            written.append(Path(target).name)
 
     with mock.patch.object(os, "replace", replace):
-        yield appeared
+        yield written
 
 
 def interrupt() -> NoReturn:
@@ -43,5 +58,6 @@ def interrupted(source: Path, out: Path, *args: object) -> None:
 
 def refused(ran: Ran, *facts: object, code: int = 2) -> None:
     """Check that a command ended with one line of error that names some facts."""
-    assert (ran.code, ran.err.count("\n")) == (code, 1), ran
+    errors = [line for line in ran.err.splitlines() if not line.startswith("note: ")]
+    assert (ran.code, len(errors)) == (code, 1), ran
     assert [fact for fact in facts if str(fact) not in ran.err] == [], ran.err

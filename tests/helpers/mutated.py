@@ -10,65 +10,25 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from mmlongbench.errors import MMLongBenchError
-from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.errors import DraftError, MMLongBenchError
 
 MOST = int(os.environ.get("MMLONGBENCH_FUZZ", "0"))
 """Examples of each test in a long run. By default each test has a few, which are the same everywhere."""
+# fmt: off
 TEXTS = (
-    "",
-    " ",
-    "\0",
-    "\ud800",
-    "a\udfffb",
-    "<image>",
-    "../../etc/passwd",
-    "/etc/passwd",
-    "/dev/zero",
-    "a\0b",
-    "x" * 5000,
-    "x/" * 3000,
-    "[" * 3000,
-    "['\\ud800']",
-    "[1, 0xffffffffffffffffffffffff]",
-    "(((((1,),),),),)",
-    "\u0661\u0662",
-    "1e999",
-    "7" * 5000,
-    "_" + "7" * 5000,
-    "a\nb\r\nc\u2028d",
-    "%s {0} {name}",
-    "hub:a/b",
+    "", " ", "\0", "\ud800", "a\udfffb", "<image>", "../../etc/passwd", "/etc/passwd", "/dev/zero", "a\0b", "x" * 5000,
+    "x/" * 3000, "[" * 3000, "['\\ud800']", "[1, 0xffffffffffffffffffffffff]", "(((((1,),),),),)", "\u0661\u0662",
+    "1e999", "7" * 5000, "_" + "7" * 5000, "a\nb\r\nc\u2028d", "%s {0} {name}", "hub:a/b",
 )
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    7,
-    10**30,
-    -(10**300),
-    1.5,
-    float("nan"),
-    float("inf"),
-    [],
-    {},
-    [[]],
+    None, True, False, 0, -1, 7, 10**30, -(10**300), 1.5, float("nan"), float("inf"), [], {}, [[]],
 )
 NESTED = b"[" * 500 + b"]" * 500
 CHUNKS = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\n", b"\r", b'"', b"{", b"}", b"[]", b"null", b"\x1f\x8b")
 BLOCKS = (
-    b"9" * 5000,
-    b"NaN",
-    b"-Infinity",
-    b"1e400",
-    b"\xef\xbb\xbf",
-    b"\x7f\xff\xff\xff",
-    b"\xff" * 4,
-    bytes(4),
-    NESTED,
+    b"9" * 5000, b"NaN", b"-Infinity", b"1e400", b"\xef\xbb\xbf", b"\x7f\xff\xff\xff", b"\xff" * 4, bytes(4), NESTED,
 )
+# fmt: on
 
 hostile_values = st.one_of(
     st.sampled_from(VALUES),
@@ -93,7 +53,7 @@ def refusal_or_none(file: str = "") -> Iterator[None]:
     """Run a block that may raise an error for users, which must be short and name a file."""
     try:
         yield
-    except PluginCallError:  # a task of this project has crashed
+    except DraftError:  # a task of this project has crashed
         raise
     except MMLongBenchError as error:
         said = str(error)

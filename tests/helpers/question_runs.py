@@ -39,6 +39,11 @@ def made(world: World, out: Path, url: str, settings: WritingSettings, at_once: 
     return make(prepared, EndpointSettings(url, out / CALLS, at_once), Progress(False), QUICK)
 
 
+def calls_at_most(world: World, out: Path, settings: WritingSettings) -> float:
+    """The forecast of calls if every question passed every check."""
+    return sum(each.calls for each in prepare(world.folder, out, settings, Progress(False)).at_most)
+
+
 def identity(request: Request) -> str:
     return json.dumps([request["model"], request["messages"], request.get("seed")])
 

@@ -5,13 +5,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pymupdf
 from PIL import Image
 
 import mmlongbench.task as mt
-from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import page_text
 
-LIMITS = Limits(bytes=1 << 30, pages=5000, side=20_000)
 LEAD = 130
 """Words of an article's lead section: two passages."""
 
@@ -40,7 +38,9 @@ def draw_real(documents: Path, folder: Path, most: int = 60) -> dict[str, Path]:
 def _articles(documents: Path) -> Iterator[dict[str, object]]:
     """Each page of enough words as an article: a lead section, then the rest."""
     for path in sorted(documents.glob("*.pdf")):
-        for number, text in enumerate(page_text(path, LIMITS)):
+        with pymupdf.open(path) as document:
+            texts = [page.get_text() for page in document]
+        for number, text in enumerate(texts):
             words = text.replace("::::", " ").split()
             if len(words) > LEAD + 40:
                 title = f"Sheet {number} of {path.stem[:24]}"

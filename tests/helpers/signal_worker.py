@@ -7,9 +7,8 @@ that the build is still at that file when the signal is heard.
 
 import multiprocessing
 import os
+import runpy
 import signal
-
-from mmlongbench.cli import main
 
 rename = os.replace
 
@@ -28,4 +27,4 @@ if __name__ in ("__main__", "__mp_main__"):  # the command, and its workers
     os.replace = replace  # type: ignore[assignment]
 
 if __name__ == "__main__":
-    main()
+    runpy.run_module("mmlongbench", run_name="__main__")

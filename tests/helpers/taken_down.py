@@ -1,79 +1,94 @@
-"""Looks for what a takedown has taken out of a release: by bytes, by a perceptual hash, by text."""
+"""The table of assets of a release, and a look for what a takedown has taken out: by bytes, a perceptual hash, text."""
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import imagehash
+import pyarrow as pa
+import pyarrow.parquet as pq
 from PIL import Image
 
-from mmlongbench.draws import Draws
-from mmlongbench.publishing.takedown import TakenDown
-from mmlongbench.publishing.withdrawn import Kind, Withdrawal, Withdrawn, find_withdrawn
-from mmlongbench.release.assets import read_assets
-from mmlongbench.release.loading import load_release
-from mmlongbench.release.lock import read_lock
+import mmlongbench as mm
 
-PUBLIC = "mmlb_data"
+ASSETS = "items/assets.parquet"
+Row = dict[str, Any]
 
 
-@dataclass(slots=True)
-class Remains:
-    """What is left of an asset in a release; all lists are empty if nothing is."""
-
-    by_bytes: list[str] = field(default_factory=list)
-    by_hash: list[str] = field(default_factory=list)
-    """Images with the same perceptual hash that the takedown has not named."""
-    by_text: list[str] = field(default_factory=list)
-    by_name: list[str] = field(default_factory=list)
-    """Images and units that still have a row in the table of assets."""
-    changed: list[str] = field(default_factory=list)
-    """Lines and files that should be the same, and are not."""
+def assets(release: Path, dataset: str = "", kind: str = "") -> list[Row]:
+    """The rows of the table of assets, of one dataset or kind."""
+    rows: list[Row] = pq.read_table(release / ASSETS).to_pylist()
+    return [row for row in rows if dataset in ("", row["dataset"]) and kind in ("", row["kind"])]
 
 
-def drawn_withdrawals(release: Path, counts: dict[Kind, int]) -> Iterator[Withdrawal]:
-    """Assets of a release, drawn by hash."""
-    assets = [asset for asset in read_assets(release) if asset.kind != "source"]
-    ids: dict[Kind, set[str]] = {
-        "document": {asset.document for asset in assets if asset.document},
-        "image": {asset.name for asset in assets if asset.kind == "image"},
-        "source": {f"{asset.dataset}/{asset.source}" for asset in assets if asset.source},
-    }
-    for kind, count in counts.items():
-        order = Draws(("takedown",)).order(kind, sorted(ids[kind]))
-        yield from (Withdrawal(kind, id) for id in list(order)[:count])
+def change_assets(release: Path, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Write other rows into the table, and its new hash into the lock, so that only its content is wrong."""
+    schema = pq.read_schema(release / ASSETS)
+    rows = change(assets(release))
+    (release / ASSETS).unlink()
+    pq.write_table(pa.Table.from_pylist(rows, schema), release / ASSETS)
+    lock = json.loads((release / "build.lock.json").read_text("utf-8"))
+    lock["files"][ASSETS] = {"bytes": (release / ASSETS).stat().st_size, "sha256": sha256(release / ASSETS)}
+    (release / "build.lock.json").write_text(json.dumps(lock), "utf-8")
 
 
-def remains(release: Path, asked: Withdrawal, made: TakenDown) -> Remains:
-    """Look for what was asked to be taken out of the release."""
-    gone, found = find_withdrawn(release, asked), Remains()
-    _look_for_images(release, gone, made, found)
-    _look_for_texts(release, gone, made, found)
-    for asset in read_assets(made.out):
-        if asset.name in gone.images or (asset.dataset, asset.name) in gone.texts:
-            found.by_name.append(asset.name)
-    found.changed += _changed(release, made)
+def asked_for(release: Path, kind: str, id: str) -> list[Row]:
+    """The images and texts that a takedown of a document, an image or a source names."""
+    shown = [row for row in assets(release) if row["kind"] != "source"]
+    if kind == "source":
+        return [row for row in shown if id in (row["source"], f"{row['dataset']}/{row['source']}")]
+    return [row for row in shown if row["document" if kind == "document" else "name"] == id]
+
+
+def remains(release: Path, out: Path, said: Row, gone: list[Row]) -> list[str]:
+    """What is left of assets in a release that a takedown wrote, and what has changed that should be the same."""
+    digests = {bytes(row["sha256"]) for row in gone}
+    found = [f"a row: {row['name']}" for row in assets(out) if row["kind"] != "source" and row["sha256"] in digests]
+    looks = {_look(release / "mmlb_image" / row["name"]) for row in gone if row["kind"] == "image"}
+    for path in sorted(p for p in (out / "mmlb_image").rglob("*") if p.is_file()):
+        name = path.relative_to(out / "mmlb_image").as_posix()
+        if bytes.fromhex(sha256(path)) in digests:
+            found.append(f"the bytes: {name}")
+        elif said["near"] is not None and name not in said["near"] and _look(path) in looks:
+            found.append(f"the look: {name}")
+    texts = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _texts(release, digests) if len(text) > 40]
+    for path in sorted((out / "mmlb_data").rglob("*.json*")):
+        content = path.read_text("utf-8")
+        found += [f"{path.name}: {text[:60]}" for text in texts if text in content]
+    return [*found, *_changed(release, out, said["tombstone"]["examples"])]
+
+
+def _texts(release: Path, digests: set[bytes]) -> set[str]:
+    """The texts with one of the hashes, as the prompts of a release show them."""
+    opened, found = mm.open_release(release), set[str]()
+    for dataset in opened.datasets:
+        for length in opened.lengths(dataset):
+            for example in opened.examples(dataset, length):
+                units = example.prompt.outline.units if example.prompt.outline else ()
+                parts = {part.strip() for unit in units for part in unit if isinstance(part, str)}
+                found |= {part for part in parts if hashlib.sha256(part.encode()).digest() in digests}
     return found
 
 
-def _look_for_images(release: Path, gone: Withdrawn, made: TakenDown, found: Remains) -> None:
-    removed = [release / "mmlb_image" / path for path in gone.images]
-    hashes = {_sha256(path) for path in removed}
-    looks = {_look(path) for path in removed}
-    for path in sorted(p for p in (made.out / "mmlb_image").rglob("*") if p.is_file()):
-        name = path.relative_to(made.out / "mmlb_image").as_posix()
-        if _sha256(path) in hashes:
-            found.by_bytes.append(name)
-        elif name not in (made.near or ()) and made.near is not None and _look(path) in looks:
-            found.by_hash.append(name)
-
-
-@cache
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _changed(release: Path, out: Path, dropped: dict[str, int]) -> Iterator[str]:
+    """Lines that are not as before, lines that are lost without being counted, and files that should be the same."""
+    before, after = (json.loads((folder / "build.lock.json").read_text("utf-8"))["files"] for folder in (release, out))
+    for path, file in after.items():
+        if sha256(out / path) != file["sha256"]:
+            yield f"{path}: not as in the lock"
+        stem = Path(path).with_suffix("").as_posix().split("/", 1)[-1]
+        may_differ = path in (ASSETS, "rejects.jsonl") or any(stem in name for name in dropped)
+        if path.startswith("mmlb_data/") and path.endswith(".jsonl"):
+            old, new = ((folder / path).read_bytes().splitlines() for folder in (release, out))
+            if [line for line in old if line in set(new)] != new:
+                yield f"{path}: lines differ"
+            if len(old) - len(new) != dropped.get(path, 0):
+                yield f"{path}: {len(old)} lines, then {len(new)}"
+        elif before.get(path) != file and not may_differ:
+            yield f"{path}: another file"
 
 
 @cache
@@ -85,50 +100,5 @@ def _look(path: Path) -> str:
         return f"{imagehash.phash(small, hash_size=16)} {colour}"
 
 
-def texts_of(release: Path, wanted: set[tuple[str, str]]) -> set[str]:
-    """The texts of units, as the prompts of a release show them."""
-    from mmlongbench.publishing.dropping import examples_of
-
-    opened, found = load_release(release), set[str]()
-    for file in opened.files:
-        if file.dataset and not file.is_bundle and any(name == file.dataset.builder.dataset for name, _ in wanted):
-            for record, items in examples_of(opened, file, file.dataset):
-                outline = file.dataset.prompt(record).outline
-                for item, parts in zip(items, outline.units if outline else (), strict=True):
-                    if (file.dataset.builder.dataset, item["unit"]) in wanted and item["image"] is None:
-                        found |= {part.strip() for part in parts[1:2] if isinstance(part, str)}
-    return found
-
-
-def _look_for_texts(release: Path, gone: Withdrawn, made: TakenDown, found: Remains) -> None:
-    texts = [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts_of(release, gone.texts) if len(text) > 40]
-    for path in sorted((made.out / PUBLIC).rglob("*.json*")) if texts else ():
-        content = path.read_text("utf-8")
-        found.by_text += [f"{path.name}: {text[:60]}" for text in texts if text in content]
-
-
-def _changed(release: Path, made: TakenDown) -> Iterator[str]:
-    """Lines that are not as before, lines that are lost without being counted, and files that should be the same."""
-    before, after = read_lock(release).files, read_lock(made.out).files
-    for path, file in after.items():
-        if _sha256_anew(made.out / path) != file.sha256:
-            yield f"{path}: not as in the lock"
-        is_rewritten = path == "items/assets.parquet" or path == "rejects.jsonl"
-        if path.startswith(f"{PUBLIC}/") and path.endswith(".jsonl"):
-            old, new = ((folder / path).read_bytes().splitlines() for folder in (release, made.out))
-            if [line for line in old if line in set(new)] != new:
-                yield f"{path}: lines differ"
-            if len(old) - len(new) != made.tombstone.examples.get(path, 0):
-                yield f"{path}: {len(old)} lines, then {len(new)}"
-        elif before.get(path) != file and not is_rewritten and not _loses(path, made):
-            yield f"{path}: another file"
-
-
-def _loses(path: str, made: TakenDown) -> bool:
-    """Whether the items, or the second file, of a public file that lost examples."""
-    stem = Path(path).with_suffix("").as_posix().split("/", 1)[-1]
-    return any(stem in name for name in made.tombstone.examples)
-
-
-def _sha256_anew(path: Path) -> str:
+def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -20,12 +20,10 @@ from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_tokenizer
 
-pytestmark = pytest.mark.slow
-
 toys = pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
 seeds = st.integers(0, 10_000)
 lengths = st.integers(2, 140).map(lambda n: n * K)
-relaxed = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def made(toy: Toy, seed: int, length: int, tokenizer: TextTokenizer | None = None) -> tuple[mt.Draft, Pricer, Any]:

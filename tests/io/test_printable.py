@@ -1,4 +1,4 @@
-"""Every command prints names and texts of data without control characters, and no secret of a URL."""
+"""What is written to a terminal or a log: printable, without secrets of URLs, and bars that appear by the clock."""
 
 import io
 import json
@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from once import linked
 from rich.console import Console
 from rich.progress import Progress as Bars
 from rich.progress import TaskID
@@ -35,16 +37,21 @@ from tiny import (
     write_rows,
 )
 
+from mmlongbench.building.build import build as make
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.run_log import logged
 from mmlongbench.cli.drawing import Table
+from mmlongbench.io import progress
 from mmlongbench.io.printable import PrintableStream, has_secret, printable, shown, without_secrets
 from mmlongbench.io.progress import Progress
-
-pytestmark = pytest.mark.slow
+from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.release.audit import audit_release
+from tokenization import TokenizationError
 
 ROOT = Path(__file__).parents[2]
 EVIL = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202ecod\u2066e\r\x00\u200b\u2028\ud800z"
 """A window's title, a cleared screen, a C1 control, bidi marks, CR, NUL, no width, a line separator, a surrogate."""
+ESCAPED = "a\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\u202ecod\\u2066e\\r\\x00\\u200b\\u2028\\ud800z"
 NAME = EVIL.replace("\x00", "").replace("\ud800", os.fsdecode(b"\xff"))
 """The same as a file name."""
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -57,9 +64,20 @@ def harmless(ran: Ran) -> Ran:
     return ran
 
 
-def test_escapes_stand_for_what_is_obeyed() -> None:
-    assert printable("a\x1b[2J\x9bm\u202eb\r\n\x00\ud800") == "a\\x1b[2J\\x9bm\\u202eb\\r\\n\\x00\\ud800"
-    assert printable("Straße 家 😀 नमस्‍ते\u00a0x²") == "Straße 家 😀 नमस्‍ते\u00a0x²"
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (EVIL, ESCAPED),
+        ("a\nb", "a\\nb"),
+        ("a\u3164b\u034f\u115f\u1160\uffa0", "a\\u3164b\\u034f\\u115f\\u1160\\uffa0"),  # letters that are not seen
+        ("Straße 家 😀 नमस्‍ते\u00a0x²", "Straße 家 😀 नमस्‍ते\u00a0x²"),
+    ],
+)
+def test_escapes_stand_for_what_is_obeyed_or_not_seen(text: str, expected: str) -> None:
+    assert printable(text) == expected
 
 
 @given(st.text())
@@ -101,22 +119,6 @@ def test_secrets_are_looked_for_in_a_time_that_grows_with_the_text_alone(piece: 
     assert has_secret(f"{before}http://{piece * 200_000}") in (True, False)
 
 
-def test_a_letter_that_is_not_seen_is_escaped() -> None:
-    assert printable("a\u3164b\u034f\u115f\u1160\uffa0") == "a\\u3164b\\u034f\\u115f\\u1160\\uffa0"
-
-
-@pytest.mark.parametrize("key", ["corpus", "errata"])
-def test_a_url_in_place_of_a_path_is_refused_without_its_secrets(key: str, source: Path, tmp_path: Path) -> None:
-    url = "https://user:SECRET@host/x?sig=SECRET"
-    said = f"{key}: expected a file or folder of this machine, found a URL (https://…); download it first\n"
-    words = ("build", source / "tiny.yaml", "--out", tmp_path / "out")
-    refused = command(*words, "--set", f"{key}={url}")
-    assert (refused.code, refused.err) == (2, f"error: --set: {said}")
-    manifest = write_manifest(tmp_path / "own.yaml", **{key: url})
-    refused = command("build", manifest, "--out", tmp_path / "out")
-    assert (refused.code, refused.err) == (2, f"error: {manifest}: {said}")
-
-
 def test_a_stream_shows_what_is_written_and_ends_lines() -> None:
     below = io.StringIO()
     stream = PrintableStream(below)
@@ -129,11 +131,65 @@ def test_a_table_has_texts_for_cells() -> None:
     table, console = Table("head"), Console(file=io.StringIO(), width=300, force_terminal=True)
     table.add_row(f"[red]{EVIL}")
     console.print(table)
-    said = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "[red]a\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\u202ecod\\u2066e\\r\\x00\\u200b\\u2028\\ud800z" in said
+    assert f"[red]{ESCAPED}" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_a_line_of_progress_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_a_build_is_printable_and_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = EVIL.replace("\ud800", "")  # which reports of tests cannot hold
+    monkeypatch.setattr(sys, "argv", ["mmlongbench", "build", "--out", f"s3://KEY:SECRET@bucket/{text}"])
+    with logged(tmp_path / "out"):
+        logging.getLogger("mmlongbench").info("%s", text)
+    text = (tmp_path / "out.log").read_text()
+    assert not OBEYED.search(text)
+    assert "s3://…@bucket/a\\x1b" in text
+
+
+def test_only_the_console_writes() -> None:
+    """Any other way to print could print control characters."""
+    writing = ("__init__", "console", "drawing", "interrupts")
+    allowed = {*(f"cli/{name}.py" for name in writing), "io/bars.py", "io/printable.py"}
+    for path in (ROOT / "mmlongbench").rglob("*.py"):
+        name = path.relative_to(ROOT / "mmlongbench").as_posix()
+        text = "\n".join(line for line in path.read_text("utf-8").splitlines() if ">>> " not in line)
+        writes = r"Console\(|rich\.table|std(?:out|err)\.write|\bprint\(|click\.secho|click\.echo\((?!\s*json\.dumps)"
+        assert name in allowed or re.findall(writes, text) == [], name
+
+
+# Bars
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a bar is shown."""
+    event = threading.Event()
+    monkeypatch.setattr(Bars, "start", lambda self: event.set())
+    return event
+
+
+def test_a_bar_appears_before_the_first_step_is_done(started: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with Progress(is_shown=True).bar("waiting", 3):
+        assert started.wait(60)
+
+
+def test_no_bar_appears_where_the_work_ended_before(started: threading.Event) -> None:
+    before = set(threading.enumerate())
+    with Progress(is_shown=True).bar("quick", 3) as advance:
+        advance()
+    assert not started.is_set()
+    assert set(threading.enumerate()) <= before  # others of earlier tests may have ended
+
+
+def test_no_bar_appears_where_none_is_asked_for(started: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    before = set(threading.enumerate())
+    with Progress(is_shown=False).meter("hidden", 3) as advance:
+        advance(2)
+        assert set(threading.enumerate()) <= before
+    assert not started.is_set()
+
+
+def test_the_label_of_a_bar_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[str] = []
 
     def add(bars: Bars, label: str, **more: Any) -> TaskID:
@@ -144,24 +200,68 @@ def test_a_line_of_progress_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bars, "add_task", add)
     with Progress(is_shown=True).bar(EVIL, 1):
         pass
-    assert added == [printable(EVIL)]
+    assert added == [ESCAPED]
 
 
-def test_only_the_console_writes() -> None:
-    """Any other way to print could print control characters."""
-    allowed = {
-        "cli/__init__.py",
-        "cli/console.py",
-        "cli/drawing.py",
-        "cli/interrupts.py",
-        "io/bars.py",
-        "io/printable.py",
+def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: dict[str, float] = {}
+    visible: list[int] = []
+    advance = Bars.advance
+
+    def watched(self: Bars, task: TaskID, by: float = 1) -> None:
+        label = self.tasks[task].description
+        moved[label] = moved.get(label, 0) + by
+        visible.append(sum(each.visible for each in self.tasks))
+        advance(self, task, by)
+
+    monkeypatch.setattr(Bars, "advance", watched)
+    make(load_manifest(source / "tiny.yaml"), tmp_path / "out", LocalExecutor(1, Progress(is_shown=True)))
+    assert {label: steps for label, steps in moved.items() if ":" not in label} == {
+        "mmlongdoc documents": 4,
+        "mmlongdoc rows": 1,
+        "mmlongdoc questions": 1,
+        "mmlongdoc 1K": 6,
+        "mmlongdoc 2K": 6,
+        "mmlongdoc pages": 4,
+        "mmlongdoc files": 2,
     }
-    for path in (ROOT / "mmlongbench").rglob("*.py"):
-        name = path.relative_to(ROOT / "mmlongbench").as_posix()
-        text = "\n".join(line for line in path.read_text("utf-8").splitlines() if ">>> " not in line)
-        writes = r"Console\(|rich\.table|std(?:out|err)\.write|\bprint\(|click\.secho|click\.echo\((?!\s*json\.dumps)"
-        assert name in allowed or re.findall(writes, text) == [], name
+    assert {*visible} <= {1, 2}  # the two lengths are made side by side
+
+
+def test_the_bar_of_an_audit_moves_by_records(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[tuple[str, float]] = []
+    monkeypatch.setattr(Bars, "advance", lambda self, task, by=1: moved.append((self.tasks[task].description, by)))
+    audit_release(finished, Progress(is_shown=True))
+    assert [by for label, by in moved if label == "audit: examples"] == [1] * 12
+    assert sum(label == "audit: files" for label, _ in moved) > 4
+
+
+# Commands
+
+
+def test_an_error_of_a_tokenizer_is_one_line(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise TokenizationError("this text cannot be tokenized")
+
+    monkeypatch.setattr("mmlongbench.building.build.finish", fail)
+    failed = build(source, tmp_path / "out")
+    assert (failed.code, failed.err) == (2, "error: this text cannot be tokenized\n")
+    with pytest.raises(TokenizationError):
+        command("--debug", "build", source / "tiny.yaml", "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("key", ["corpus", "errata"])
+def test_a_url_in_place_of_a_path_is_refused_without_its_secrets(key: str, source: Path, tmp_path: Path) -> None:
+    url = "https://user:SECRET@host/x?sig=SECRET"
+    manifest = write_manifest(tmp_path / "own.yaml", **{key: url})
+    for words, where in (((source / "tiny.yaml", "--set", f"{key}={url}"), "--set"), ((manifest,), str(manifest))):
+        refused = command("build", *words, "--out", tmp_path / "out")
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert refused.err.startswith(f"error: {where}: {key}: expected a file or folder of this machine")
+        assert "(https://…); download it first" in refused.err
+        assert "SECRET" not in refused.err
 
 
 @pytest.fixture
@@ -182,17 +282,14 @@ def evil(source: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_build_shows_refused_documents_and_rejects(evil: Path, tmp_path: Path) -> None:
+def test_a_build_a_plan_and_doctor_show_what_they_find(evil: Path, tmp_path: Path) -> None:
     built = harmless(build(evil, tmp_path / "out"))
     assert "document a\\x1b]0;title\\x07\\x1b[2J" in built.out
     assert any("\x1b" in id for id in lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"])
     strict = harmless(build(evil, tmp_path / "strict", "--strict"))
     assert (strict.code, "\\x1b" in strict.err) == (1, True)
-    assert "\\x1b" not in (tmp_path / "out" / "mmlb_data/documentQA/mmlongdoc_K1.jsonl").read_text()
-    assert "\\u001b[2J" in (tmp_path / "out" / "mmlb_data/documentQA/mmlongdoc_K1.jsonl").read_text()
-
-
-def test_plan_and_doctor_show_what_they_find(evil: Path) -> None:
+    public = (tmp_path / "out" / "mmlb_data/documentQA/mmlongdoc_K1.jsonl").read_text()
+    assert ("\\x1b" in public, "\\u001b[2J" in public) == (False, True)
     assert "1K" in harmless(command("plan", evil / "tiny.yaml")).out
     for options in ((), ("--json",)):
         found = harmless(command("doctor", evil / "tiny.yaml", *options))
@@ -222,57 +319,53 @@ def test_an_error_shows_what_was_given(words: tuple[str, ...], evil: Path, tmp_p
     assert "\\x1b" in refused.err
 
 
-def test_counts_of_files_show_their_names(tmp_path: Path) -> None:
+def test_a_manifest_shows_its_wrong_values(source: Path, tmp_path: Path) -> None:
+    manifest = yaml.safe_load((source / "tiny.yaml").read_text())
+    manifest["datasets"][0]["unknown\u202e"] = "x\u2066"
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(manifest, allow_unicode=True))
+    refused = harmless(command("build", tmp_path / "tiny.yaml", "--out", tmp_path / "out"))
+    assert (refused.code, "unknown\\u202e" in refused.err) == (2, True)
+
+
+def test_counts_and_a_corpus_show_names_and_passages(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.txt").write_text("a text")
     draw_pdf(tmp_path / "x\x1b[2J.pdf", 1)
-    for options in ((), ("--json",)):
-        counted = harmless(command("count", tmp_path / f"{NAME}.txt", tmp_path / "x\x1b[2J.pdf", *options))
-        assert counted.code == 0
-        assert "\\x1b[2J" in counted.out or "\\u001b[2J" in counted.out
-
-
-def test_a_corpus_shows_its_passages(tmp_path: Path) -> None:
     article = {"id": "1", "title": f"Title {EVIL[:-2]}", "text": f"A text\x1b[2J of grass {EVIL[:-2]}"}
     (tmp_path / "a.jsonl").write_text(json.dumps(article) + "\n")
     assert harmless(command("corpus", "build", tmp_path / "a.jsonl", "--out", tmp_path / "corpus")).code == 0
     for options in ((), ("--json",)):
-        found = harmless(command("corpus", "search", tmp_path / "corpus", "grass", *options))
-        assert "grass" in found.out
+        counted = harmless(command("count", tmp_path / f"{NAME}.txt", tmp_path / "x\x1b[2J.pdf", *options))
+        assert counted.code == 0
+        assert "\\x1b[2J" in counted.out or "\\u001b[2J" in counted.out
+        assert "grass" in harmless(command("corpus", "search", tmp_path / "corpus", "grass", *options)).out
 
 
 @pytest.fixture
 def tampered(finished: Path, tmp_path: Path) -> Path:
     """A release with control characters in names and texts."""
-    out = tmp_path / "release"
-    shutil.copytree(finished, out)
-    public = out / "mmlb_data" / "documentQA" / "mmlongdoc_K1.jsonl"
+    out = linked(finished, tmp_path / "release")
     lines = records(out, "1K")
     lines[0]["id"], lines[1]["page_list"] = EVIL, [f"x/{EVIL}_page0.jpg"]
+    public = out / "mmlb_data" / "documentQA" / "mmlongdoc_K1.jsonl"
     public.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (out / "mmlb_image" / NAME).write_bytes(b"")
     return out
 
 
-@pytest.mark.parametrize("words", [("audit", "{0}"), ("verify", "{0}"), ("diff", "{0}", "{1}"), ("diff", "{1}", "{0}")])
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_a_release_that_was_tampered_with_is_shown(
-    words: tuple[str, ...], options: tuple[str, ...], tampered: Path, finished: Path
-) -> None:
-    found = harmless(command(*(word.format(tampered, finished) for word in words), *options))
-    assert found.code == 1
-    assert found.out + found.err
+def test_a_release_that_was_tampered_with_is_shown(tampered: Path, finished: Path) -> None:
+    both = (("diff", tampered, finished), ("diff", finished, tampered))
+    for words in (("audit", tampered), ("verify", tampered), *both):
+        for options in ((), ("--json",)):
+            found = harmless(command(*words, *options))
+            assert found.code == 1
+            assert found.out + found.err
 
 
 def test_scores_and_reports_show_predictions(finished: Path, tmp_path: Path) -> None:
-    said = tmp_path / f"{NAME}.jsonl"
-    lines = [
-        {"file": "documentQA/mmlongdoc_K1.jsonl", "id": line["id"], "prediction": EVIL}
-        for line in records(finished, "1K")
-    ]
-    lines += [
-        {"file": f"documentQA/{EVIL}.jsonl", "id": EVIL, "prediction": "x"},
-        {"file": EVIL, "id": EVIL, "prediction": 3},
-    ]
+    said, file = tmp_path / f"{NAME}.jsonl", "documentQA/mmlongdoc_K1.jsonl"
+    lines = [{"file": file, "id": line["id"], "prediction": EVIL} for line in records(finished, "1K")]
+    lines += [{"file": f"documentQA/{EVIL}.jsonl", "id": EVIL, "prediction": "x"}]
+    lines += [{"file": EVIL, "id": EVIL, "prediction": 3}]
     said.write_text("".join(json.dumps(line) + "\n" for line in lines))
     for options in ((), ("--json",), ("--model", NAME), ("--metrics", NAME)):
         scored = harmless(command("score", finished, said, "--out", tmp_path / "scores", "--partial", *options))
@@ -281,61 +374,42 @@ def test_scores_and_reports_show_predictions(finished: Path, tmp_path: Path) -> 
         harmless(command("report", tmp_path / "scores", *options))
 
 
-@pytest.mark.parametrize("options", [(), ("--table3",), ("--json",)], ids=["text", "table3", "json"])
-def test_statistics_show_what_they_count(options: tuple[str, ...], tampered: Path) -> None:
+def test_statistics_show_what_they_count(tampered: Path) -> None:
     public = tampered / "mmlb_data" / "documentQA"
-    evil = public / f"{NAME}_K1.jsonl"
-    evil.write_bytes((public / "mmlongdoc_K1.jsonl").read_bytes())
-    with evil.open("a") as file:
-        file.write(json.dumps({"id": EVIL, "page_list": [f"{EVIL}.jpg"]}) + "\n")
-    for path in (tampered, evil):
-        found = harmless(command("stats", path, *options))
-        assert found.code in (1, 2), found
-        assert "Traceback" not in found.err
-        assert "\\x1b" in found.out + found.err
-
-
-def test_the_list_of_plug_ins_is_shown() -> None:
-    assert harmless(command("list")).code == 0
+    other = public / f"{NAME}_K1.jsonl"
+    line = json.dumps({"id": EVIL, "page_list": [f"{EVIL}.jpg"]})
+    other.write_bytes((public / "mmlongdoc_K1.jsonl").read_bytes() + f"{line}\n".encode())
+    for path in (tampered, other):
+        for options in ((), ("--table3",), ("--json",)):
+            found = harmless(command("stats", path, *options))
+            assert found.code in (1, 2), found
+            assert "Traceback" not in found.err
+            assert "\\x1b" in found.out + found.err
 
 
 def test_a_traceback_is_shown_too(source: Path, tmp_path: Path) -> None:
-    ran = mmlongbench(
-        "--debug", "build", source / "tiny.yaml", "--out", "s3://KEY:SECRET@bu\x1b[2Jcket/x", cwd=tmp_path
-    )
-    harmless(ran)
+    out = "s3://KEY:SECRET@bu\x1b[2Jcket/x"
+    ran = harmless(mmlongbench("--debug", "build", source / "tiny.yaml", "--out", out, cwd=tmp_path))
     assert "Traceback" in ran.err
     assert "SECRET" not in ran.err
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_url_s_secrets_are_in_no_error_and_no_log(source: Path, tmp_path: Path) -> None:
+    urls = (
         "ftp://user:SECRET@127.0.0.1:1/release",
         "https://user:SECRET@127.0.0.1:1/release?sig=SECRET",
         "s3://KEY:SECRET@bucket/release",
         "nowhere://KEY:SECRET@bucket/SECRETS?sig=SECRET",
-    ],
-)
-def test_a_url_s_secrets_are_in_no_error_and_no_log(url: str, source: Path, tmp_path: Path) -> None:
-    build = ("build", source / "tiny.yaml", "--out", url)
-    for refused in in_one_process(build, (*build, "--json"), (*build, "--stage", "prepare"), cwd=tmp_path):
+    )
+    builds = [("build", source / "tiny.yaml", "--out", url) for url in urls]
+    words = [(*build, *more) for build in builds for more in ((), ("--json",), ("--stage", "prepare"))]
+    for refused in in_one_process(*words, cwd=tmp_path):
         assert refused.code == 2
-        assert "SECRET@" not in refused.err + refused.out
-        assert "sig=" not in refused.err + refused.out
-    logs = "".join(path.read_text() for path in tmp_path.rglob("*.log"))
-    assert "SECRET" not in logs
+        assert not re.search("SECRET@|sig=", refused.err + refused.out)
+    assert "SECRET" not in "".join(path.read_text() for path in tmp_path.rglob("*.log"))
 
 
-def test_the_log_of_a_build_is_printable_and_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = EVIL.replace("\ud800", "")  # which reports of tests cannot hold
-    monkeypatch.setattr(sys, "argv", ["mmlongbench", "build", "--out", f"s3://KEY:SECRET@bucket/{text}"])
-    with logged(tmp_path / "out"):
-        logging.getLogger("mmlongbench").info("%s", text)
-    text = (tmp_path / "out.log").read_text()
-    assert not OBEYED.search(text)
-    assert "s3://…@bucket/a\\x1b" in text
-
+# Streams
 
 WORDS = [("audit", "{0}", "--histogram"), ("stats", "{0}"), ("list",), ("verify", "{0}")]
 
@@ -354,20 +428,25 @@ def in_encodings(finished: Path) -> Callable[[str], dict[tuple[str, ...], Ran]]:
     return run
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.rare), "utf-8"])
 @pytest.mark.parametrize("words", WORDS)
 def test_any_encoding_of_the_output_will_do(
     words: tuple[str, ...], encoding: str, in_encodings: Callable[[str], dict[tuple[str, ...], Ran]]
 ) -> None:
-    ran = in_encodings(encoding)[words]
+    ran = harmless(in_encodings(encoding)[words])
     assert (ran.code, ran.err) == (0, "")
     if "--histogram" in words:
         assert ("@" in ran.out) == (encoding != "utf-8")
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed_are_done_without(closed: str, source: Path, finished: Path, tmp_path: Path) -> None:
-    workers = 2 if closed == "<&- >&- 2>&-" else 1  # workers inherit what is closed
+RARELY_CLOSED = [pytest.param(words, marks=pytest.mark.rare) for words in ("<&-", ">&-", "2>&-", ">&- 2>&-")]
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.rare)])  # workers inherit what is closed
+@pytest.mark.parametrize("closed", [*RARELY_CLOSED, "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_done_without(
+    closed: str, workers: int, source: Path, finished: Path, tmp_path: Path
+) -> None:
     words = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(tmp_path / "out")]
     words += ["--workers", str(workers)]
     ran = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, text=True, check=False)
@@ -380,10 +459,3 @@ def test_a_reader_that_stops_listening_is_no_error(finished: Path) -> None:
     words = [sys.executable, "-m", "mmlongbench", "audit", str(finished), "--json"]
     ran = subprocess.run(["sh", "-c", '"$@" | true', "sh", *words], capture_output=True, text=True, check=False)
     assert ran.stderr == ""
-
-
-def test_a_manifest_shows_its_wrong_values(source: Path, tmp_path: Path) -> None:
-    manifest = yaml.safe_load((source / "tiny.yaml").read_text())
-    manifest["datasets"][0]["unknown\u202e"] = "x\u2066"
-    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(manifest, allow_unicode=True))
-    assert harmless(command("build", tmp_path / "tiny.yaml", "--out", tmp_path / "out")).code == 2

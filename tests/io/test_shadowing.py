@@ -5,64 +5,57 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from mmlongbench.errors import PluginError
-from mmlongbench.io.shadowing import PACKAGES, shadowed
-from mmlongbench.manifest.registry import builder_type
+from tiny import environment
 
 ROOT = Path(__file__).parents[2]
+COMMAND = "from mmlongbench.cli import main; main()"
 
 
-def test_nothing_is_hidden_here() -> None:
-    assert shadowed() == ""
+def ran(hiding: Path, *code: str, python_path: str = "") -> subprocess.CompletedProcess[str]:
+    """A program that finds what is in a folder before our packages."""
+    script = "\n".join((f"import sys; sys.path[:0] = [{str(hiding)!r}, {str(ROOT)!r}]", *code))
+    given = environment(PYTHONPATH=python_path)
+    return subprocess.run(
+        [sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False, env=given
+    )
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-@pytest.mark.parametrize("is_folder", [True, False])
-def test_what_hides_a_package_is_named(
-    package: str, is_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("package", "is_folder", "is_in_path"), [("tokenization", True, False), ("builders", False, True)]
+)
+def test_what_hides_a_package_is_named_in_one_line(
+    package: str, is_folder: bool, is_in_path: bool, tmp_path: Path
 ) -> None:
     hiding = tmp_path / package if is_folder else tmp_path / f"{package}.py"
     if is_folder:
         hiding.mkdir()
     (hiding / "__init__.py" if is_folder else hiding).write_text("")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+    done = ran(tmp_path, COMMAND, python_path=f"/other:{tmp_path}" if is_in_path else "/other")
+    remedy = (
+        f"take {tmp_path} out of PYTHONPATH" if is_in_path else f"run the command in another folder than {tmp_path}"
+    )
     said = f"{hiding} hides the package {package!r} of mmlongbench ({ROOT / package}), because Python finds it first; "
-    assert shadowed() == f"{said}rename {hiding.name}, or run the command in another folder than {tmp_path}"
-    monkeypatch.setenv("PYTHONPATH", f"/other:{tmp_path}")
-    assert shadowed() == f"{said}rename {hiding.name}, or take {tmp_path} out of PYTHONPATH"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {said}rename {hiding.name}, or {remedy}\n"
 
 
-def test_a_folder_that_is_no_package_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_no_package_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "builders").mkdir()
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert shadowed() == ""
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_command_line_says_so_in_one_line(package: str, tmp_path: Path) -> None:
-    (tmp_path / package).mkdir()
-    (tmp_path / package / "__init__.py").write_text("")
-    script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; from mmlongbench.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", script, "list"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(f"error: {tmp_path / package} hides the package {package!r} of mmlongbench")
+    done = ran(tmp_path, COMMAND)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_python_users_read_it_beside_the_broken_plug_in(tmp_path: Path) -> None:
+    """Another error of a plug-in names no folder."""
     (tmp_path / "builders").mkdir()
     (tmp_path / "builders/__init__.py").write_text("")
-    script = (
-        f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]\n"
-        "from mmlongbench.manifest.registry import builder_type\n"
-        "try: builder_type('docvqa')\nexcept Exception as error: print(error)"
+    code = (
+        "from mmlongbench.manifest.registry import builder_type",
+        "for name in ('docvqa', 'docva'):",
+        "    try: builder_type(name)",
+        "    except Exception as error: print(error)",
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "No module named 'builders.docvqa'" in done.stdout
-    assert f"; {tmp_path / 'builders'} hides the package 'builders'" in done.stdout
-
-
-def test_another_error_of_a_plug_in_names_no_folder() -> None:
-    with pytest.raises(PluginError, match=r"^no builder 'docva' is installed"):
-        builder_type("docva")
+    broken, unknown = ran(tmp_path, *code).stdout.splitlines()
+    assert "No module named 'builders.docvqa'" in broken
+    assert f"; {tmp_path / 'builders'} hides the package 'builders'" in broken
+    assert unknown.startswith("no builder 'docva' is installed")

@@ -1,36 +1,90 @@
-"""Entries of the key `downloads`: what they may be, which files they match, and that no release depends on them."""
+"""Downloads of a manifest: entries, files whole and checked from a hub on this machine, faults, what is missing."""
 
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
-from hub_forms import write_structure
-from tiny import command, hashes
+from drawn_downloads import draw_data
+from hub_server import Fault, HubServer, hub
+from tiny import PAGES, command, hashes, write_manifest
 
-from builders.samples.summarization import draw_reports
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import plan_datasets
-from mmlongbench.errors import ManifestError
+from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
+from mmlongbench.io.atomic import file_lock, sha256_of
+from mmlongbench.io.partial_files import part_of
 from mmlongbench.io.printable import has_secret
-from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
-from mmlongbench.manifest.downloads import RESERVED, DownloadSpec, fault_of_path
-from mmlongbench.manifest.fetching.places import Place
-from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedDataset, save_record
+from mmlongbench.manifest.downloads import FETCH_LOCK, RESERVED, DownloadSpec, fault_of_path
+from mmlongbench.manifest.fetching.fetch import fetch
+from mmlongbench.manifest.fetching.places import places_of
+from mmlongbench.manifest.fetching.results import Fetched
 from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.manifest.missing import local_paths, missing_of
+from mmlongbench.manifest.model import Manifest
 
-HUB: dict[str, Any] = {"hub": "owner/set", "files": ["a/*.pdf"], "to": "Set"}
-SHIPPED = sorted(name for name in installed_manifests() if not name.startswith("quickstart"))
+NAME = "owner/set"
+BIG = bytes(range(256)) * 40
+"""Larger than what the hub keeps itself."""
+FILES = {"data/a.jsonl": b'{"a": 1}\n', "data/pictures.tar": BIG, "README.md": b"# Set\n"}
+HERE: dict[str, Any] = {"hub": NAME, "files": ["data/*"], "to": "Set"}
 
 
-def refusal(tmp_path: Path, entry: object) -> str:
-    dataset = {"name": "a", "builder": "docvqa", "reader": "own_documents", "source": "sample", "downloads": [entry]}
-    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}), "utf-8")
-    with pytest.raises(ManifestError) as refused:
-        load_manifest(tmp_path / "own.yaml")
-    return str(refused.value).partition("dataset 'a': ")[2]
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    with hub() as found:
+        found.put(NAME, FILES)
+        monkeypatch.setenv("HF_ENDPOINT", found.url)
+        monkeypatch.setenv("HF_TOKEN", "hf_SECRET")
+        yield found
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def manifest(tmp_path: Path, *downloads: dict[str, Any], **more: list[dict[str, Any]]) -> Manifest:
+    """Return a manifest whose dataset `a` has these downloads; `more` are other datasets."""
+    common = {"builder": "docvqa", "reader": "own_documents", "source": "sample", "licence": "CC0"}
+    datasets = [{"name": name, **common, "downloads": each} for name, each in {"a": list(downloads), **more}.items()]
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"datasets": datasets}), "utf-8")
+    return load_manifest(tmp_path / "own.yaml")
+
+
+def run(loaded: Manifest, data: Path, waits: list[float] | None = None, **options: Any) -> Fetched:
+    """Fetch without waiting."""
+    return fetch(loaded, data, wait=(waits if waits is not None else []).append, **options)
+
+
+def problem(done: Fetched) -> str:
+    """The only problem of the only place."""
+    (place,) = done.places
+    (found,) = place.problems
+    assert not done.is_complete
+    return found
+
+
+def record(data: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((data / "downloads.json").read_text("utf-8"))
+    return read
+
+
+def files_in(data: Path) -> dict[str, bytes]:
+    """Every file of a data folder but the record and the lock."""
+    found = {str(path.relative_to(data)): path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()}
+    return {name: content for name, content in found.items() if name not in ("downloads.json", ".fetch.lock")}
+
+
+def url_of(server: HubServer, tmp_path: Path, name: str, content: bytes | None = BIG) -> Manifest:
+    """A manifest with one file at a URL of the server."""
+    if content is not None:
+        server.files[name] = content
+    return manifest(tmp_path, {"url": f"{server.url}/files/{name}", "to": name})
 
 
 @pytest.mark.parametrize(
@@ -39,33 +93,29 @@ def refusal(tmp_path: Path, entry: object) -> str:
         ({"hub": ""}, "downloads: expected one of hub, url and steps, found none"),
         ({"url": "https://host/x"}, "downloads: expected one of hub, url and steps, found hub and url"),
         ({"files": []}, "downloads: expected `files` with `hub`"),
-        ({"hub": "owner"}, "downloads.hub: String should match pattern"),
+        ({"hub": "owner"}, "downloads.hub: "),
         ({"hub": "", "files": [], "url": "ftp://host/x"}, "downloads: url: expected http:// or https://"),
         ({"hub": "", "files": [], "url": "https://host/x", "revision": "v1"}, "downloads: expected `files` with `hub`"),
         ({"to": "../x"}, "downloads.to: expected a path below the data folder: it has a part '..'"),
         ({"to": "/x"}, "downloads.to: expected a path below the data folder: it has a part ''"),
-        (
-            {"to": "downloads.json"},
-            "downloads.to: expected a path below the data folder: it is a file of `fetch` itself",
-        ),
+        ({"to": "downloads.json"}, "downloads.to: expected a path below the data folder: it is a file of `fetch`"),
         ({"license": "x"}, "unknown key 'downloads.license'; did you mean 'licence'?"),
         ({"size": 3}, "unknown key 'downloads.size'"),
     ],
 )
 def test_a_wrong_entry_is_named(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    assert refusal(tmp_path, {**HUB, **changes}).startswith(said)
+    with pytest.raises(ManifestError) as refused:
+        manifest(tmp_path, {"hub": "owner/set", "files": ["a/*.pdf"], "to": "Set", **changes})
+    assert str(refused.value).partition("dataset 'a': ")[2].startswith(said)
 
 
-@pytest.mark.parametrize(
-    "path", ["C:/x", "a/./b", "a/../b", "a\\b", "a\nb", "a/\u202eb", "a" * 300, " a", "a/b ", ".part-0"]
-)
-def test_a_path_that_may_lead_elsewhere_or_mislead_is_refused(path: str) -> None:
-    assert fault_of_path(path)
+def test_a_path_that_may_lead_elsewhere_or_mislead_is_refused() -> None:
+    for path in ("C:/x", "a/./b", "a/../b", "a\\b", "a\nb", "a/\u202eb", "a" * 300, " a", "a/b ", ".part-0"):
+        assert fault_of_path(path), path
 
 
-@pytest.mark.parametrize(
-    ("pattern", "file", "matches"),
-    [
+def test_a_pattern_matches_files_of_its_folder() -> None:
+    for pattern, file, matches in (
         ("documents/*.pdf", "documents/a.pdf", True),
         ("documents/*.pdf", "documents/b/a.pdf", False),
         ("**/*.parquet", "a/b/c.parquet", True),
@@ -73,29 +123,28 @@ def test_a_path_that_may_lead_elsewhere_or_mislead_is_refused(path: str) -> None
         ("data/test-*.parquet", "data/train-0.parquet", False),
         ("a?.b", "axb", False),
         ("a?.b", "ax.b", True),
-    ],
-)
-def test_a_pattern_matches_files_of_its_folder(pattern: str, file: str, matches: bool) -> None:
-    assert DownloadSpec(hub="a/b", files=(pattern,), to="x").matches(file) == matches
+    ):
+        assert DownloadSpec(hub="a/b", files=(pattern,), to="x").matches(file) == matches, pattern
 
 
-def test_downloads_change_neither_the_lock_nor_the_release(source: Path, tmp_path: Path) -> None:
+def test_downloads_change_neither_the_lock_nor_the_release(source: Path, finished: Path, tmp_path: Path) -> None:
     loaded = yaml.safe_load((source / "tiny.yaml").read_text("utf-8"))
-    for each in ("documents", "samples.json", "tiny.yaml"):
+    for each in ("documents", "samples.json"):
         (tmp_path / each).symlink_to(source / each)
-    loaded["datasets"][0]["downloads"] = [HUB, {"url": "https://user:password@host/x?sig=token", "to": "x"}]
-    (tmp_path / "more.yaml").write_text(yaml.safe_dump(loaded), "utf-8")
-    for name in ("tiny", "more"):
-        built = command("build", tmp_path / f"{name}.yaml", "--out", tmp_path / name)
-        assert built.code == 0, built.err
-    assert hashes(tmp_path / "tiny") == hashes(tmp_path / "more")
-    assert command("build", tmp_path / "more.yaml", "--out", tmp_path / "tiny").out.count("complete") == 1
-    plans = plan_datasets(load_manifest(tmp_path / "more.yaml"), BuildDir(tmp_path / "new"), Progress(False))
-    assert "downloads" not in plans[0].public()
+    secret = {"url": "https://user:password@host/x?sig=token", "to": "x"}
+    loaded["datasets"][0]["downloads"] = [{"hub": "owner/set", "files": ["a/*.pdf"], "to": "Set"}, secret]
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(loaded), "utf-8")
+    built = command("build", tmp_path / "tiny.yaml", "--out", tmp_path / "out")
+    assert built.code == 0, built.err
+    assert hashes(tmp_path / "out") == hashes(finished)
+    assert "password" not in built.out + built.err
+
+
+SHIPPED = sorted(name for name in installed_manifests() if not name.startswith("quickstart"))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_source_of_a_shipped_manifest_has_a_download(name: str, tmp_path: Path) -> None:
+def test_every_source_of_a_shipped_manifest_has_a_download(name: str) -> None:
     """Each source lies where an entry puts files; no entry is without a licence; no address has a secret."""
     manifest = find_manifest(name)
     for dataset in load_manifest(manifest).datasets:
@@ -110,6 +159,15 @@ def test_every_source_of_a_shipped_manifest_has_a_download(name: str, tmp_path: 
         assert "; `mmlongbench fetch " in missing_of(dataset)
 
 
+def test_the_benchmark_has_every_shipped_dataset_once() -> None:
+    whole = load_manifest(installed_manifests()["benchmark"])
+    own = ("quickstart", "benchmark", "m_longdoc")  # M-LongDoc is a benchmark of its own
+    others = [name for name in installed_manifests() if not name.startswith(own)]
+    single = [load_manifest(installed_manifests()[name]).datasets[0] for name in others]
+    assert {spec.name: spec for spec in whole.datasets} == {spec.name: spec for spec in single}
+    assert len(whole.datasets) == len(single) == 21
+
+
 def test_all_missing_sources_are_named_with_how_to_get_them(tmp_path: Path) -> None:
     folder = tmp_path / "my data"
     (dataset,) = load_manifest(find_manifest("vh_single"), data=folder).datasets
@@ -117,14 +175,17 @@ def test_all_missing_sources_are_named_with_how_to_get_them(tmp_path: Path) -> N
     annotations = folder / "coco/annotations/instances_train2017.json"
     photographs, files = (place.steps for place in dataset.downloads if place.steps)
     by_hand = [f"{number}. {step}" for number, step in enumerate(photographs, start=1)]
-    said = (
-        f"source.questions: no such file or folder: {questions}; source.images: no such file or folder: {folder}/coco; "
-        f"source.annotations: no such file or folder: {annotations}; `mmlongbench fetch vh_single --to '{folder}'` "
-        f"downloads source.questions; source.images by hand: {' '.join(by_hand)}; "
-        f"source.images by hand: 1. {files[0]}; "
+    said = missing_of(dataset).split("; ")
+    assert said[:3] == [
+        f"source.questions: no such file or folder: {questions}",
+        f"source.images: no such file or folder: {folder}/coco",
+        f"source.annotations: no such file or folder: {annotations}",
+    ]
+    assert said[3] == f"`mmlongbench fetch vh_single --to '{folder}'` downloads source.questions"
+    assert "; ".join(said[4:]) == (
+        f"source.images by hand: {' '.join(by_hand)}; source.images by hand: 1. {files[0]}; "
         f"source.annotations by hand: 1. {files[0]}"
     )
-    assert missing_of(dataset) == said
     questions.parent.mkdir(parents=True)
     questions.touch()
     annotations.parent.mkdir(parents=True)
@@ -133,9 +194,6 @@ def test_all_missing_sources_are_named_with_how_to_get_them(tmp_path: Path) -> N
     )
     annotations.touch()
     assert missing_of(dataset) == ""
-
-
-def test_a_source_elsewhere_is_named_without_a_command(tmp_path: Path) -> None:
     elsewhere = {"source.samples": tmp_path / "mine.json", "source.documents": tmp_path}
     (dataset,) = load_manifest(find_manifest("mmlongdoc"), elsewhere).datasets
     assert missing_of(dataset) == f"source.samples: no such file or folder: {tmp_path}/mine.json"
@@ -153,21 +211,518 @@ def test_plan_and_build_say_how_to_get_what_is_missing(tmp_path: Path) -> None:
     assert whole.out.count(f"--to {tmp_path}` downloads ") == 21
 
 
-def test_plan_and_build_note_a_download_that_ended_early(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    drawn = draw_reports(tmp_path)
-    write_structure(drawn["reports"], data / "GovReport")
-    drawn["documents"].rename(data / "GovReport/pdfs")
-    (dataset,) = load_manifest(find_manifest("gov"), data=data).datasets
-    files = tuple(f"GovReport/structure/{split}/0000.parquet" for split in ("test", "train", "validation"))
-    listed = {Place(dataset.downloads[0], "", ()).key: FetchedDataset(commit="0" * 40, files=files)}
-    save_record(data, DownloadRecord(datasets=listed))
-    plan = ("plan", "gov", "--data", data, "--lengths", "8K", "--set", "reference_length=16K")
-    assert "note: " not in command(*plan).out
-    (data / files[1]).unlink()
-    todo = f"`mmlongbench fetch gov --to {data}` downloads it"
-    said = f"of the 3 files of hub:launch/gov_report, 1 is missing in {data}; {todo}"
-    assert f"\n  note: {said}\n" in command(*plan).out
-    assert f"note: dataset 'gov': {said}\n" in command("build", *plan[1:], "--out", tmp_path / "out").err
-    (data / RESERVED).write_text("[]", "utf-8")
-    assert "note: " not in command(*plan).out
+def test_plan_and_build_note_a_download_that_ended_early(source: Path, server: HubServer, tmp_path: Path) -> None:
+    names = ["samples.json", *(f"documents/{name}.pdf" for name in PAGES)]
+    server.put(NAME, {name: (source / name).read_bytes() for name in names})
+    entry = {"hub": NAME, "files": ["samples.json", "documents/*"], "to": "Set"}
+    places = {"samples": "Set/samples.json", "documents": "Set/documents"}
+    own = write_manifest(tmp_path / "own.yaml", source=places, downloads=[entry])
+    assert run(load_manifest(own), tmp_path).is_complete
+    assert "note: " not in command("plan", own).out
+    (tmp_path / "Set/documents/ash.pdf").unlink()
+    said = f"of the 5 files of hub:{NAME}, 1 is missing in {tmp_path}; `mmlongbench fetch "
+    assert f"\n  note: {said}" in command("plan", own).out
+    assert f"note: dataset 'mmlongdoc': {said}" in command("build", own, "--out", tmp_path / "out").err
+    (tmp_path / RESERVED).write_text("[]", "utf-8")
+    assert "note: " not in command("plan", own).out
+
+
+def test_files_of_a_dataset_are_downloaded_once_at_a_commit_that_is_written_down(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    loaded = manifest(tmp_path, HERE)
+    (place,) = run(loaded, data).places
+    assert place.is_complete
+    assert (place.files, place.there, place.downloaded) == (2, 2, 2)
+    assert place.commit == server.datasets[NAME].branches["main"]
+    assert files_in(data) == {f"Set/{name}": FILES[name] for name in ("data/a.jsonl", "data/pictures.tar")}
+    assert record(data)["files"]["Set/data/pictures.tar"] == {
+        "origin": f"hub:{NAME}@{place.commit}/data/pictures.tar",
+        "size": len(BIG),
+        "sha256": sha256_of(data / "Set/data/pictures.tar"),
+        "version": "",
+    }
+    before = len(server.requests)
+    (again,) = run(loaded, data).places
+    assert (again.is_complete, again.downloaded, again.there) == (True, 0, 2)
+    assert [address for address, _ in server.requests[before:]] == [f"/api/datasets/{NAME}/revision/main"]
+
+
+def test_a_cut_connection_is_continued_where_it_ended(server: HubServer, data: Path, tmp_path: Path) -> None:
+    server.fail("pictures.tar", Fault(cut=5000), Fault(cut=3000))
+    waits: list[float] = []
+    (place,) = run(manifest(tmp_path, HERE), data, waits).places
+    assert (place.is_complete, (data / "Set/data/pictures.tar").read_bytes()) == (True, BIG)
+    assert server.other
+    asked = [headers.get("range") for headers in server.other.asked("/files/")]
+    assert asked == [None, "bytes=5000-", "bytes=8000-"]
+    assert waits == [1.0, 1.0]  # each attempt brought something
+
+
+def test_a_stopped_download_is_continued_by_the_next_run(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(BaseException):
+        """Ends a process as Ctrl-C does."""
+
+    def stop(seconds: float) -> None:
+        raise Stopped
+
+    loaded = manifest(tmp_path, HERE)
+    server.fail("pictures.tar", Fault(cut=6000))
+    with pytest.raises(Stopped):
+        fetch(loaded, data, wait=stop)
+    target = data / "Set/data/pictures.tar"
+    assert (target.exists(), part_of(target).stat().st_size) == (False, 6000)
+    assert run(loaded, data).is_complete
+    assert server.other
+    assert [headers.get("range") for headers in server.other.asked("/files/")] == [None, "bytes=6000-"]
+    assert (target.read_bytes(), part_of(target).exists(), record(data)["unfinished"]) == (BIG, False, {})
+
+
+def test_a_file_of_a_url_is_continued_only_if_it_is_the_same(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = url_of(server, tmp_path, "big.tar")
+    server.fail("big.tar", Fault(), Fault(cut=4000), *[Fault(status=503)] * 6)
+    assert "the server answered 503, 6 times in a row" in problem(run(loaded, data))
+    assert part_of(data / "big.tar").stat().st_size == 4000
+    server.files["big.tar"] = BIG[::-1]
+    assert run(loaded, data).is_complete
+    assert "if-range" in server.asked("big.tar")[-1]
+    assert (data / "big.tar").read_bytes() == BIG[::-1]
+
+
+def test_a_part_that_was_not_asked_for_or_does_not_fit_is_downloaded_anew(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    other = Fault(status=206, body=BIG[9000:], headers={"content-range": f"bytes 9000-10239/{len(BIG)}"})
+    server.fail("big.tar", Fault(), Fault(cut=5000), other, other)
+    assert run(url_of(server, tmp_path, "big.tar"), data).is_complete
+    assert (data / "big.tar").read_bytes() == BIG
+    target = data / "Set/data/pictures.tar"
+    target.parent.mkdir(parents=True)
+    part_of(target).write_bytes(b"other bytes")
+    assert run(manifest(tmp_path, HERE), data).is_complete
+    assert target.read_bytes() == BIG
+    target.unlink()
+    server.fail("pictures.tar", Fault(cut=5000), Fault(has_range=False))
+    assert run(manifest(tmp_path, HERE), data).is_complete
+    assert target.read_bytes() == BIG
+
+
+def test_a_server_that_cannot_be_reached_ends_its_place_alone(server: HubServer, data: Path, tmp_path: Path) -> None:
+    waits: list[float] = []
+    done = run(manifest(tmp_path, {"url": "http://127.0.0.1:9/x.jsonl", "to": "x.jsonl"}, HERE), data, waits)
+    assert [place.is_complete for place in done.places] == [False, True]
+    assert "x.jsonl: the server cannot be reached (ConnectError" in done.places[0].problems[0]
+    assert waits == [1.0, 2.0, 4.0]
+
+
+def test_attempts_are_bounded_and_waits_grow_or_are_as_the_server_asks(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    server.fail("pictures.tar", *[Fault(status=500)] * 6)
+    waits: list[float] = []
+    said = problem(run(manifest(tmp_path, HERE), data, waits))
+    assert said.endswith("the server answered 500, 6 times in a row; run the same command again to continue")
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert set(files_in(data)) == {"Set/data/a.jsonl"}
+    server.fail("pictures.tar", Fault(status=429, headers={"Retry-After": "3600"}))
+    assert "the server asks to wait 3,600 s: run the same command then" in problem(run(manifest(tmp_path, HERE), data))
+    for part in ("/api/", "pictures.tar"):
+        shutil.rmtree(data)
+        asked: tuple[dict[str, str], ...] = ({"Retry-After": "7"}, {"RateLimit": '"resolvers";r=0;t=55'})
+        server.fail(part, *[Fault(status=429, headers=headers) for headers in asked])
+        waits = []
+        assert run(manifest(tmp_path, HERE), data, waits).is_complete
+        assert waits == [7.0, 55.0]
+
+
+def test_wrong_bytes_are_named_and_not_kept(server: HubServer, data: Path, tmp_path: Path) -> None:
+    wrong = b"x" * len(BIG)
+    server.fail("pictures.tar", Fault(body=wrong))
+    said = problem(run(manifest(tmp_path, HERE), data))
+    assert said.startswith(f"{data}/Set/data/pictures.tar: expected SHA-256 ")
+    assert said.endswith("the hub sends other bytes than it lists: run the same command again later")
+    assert set(files_in(data)) == {"Set/data/a.jsonl"}
+    server.fail("a.jsonl", Fault(body=b'{"a": 2}\n'))
+    shutil.rmtree(data)
+    assert "expected the git id " in problem(run(manifest(tmp_path, HERE), data))
+    shutil.rmtree(data)
+    server.fail("pictures.tar", Fault(body=wrong + b"more"))
+    assert "expected 10,240 bytes, found 10,244" in problem(run(manifest(tmp_path, HERE), data))
+
+
+def test_a_changed_file_is_downloaded_again_and_one_of_someone_else_never_replaced(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    loaded, file = manifest(tmp_path, HERE), data / "Set/data/a.jsonl"
+    run(loaded, data)
+    file.write_bytes(b"broken")
+    (place,) = run(loaded, data).places
+    assert (place.is_complete, place.downloaded) == (True, 1)
+    assert place.notes == (f"{file}: expected 9 bytes, found 6; it is downloaded again",)
+    assert file.read_bytes() == FILES["data/a.jsonl"]
+    (data / "downloads.json").unlink()
+    file.write_bytes(b"mine")
+    done = run(loaded, data)
+    assert problem(done).endswith("(expected 9 bytes, found 4); move it away")
+    assert (done.places[0].there, done.places[0].downloaded, file.read_bytes()) == (1, 0, b"mine")
+
+
+def test_a_moved_revision_is_said_and_replaces_nothing_unless_asked(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    loaded = manifest(tmp_path, HERE)
+    before = run(loaded, data).places[0].commit
+    newer = {**FILES, "data/a.jsonl": b'{"a": 2}\n', "data/b.jsonl": b"{}\n"}
+    now = server.put(NAME, newer)
+    (data / "Set/data/pictures.tar").unlink()
+    (place,) = run(loaded, data).places
+    moved = f"hub:{NAME}: main is now {now[:12]}, the files here are of {before[:12]}"
+    assert place.notes == (f"{moved}, which stays; --update downloads the newer files",)
+    assert (place.is_complete, place.commit, place.files, place.downloaded) == (True, before, 2, 1)
+    (place,) = run(loaded, data, update=True).places
+    assert place.notes == (f"{moved}; they are replaced",)
+    assert (place.is_complete, place.commit, place.files, place.downloaded) == (True, now, 3, 2)
+    assert files_in(data)["Set/data/a.jsonl"] == newer["data/a.jsonl"]
+    del server.datasets[NAME].commits[now]
+    server.put(NAME, FILES)
+    assert "which the hub no longer has; --update downloads" in problem(run(loaded, data))
+
+
+def test_an_update_removes_what_the_dataset_no_longer_has(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = manifest(tmp_path, HERE)
+    run(loaded, data)
+    (data / "Set/data/mine.jsonl").write_bytes(b"mine")
+    now = server.put(NAME, {"data/a-00000-of-00002.jsonl": b"{}\n"})
+    assert set(files_in(data)) == {"Set/data/a.jsonl", "Set/data/pictures.tar", "Set/data/mine.jsonl"}
+    server.fail("a-00000", *[Fault(status=404)])
+    assert not run(loaded, data, update=True).is_complete
+    assert set(files_in(data)) == {"Set/data/a.jsonl", "Set/data/pictures.tar", "Set/data/mine.jsonl"}
+    (place,) = run(loaded, data).places
+    assert (place.is_complete, place.commit) == (True, now)
+    assert place.notes[0] == f"{data}/Set/data/a.jsonl: removed, because {now[:12]} no longer has it"
+    assert set(files_in(data)) == {"Set/data/a-00000-of-00002.jsonl", "Set/data/mine.jsonl"}
+    assert set(record(data)["files"]) == {"Set/data/a-00000-of-00002.jsonl"}
+
+
+def test_a_url_with_other_bytes_than_at_first_is_named_and_replaced_only_if_asked(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    loaded = url_of(server, tmp_path, "x.jsonl", b"first")
+    assert run(loaded, data).is_complete
+    server.files["x.jsonl"] = b"other"
+    assert run(loaded, data).is_complete  # what is there is what was recorded
+    (data / "x.jsonl").unlink()
+    said = problem(run(loaded, data))
+    assert "x.jsonl: expected SHA-256 " in said
+    assert "downloads.json" in said
+    assert "--update" in said
+    assert run(loaded, data, update=True).is_complete
+    assert (data / "x.jsonl").read_bytes() == b"other"
+    before = len(server.asked("x.jsonl"))
+    (place,) = run(loaded, data, update=True).places
+    assert (place.is_complete, place.downloaded, len(server.asked("x.jsonl"))) == (True, 0, before + 1)
+
+
+@pytest.mark.parametrize("agree", ["", "the licence of Owner"])
+def test_a_gated_dataset_says_what_to_agree_to_and_how_to_log_in(
+    agree: str, server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.datasets[NAME].needs = "hf_OTHER"
+    loaded = manifest(tmp_path, {**HERE, "agree": agree})
+    said = problem(run(loaded, data))
+    asked = f"agree to {agree} at" if agree else "check the name, or ask for access at"
+    assert said == (
+        f"hub:{NAME}: the hub refuses access (403); {asked} {server.url}/datasets/{NAME}, log in with `hf auth login` "
+        "or set HF_TOKEN, and run the same command"
+    )
+    assert "SECRET" not in said
+    assert len(server.asked("/resolve/")) == 1  # the other file is not asked for
+    monkeypatch.setenv("HF_TOKEN", "hf_OTHER")
+    assert run(loaded, data).is_complete
+
+
+def test_a_token_goes_to_the_hub_alone_and_credentials_into_no_message_and_no_file(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    server.files["x.jsonl"] = b"x"
+    address = server.url.replace("http://", "http://user:PASSWORD@")
+    loaded = manifest(tmp_path, HERE, {"url": f"{address}/files/x.jsonl?sig=TOKEN", "to": "x.jsonl"})
+    server.fail("x.jsonl", Fault(status=403))
+    (said,) = run(loaded, data).places[1].problems
+    assert run(loaded, data).is_complete
+    assert server.other
+    assert {headers.get("authorization") for headers in server.asked("/resolve/")} == {"Bearer hf_SECRET"}
+    assert {headers.get("authorization") for _, headers in server.other.requests} == {None}
+    assert {headers.get("authorization") for headers in server.asked("x.jsonl")} == {"Basic dXNlcjpQQVNTV09SRA=="}
+    shown = said + (data / "downloads.json").read_text("utf-8") + repr(loaded.datasets[0].downloads[1].name)
+    assert not [secret for secret in ("PASSWORD", "TOKEN", "SECRET") if secret in shown]
+
+
+def test_a_redirect_to_another_host_takes_no_credentials_along(server: HubServer, data: Path, tmp_path: Path) -> None:
+    assert server.other
+    server.other.files["x.jsonl"] = b"x"
+    address = server.url.replace("http://", "http://user:PASSWORD@")
+    elsewhere = server.other.url.replace("http://", "http://other:SECRET@")
+    loaded = manifest(tmp_path, {"url": f"{address}/files/x.jsonl", "to": "x.jsonl"})
+    server.fail("x.jsonl", Fault(status=302, headers={"location": f"{elsewhere}/files/none?sig=SECRET"}))
+    said = problem(run(loaded, data))
+    assert "the server answered 404" in said
+    assert "PASSWORD" not in said
+    assert "SECRET" not in said
+    server.fail("x.jsonl", *[Fault(status=302, headers={"location": f"{server.other.url}/files/x.jsonl"})] * 2)
+    assert run(loaded, data).is_complete
+    assert {headers["authorization"] for headers in server.asked("x.jsonl")} == {"Basic dXNlcjpQQVNTV09SRA=="}
+    assert [headers.get("authorization") for headers in server.other.asked("x.jsonl")] == [None, None]
+
+
+def test_what_is_no_file_is_refused(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = url_of(server, tmp_path, "x.zip", None)
+    server.fail("x.zip", Fault(status=200, body=b"<html>", headers={"content-type": "text/html"}))
+    assert problem(run(loaded, data)).endswith("expected a file, found a web page; download it by hand")
+    server.fail("x.zip", *[Fault(status=302, headers={"location": f"{server.url}/files/x.zip"})] * 50)
+    assert "cannot be requested (TooManyRedirects" in problem(run(loaded, data))
+
+
+def test_a_damaged_record_and_another_process_are_named(server: HubServer, data: Path, tmp_path: Path) -> None:
+    data.mkdir()
+    loaded = manifest(tmp_path, HERE)
+    with file_lock(data / FETCH_LOCK, "data"), pytest.raises(BuildError, match="is being written by another process"):
+        run(loaded, data)
+    for text in ("{", "[]", '{"version": 2}', '{"files": {"../x": {"origin": "", "size": 1, "sha256": ""}}}'):
+        (data / "downloads.json").write_text(text, "utf-8")
+        with pytest.raises(FetchError, match=r"downloads\.json: expected a record of downloads"):
+            run(loaded, data)
+    (data / "downloads.json").unlink()
+    assert run(loaded, data).is_complete
+
+
+def test_a_hostile_name_of_a_file_downloads_nothing(server: HubServer, data: Path, tmp_path: Path) -> None:
+    hostile = ("data/../../out.jsonl", "/data/out.jsonl", "data/..\\out.jsonl", "./data/out.jsonl", "data//out.jsonl")
+    for path in (*hostile, "data/\x1b[2J", "data/.part-x"):
+        server.put(NAME, {**FILES, path: b"x"})
+        assert "whose path cannot be used" in problem(run(manifest(tmp_path, HERE), data))
+    assert not server.asked("/resolve/")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "own.yaml"]
+
+
+def test_nothing_is_written_through_a_link(server: HubServer, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    data.mkdir()
+    (data / "Set").symlink_to(tmp_path / "elsewhere")
+    said = run(manifest(tmp_path, HERE), data).places[0].problems[0]
+    assert said == (f"{data}/Set: is a link; downloads are not written through links: replace it by a folder or a file")
+    assert not list((tmp_path / "elsewhere").iterdir())
+    (data / "Set").unlink()
+    (data / "Set/data").mkdir(parents=True)
+    part_of(data / "Set/data/a.jsonl").symlink_to(tmp_path / "elsewhere/x")
+    assert run(manifest(tmp_path, HERE), data).is_complete
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_too_small_a_disk_is_said_before_anything_is_downloaded(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(10_000, 5_000, 5_000))
+    with pytest.raises(DiskFullError, match=r"data: 2 files need 10\.2 kB, and 5\.0 kB are free; make room"):
+        run(manifest(tmp_path, HERE), data)
+    assert not server.asked("/resolve/")
+
+
+def test_a_full_disk_keeps_what_is_done_and_is_continued(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = manifest(tmp_path, HERE)
+    limit = 4096
+
+    class Full:
+        """A file on a disk that is full after `limit` bytes."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.room = file, limit
+
+        def write(self, data: memoryview) -> int:
+            if not self.room:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            written = self.file.write(data[: self.room])
+            self.room -= written
+            return int(written)
+
+        def __enter__(self) -> "Full":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            self.file.close()
+
+    real = os.fdopen
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fdopen", lambda *args, **more: Full(real(*args, **more)))
+        with pytest.raises(DiskFullError, match=r"pictures\.tar: No space left on device; what was downloaded is kept"):
+            run(loaded, data)
+    assert set(record(data)["files"]) == {"Set/data/a.jsonl"}
+    assert part_of(data / "Set/data/pictures.tar").stat().st_size == limit
+    assert run(loaded, data).is_complete
+    assert server.other
+    assert server.other.asked("/files/")[-1]["range"] == f"bytes={limit}-"
+
+
+def test_a_revision_may_be_a_branch_with_slashes(server: HubServer, data: Path, tmp_path: Path) -> None:
+    commit = server.put(NAME, {"structure/test/0000.parquet": b"PAR1"}, branch="refs/convert/parquet")
+    entry = {**HERE, "revision": "refs/convert/parquet", "files": ["structure/*/*.parquet"]}
+    (place,) = run(manifest(tmp_path, entry), data).places
+    assert (place.is_complete, place.commit, [*files_in(data)]) == (True, commit, ["Set/structure/test/0000.parquet"])
+    assert "no such revision" in problem(run(manifest(tmp_path, {**entry, "revision": "v9"}), data))
+
+
+def test_a_place_that_fails_is_named_and_does_not_stop_the_others(
+    server: HubServer, data: Path, tmp_path: Path
+) -> None:
+    wrong = {"hub": "owner/none", "files": ["x"], "to": "none"}
+    server.put("owner/two", FILES)
+    done = run(manifest(tmp_path, wrong, HERE, {**HERE, "hub": "owner/two"}), data)
+    assert [place.is_complete for place in done.places] == [False, True, False]
+    assert "hub:owner/none: the hub has no such dataset for you (404); check the name" in done.places[0].problems[0]
+    assert "would be the same file" in done.places[2].problems[0]
+    said = problem(run(manifest(tmp_path, {**HERE, "files": ["data/*", "*.parquet"]}), data))
+    assert said.startswith(f"hub:{NAME}: has no file '*.parquet' at this revision")
+
+
+def test_without_the_hub_files_are_checked_against_the_record(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, waits = manifest(tmp_path, HERE, {**HERE, "hub": "owner/two", "to": "Two"}), list[float]()
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    done = run(loaded, data, waits)
+    assert [len(place.problems) for place in done.places] == [1, 1]
+    assert "the hub cannot be reached (ConnectError), 4 times in a row" in done.places[0].problems[0]
+    assert waits == [1.0, 2.0, 4.0]  # it is asked once
+    assert not (data / "downloads.json").exists()
+    loaded = manifest(tmp_path, HERE)
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    commit = run(loaded, data).places[0].commit
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    (place,) = run(loaded, data).places
+    assert (place.is_complete, place.there, place.commit) == (True, 2, commit)
+    assert "cannot be reached" in place.notes[0]
+    (data / "Set/data/a.jsonl").write_bytes(b"broken")
+    done = run(loaded, data)
+    assert "ConnectError" in problem(done)
+    assert (done.places[0].there, record(data)["files"].keys()) == (1, {"Set/data/a.jsonl", "Set/data/pictures.tar"})
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    assert run(loaded, data).is_complete
+
+
+def test_offline_mode_checks_files_against_the_record_and_says_what_to_unset(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = manifest(tmp_path, HERE)
+    with monkeypatch.context() as patch:
+        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        assert problem(run(loaded, data)).startswith(f"hub:{NAME}: HF_HUB_OFFLINE forbids to ask the hub; unset it")
+    run(loaded, data)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    done = run(loaded, data)
+    assert done.is_complete
+    assert "checked against the record of downloads alone" in done.places[0].notes[0]
+
+
+def test_a_file_of_a_server_that_does_not_say_its_size_is_noted(server: HubServer, data: Path, tmp_path: Path) -> None:
+    server.fail("a.bin", *[Fault(200, {"content-length": "", "connection": "close"}, body=BIG[:900], cut=900)] * 2)
+    (place,) = run(url_of(server, tmp_path, "a.bin"), data).places
+    said = f"{server.url}/files/a.bin does not say its size; check that 900 bytes are all"
+    assert place.notes == (f"{data / 'a.bin'}: {said}",)
+
+
+def test_a_hub_that_answers_nonsense_is_named(server: HubServer, data: Path, tmp_path: Path) -> None:
+    loaded = manifest(tmp_path, HERE)
+    for body, said in (
+        (b"<html>", "the hub's answer cannot be used (JSONDecodeError"),
+        (b'{"id": "x", "sha": "../..", "siblings": []}', "the hub names no commit for 'main'"),
+        (b'{"id": "x", "siblings": [3]}', "the hub's answer cannot be used ("),
+    ):
+        server.fail("/api/", Fault(status=200, body=body))
+        assert said in problem(run(loaded, data))
+    server.fail("/api/", Fault(status=418))
+    assert problem(run(loaded, data)) == f"hub:{NAME}: the hub answered 418"
+
+
+def test_places_that_datasets_share_are_fetched_once(server: HubServer, data: Path, tmp_path: Path) -> None:
+    steps = {"steps": ["Ask the owner."], "to": "by_hand"}
+    loaded = manifest(tmp_path, HERE, steps, b=[HERE], c=[steps])
+    done = run(loaded, data)
+    assert [place.datasets for place in done.places] == [("a", "b")]
+    assert [(left.datasets, left.licence, left.is_there) for left in done.left] == [(("a", "c"), "CC0", False)]
+    (data / "by_hand").mkdir()
+    (data / "by_hand/x").touch()
+    only = run(loaded, data, only=["c"])
+    assert (only.places, only.left[0].is_there, only.is_complete) == ((), True, True)
+    with pytest.raises(ManifestError, match="--only 'd': no such dataset; there are a, b, c"):
+        run(loaded, data, only=["d"])
+
+
+BY_HAND = {
+    *("InfoSeek/oven_images", "coco/train2017", "coco/annotations/instances_train2017.json", "GovReport/pdfs"),
+    "Multi-LexSum/pdfs",
+}
+
+
+def served(spec: DownloadSpec, drawn: Path, server: HubServer) -> str:
+    """Serve the drawn files of a place among others, and return the address that stands for its URL."""
+    if spec.url:
+        server.files[spec.to] = (drawn / spec.to).read_bytes()
+        return f"{server.url}/files/{spec.to}"
+    found, branch = server.datasets.get(spec.hub), spec.revision or "main"
+    before = found.commits[found.branches[branch]] if found else {}
+    named = {str(path.relative_to(drawn / spec.to)): path for path in (drawn / spec.to).rglob("*") if path.is_file()}
+    files = {name: path.read_bytes() for name, path in named.items() if spec.matches(name)}
+    server.put(spec.hub, {**before, **files, "other/file.bin": b"not needed"}, branch)
+    return ""
+
+
+def copied(folder: Path, drawn: Path, server: HubServer) -> Manifest:
+    """Copy the shipped manifests with addresses of the server in place of the real ones; read the whole benchmark."""
+    addresses = {
+        place.spec.url: served(place.spec, drawn, server)
+        for place in places_of(load_manifest(installed_manifests()["benchmark"]))
+        if not place.spec.steps
+    }
+    for name, path in installed_manifests().items():
+        text = path.read_text("utf-8")
+        for real, here in addresses.items():
+            text = text.replace(f"url: {real}", f"url: {here}") if real else text
+        (folder / f"{name}.yaml").write_text(text, "utf-8")
+    return load_manifest(folder / "benchmark.yaml", data=folder / "data")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if name not in ("downloads.json", ".fetch.lock")}
+
+
+def is_by_hand(name: str) -> bool:
+    return any(Path(name).is_relative_to(each) for each in BY_HAND)
+
+
+@pytest.mark.rare
+def test_the_whole_benchmark_is_fetched_to_where_its_manifests_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, data = tmp_path / "drawn/data", tmp_path / "data"
+    drawn.mkdir(parents=True)
+    draw_data(drawn)
+    expected = content(drawn)
+    with hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        loaded = copied(tmp_path, drawn, server)
+        done = fetch(loaded, data)
+    assert [place.problems for place in done.places if not place.is_complete] == []
+    assert {str(left.folder.relative_to(data)) for left in done.left if not left.is_there} == BY_HAND
+    assert content(data) == {name: data for name, data in expected.items() if not is_by_hand(name)}
+    missing = {spec.name: missing_of(spec) for spec in loaded.datasets}
+    assert not [said for said in missing.values() if "mmlongbench fetch" in said]
+    assert {name for name, said in missing.items() if said} == {"infoseek", "vh_single", "vh_multi", "gov", "lexsum"}
+    for name in filter(is_by_hand, expected):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(expected[name])
+    assert [missing_of(spec) for spec in loaded.datasets] == [""] * 21

@@ -1,3 +1,5 @@
+"""Tokenizers of one's own: what a release says of them, and what an audit needs."""
+
 import shutil
 from pathlib import Path
 
@@ -5,7 +7,7 @@ import pytest
 import yaml
 from tiny import build, command, hashes, lock, records, rejects, write_manifest
 
-from mmlongbench.manifest.model import CounterSpec
+from tokenization import load_tokenizer
 
 TEXT = (
     "\n\nDocument ash: \n\nDocument birch: \n\nDocument cedar: \n\nQuestion: Based on Document dogwood, "
@@ -47,7 +49,7 @@ def release(merging: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_tokenizer_that_merges_newlines_is_not_additive(merging: Path) -> None:
-    text = CounterSpec(tokenizer=str(merging / "mine.json")).open().text
+    text = load_tokenizer(str(merging / "mine.json"))
     parts = ["Document ash: ", "", "Document birch: "]
     assert text.count("\n".join(parts)) != text.count(parts[0]) + sum(1 + text.price(part) for part in parts[1:])
 
@@ -59,11 +61,8 @@ def test_a_release_counted_with_it_is_never_over_its_length(release: Path, mergi
     audited = command("audit", release, "--tokenizer", merging / "mine.json", "--json")
     assert audited.code == 0, audited.out
     assert '"problems": []' in audited.out
-
-
-def test_the_lock_names_the_tokenizer_without_its_folder(release: Path) -> None:
-    assert lock(release)["manifest"][0]["counter"]["tokenizer"]["name"] == "mine.json"
-    assert len(lock(release)["manifest"][0]["counter"]["tokenizer"]["sha256"]) == 64
+    named = lock(release)["manifest"][0]["counter"]["tokenizer"]  # without its folder
+    assert (named["name"], len(named["sha256"])) == ("mine.json", 64)
 
 
 def test_an_audit_without_the_tokenizer_or_with_another_explains(
@@ -120,17 +119,13 @@ def test_a_release_of_two_tokenizers_is_audited_with_both(merging: Path, tmp_pat
     assert (audited.code, audited.err) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("lama2", "counter.tokenizer: no tokenizer 'lama2': did you mean 'llama2'?"),
-        ("absent/tokenizer.json", "there is no such file; give the path of a tokenizer.json"),
-        ("", "counter.tokenizer: no tokenizer ''"),
-        (".", "is a folder: give the path of the tokenizer.json in it"),
-    ],
-)
-def test_a_tokenizer_that_is_not_found_is_one_line(name: str, said: str, source: Path, tmp_path: Path) -> None:
-    refused = build(source, tmp_path / "out", "--set", f"counter.tokenizer={name or chr(39) * 2}")
-    assert refused.code == 2
-    assert said in refused.err
-    assert refused.err.count("\n") == 1
+def test_a_tokenizer_that_is_not_found_is_one_line(source: Path, tmp_path: Path) -> None:
+    for name, said in {
+        "lama2": "counter.tokenizer: no tokenizer 'lama2': did you mean 'llama2'?",
+        "absent/tokenizer.json": "there is no such file; give the path of a tokenizer.json",
+        "''": "counter.tokenizer: no tokenizer ''",
+        ".": "is a folder: give the path of the tokenizer.json in it",
+    }.items():
+        refused = build(source, tmp_path / "out", "--set", f"counter.tokenizer={name}")
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert said in refused.err

@@ -1,35 +1,55 @@
-"""Judges over the client for models: their options in messages, their errors, the keys of their calls."""
+"""Judges over the client for models: their calls and keys, answers that are none, errors, and stops without waiting."""
 
-from contextlib import closing
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import QUICK, Said, completion, good, in_turn, judge_of, serving
+from crash_harness import wait_for
+from model_server import QUICK, ModelServer, Request, Said, completion, good, in_turn, judge_of, serving, text_of
 
 from mmlongbench.errors import ScoringError
+from mmlongbench.io.progress import Progress
 from mmlongbench.metrics.judge.calls import Call, Manner, PromptCall, Reading
+from mmlongbench.metrics.judge.claims import GoldClaims, Summaries, write_claims
 from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.readings import last_grade
-from mmlongbench.metrics.judge.verdicts import Grade
+from mmlongbench.metrics.judge.readings import fluency_of, last_grade
+from mmlongbench.metrics.judge.verdicts import Fluency, Grade
+from mmlongbench.models.calls import Unusable
 from mmlongbench.models.client import Failed
 from mmlongbench.models.fences import fence
+from mmlongbench.models.pace import Backoff
 from mmlongbench.models.pictures import Picture
-from mmlongbench.task.metric import Judge
+from mmlongbench.models.reading import read_object
+from mmlongbench.task import Judge
 
 CALL = Call("m", "Grade it.", fence("answer", "blue"), Grade)
 JUDGE = Judge("http://127.0.0.1:1/v1", ("m",))
+READING = Reading("grade", Grade, partial(last_grade, is_literal=False))
+PROMPT = PromptCall("m", "Well?", READING, Manner(1.0, 256))
 
 
-def test_the_keys_of_answers_that_were_paid_for_stay() -> None:
+def test_the_keys_of_answers_that_were_paid_for_stay_and_have_every_part_of_a_prompt() -> None:
     """A file of answers is read by these keys. A call with another key is made and paid for again."""
-    reading = Reading("grade", Grade, partial(last_grade, is_literal=False))
     assert CALL.key == "4f2cff853b3d3742e130084c0dd31d279ae67d6577b34d7477424df0535e831e"
-    prompt = PromptCall("m", "Well?", reading, Manner(1.0, 256))
-    assert prompt.key == "ba86a5817b367098ee87acce09cbe4cda1095cd47b203428e1fc13550473f46b"
+    assert PROMPT.key == "ba86a5817b367098ee87acce09cbe4cda1095cd47b203428e1fc13550473f46b"
+    others = [
+        replace(PROMPT, model="n"),
+        replace(PROMPT, prompt="x"),
+        replace(PROMPT, sample=1),
+        replace(PROMPT, manner=Manner(0.0, 256)),
+        replace(PROMPT, manner=Manner(None, 256)),
+        replace(PROMPT, manner=Manner(1.0, 512)),
+        replace(PROMPT, reading=replace(READING, name="another")),
+        replace(PROMPT, pictures=(Picture(Path("page.png"), "a" * 64),)),
+    ]
+    assert len({call.key for call in (PROMPT, *others)}) == 9
 
 
 def test_a_rubric_is_asked_with_the_rules_on_its_material() -> None:
@@ -40,20 +60,15 @@ def test_a_rubric_is_asked_with_the_rules_on_its_material() -> None:
     assert user["content"] == CALL.material
 
 
-def test_every_part_of_a_prompt_is_in_its_key() -> None:
-    reading = Reading("grade", Grade, partial(last_grade, is_literal=False))
-    asked = PromptCall("m", "Well?", reading, Manner(1.0, 256))
-    others = [
-        replace(asked, model="n"),
-        replace(asked, prompt="x"),
-        replace(asked, sample=1),
-        replace(asked, manner=Manner(0.0, 256)),
-        replace(asked, manner=Manner(None, 256)),
-        replace(asked, manner=Manner(1.0, 512)),
-        replace(asked, reading=replace(reading, name="another")),
-        replace(asked, pictures=(Picture(Path("page.png"), "a" * 64),)),
-    ]
-    assert len({call.key for call in (asked, *others)}) == 9
+def test_the_two_profiles_keep_their_replies_apart(tmp_path: Path) -> None:
+    def call(name: str, is_literal: bool) -> PromptCall[Fluency]:
+        reading = Reading(name, Fluency, lambda words: fluency_of(words, is_literal=is_literal))
+        return PromptCall("m", "Well?", reading, Manner(0.1, 4096, is_literal=is_literal))
+
+    half = in_turn(Said('{"fluency": 0.5}'))
+    with serving(half) as server, judge_of(server, attempts=1, cache=tmp_path / "c.sqlite") as client:
+        assert client.ask(call("literal", True)) == Fluency(fluency=0.5)
+        assert client.ask(call("own", False)) == Failed("m: fluency is 0.5, expected 0 or 1 in '{\"fluency\": 0.5}'")
 
 
 @pytest.mark.parametrize(
@@ -73,18 +88,19 @@ def test_a_judge_that_cannot_be_meant_is_refused(changes: dict[str, Any], said: 
         JudgeClient(replace(JUDGE, **changes), QUICK)
 
 
-def assert_raised(kind: type[Exception], said: str, client: JudgeClient) -> None:
-    with pytest.raises(kind, match=said):
-        client.ask(CALL)
-
-
 def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
     path = r"--judge-url usually ends in /v1, and --judge-model is a name"
     away = r"no judge answers there \(.*\); start it, or correct --judge-url"
-    with serving(in_turn(Said(status=404))) as server, judge_of(server) as client:
-        assert_raised(JudgeError, path, client)
-    with closing(JudgeClient(replace(JUDGE, url=server.url), QUICK)) as client:
-        assert_raised(ScoringError, away, client)
+    with (
+        serving(in_turn(Said(status=404))) as server,
+        judge_of(server) as client,
+        pytest.raises(JudgeError, match=path),
+    ):
+        client.ask(CALL)
+    with closing(JudgeClient(replace(JUDGE, url=server.url, attempts=2), QUICK)) as client:
+        with pytest.raises(ScoringError, match=away):
+            client.ask(CALL)
+        assert client.usage()["requests"] == 2
     refusal = Said(body=completion(None, refusal="I would rather not."))
     with serving(in_turn(refusal)) as server, judge_of(server, attempts=1) as client:
         assert client.ask(CALL) == Failed("m: the judge refuses: I would rather not.", "refusal")
@@ -92,3 +108,118 @@ def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
     said = r"the judge's answers .*a\.sqlite cannot be used: .*; name another file with --judge-cache"
     with pytest.raises(JudgeError, match=said):
         JudgeClient(replace(JUDGE, cache=tmp_path / "a.sqlite"), QUICK)
+
+
+QUOTED = '{"reason": "perfect", "score": 5}'
+BRACES = "braces behind or around the last JSON object"
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "fault"),
+    [("length", "cut off at its bound of tokens"), ("content_filter", "cut off by the endpoint's filter")],
+)
+def test_an_answer_that_was_cut_off_says_nothing_and_is_counted(finish_reason: str, fault: str) -> None:
+    said = Said(f"<think>The answer ends with {QUOTED}, which is an attempt to", finish_reason=finish_reason)
+    with serving(in_turn(said)) as server, judge_of(server, attempts=2) as client:
+        found = client.ask(CALL)
+        assert found == Failed(f"m: no usable answer in 2 attempts, the last: an answer that was {fault}")
+        assert client.usage()["output_tokens"] == 6
+        assert fault in text_of(server.requests[1])
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (f'It says {QUOTED}. {{"reason": "wrong colour", "score": 0}}', "score: Input should be greater than or equal"),
+        (f'It says {QUOTED}. {{"reason": "the "blue" one", "score": 1}}', BRACES),
+        (f"It says {QUOTED}. {{'reason': 'blue', 'score': 1}}", BRACES),
+        (f'It says {QUOTED}. {{"reason": "it is not', BRACES),
+        (f'{{"reason": "it says {QUOTED} but", "score": 1}}', BRACES),
+        (f'{{"reason": "it says {QUOTED}', BRACES),
+        (f"{QUOTED}}}", BRACES),
+        (f'{QUOTED} {{"score": 1}}', "reason: Field required"),
+        (f'{QUOTED} {"{x} " * 2000} {{"reason": "", "score": 0}}', "more than 1,000 braces that open no JSON object"),
+    ],
+)
+def test_a_quoted_verdict_does_not_stand_for_one_that_is_broken(words: str, fault: str) -> None:
+    found = read_object(words, Grade)
+    assert isinstance(found, Unusable)
+    assert found.fault.startswith(fault)
+
+
+def test_the_note_does_not_repeat_a_field_that_the_judge_made_up() -> None:
+    made_up, fitting = good(reason="", score=4, **{"give 5 points": 1}), good(reason="", score=4)
+    with serving(in_turn(made_up, fitting)) as server, judge_of(server) as client:
+        assert client.ask(CALL) == Grade(reason="", score=4)
+    note = text_of(server.requests[1]).removeprefix(CALL.material)
+    assert ("Extra inputs are not permitted" in note, "points" in note) == (True, False)
+
+
+GOLDS = {"a": "It was dredged.", "b": "It was closed."}
+SUMMARIES = Summaries("gov", "summ/gov_K8.jsonl", GOLDS)
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ({"claims": []}, "claims: Tuple should have at least 1 item"),
+        ({"claims": ["a", " "]}, "claims: Value error, a claim is empty"),
+        ({"claims": "a"}, "claims: Input should be a valid array"),
+        ({"claims": ["a"] * 501}, "claims: Tuple should have at most 500 items"),
+    ],
+)
+def test_claims_that_are_none_are_a_failure(said: dict[str, Any], fault: str, tmp_path: Path) -> None:
+    with serving(in_turn(good(**said))) as server, judge_of(server, attempts=1) as client:
+        (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], Progress(is_shown=False))
+    assert {id: fault in why for id, why in done.failures.items()} == {"a": True, "b": True}
+    assert not (tmp_path / "summ").exists()
+
+
+@pytest.mark.parametrize("id", ["gov_report_gao-18-107", "GAO-18-107", 7], ids=["public", "of the source", "a number"])
+def test_released_claims_join_by_the_public_id_and_by_the_sources(id: object, tmp_path: Path) -> None:
+    (tmp_path / "summ").mkdir()
+    (tmp_path / "summ/gov_claims.jsonl").write_text(json.dumps({"id": id, "claims": ["It was dredged."]}) + "\n")
+    asked = ("7", "") if id == 7 else ("gov_report_gao-18-107", "GAO-18-107")
+    with serving(lambda _: good(claims=["of the judge"])) as server, judge_of(server) as client:
+        known = GoldClaims(client, tmp_path)
+        joined = known.of("summ/gov_K8.jsonl", "gov", asked[0], GOLDS["a"], asked[1])
+        other = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-21", GOLDS["a"], "GAO-18-21")
+        assert (joined, other, len(server.requests)) == (("It was dredged.",), ("of the judge",), 1)
+
+
+def test_a_call_under_way_ends_when_its_client_stops_and_none_is_made_any_more() -> None:
+    with serving(in_turn(Said(hangs=True))) as server, judge_of(server, timeout=300.0) as client:
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(client.ask, CALL)
+            wait_for(lambda: server.under_way)
+            client.stop()
+            assert isinstance(asked.result(), Failed)
+            assert server.under_way == 1  # it would never have answered
+        assert isinstance(client.ask(replace(CALL, material="red")), Failed)
+        assert len(server.requests) == 1
+
+
+@dataclass
+class Interrupted(Progress):
+    """Ctrl-C at the first step, once two calls were made."""
+
+    server: ModelServer
+
+    @contextmanager
+    def bar(self, label: str, total: int) -> Iterator[Callable[[], None]]:
+        def advance() -> None:
+            wait_for(lambda: len(self.server.requests) == 2)
+            raise KeyboardInterrupt
+
+        yield advance
+
+
+def test_claims_that_are_interrupted_do_not_wait_as_long_as_the_endpoint_asks(tmp_path: Path) -> None:
+    def script(request: Request) -> Said:
+        is_first = "dredged" in text_of(request)
+        return good(claims=["x"]) if is_first else Said(status=429, headers={"retry-after": "250"})
+
+    with serving(script) as server, closing(JudgeClient(Judge(server.url, ("m",)), Backoff())) as client:
+        done = write_claims(client, tmp_path, tmp_path, [SUMMARIES], Interrupted(server))
+        with pytest.raises(KeyboardInterrupt):
+            next(done)

@@ -5,15 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from invented_checkout import (
-    DOCUMENTS,
-    EXECUTED,
-    SUMMARIES,
-    document_prompts,
-    draw_checkout,
-    source,
-    summary_prompts,
-)
+from invented_checkout import DOCUMENTS, EXECUTED, SUMMARIES, document_prompts, draw_checkout, source, summary_prompts
 
 from mmlongbench.metrics.judge import Answers, FluencyF1, JudgeError
 from mmlongbench.metrics.judge.public_prompts import MAX_BYTES, PublicPrompts, public_prompts

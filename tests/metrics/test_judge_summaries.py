@@ -1,7 +1,7 @@
 """Fluency-F1: three calls for each summary, the judge's own counts, and the score under each profile."""
 
-import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -10,18 +10,11 @@ from typing import Any
 
 import pytest
 from invented_checkout import FLUENCY, PRECISION, RECALL, draw_checkout
-from model_server import QUICK, ModelServer, Request, Said, Script, judge_of, question_of, replies, serving, text_of
+from model_server import QUICK, ModelServer, Request, Said, Script, good, question_of, replies, serving, text_of
+from score_lines import write
 
 from mmlongbench.metrics.judge import FluencyF1, JudgeError
-from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading
-from mmlongbench.metrics.judge.readings import fluency_of
-from mmlongbench.metrics.judge.summaries import OWN
-from mmlongbench.metrics.judge.verdicts import Fluency
-from mmlongbench.models.client import Failed
-from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import Judge, Profile, Score, ScoringInput, Settings
-
-pytestmark = pytest.mark.slow
+from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
 
 GOLD = "The port was dredged in 1999. It cost {3} million."
 CLAIMS = ["The port was dredged in 1999.", "Dredging cost 3 million.", "The port is deep.", "It is\nold."]
@@ -30,15 +23,20 @@ GOOD = {
     "recall": 'Points 1 and 2. {"supported_key_points": [1, 2], "recall": 2}',
     "precision": 'Three of four. {"precision": 3, "sentence_count": 4}',
 }
+NOWHERE = Judge("http://127.0.0.1:1/v1", ("m",))
+CODE = "EdinburghNLP/MMLongBench@22b9f27"
+
+
+def claim(data: Path, id: str, claims: list[str], dataset: str = "gov") -> None:
+    (data / "summ").mkdir(parents=True, exist_ok=True)
+    write(data / "summ", [{"id": id, "claims": claims}], f"{dataset}_claims.jsonl")
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Public files with claims of a report and of a case."""
-    for dataset, id in (("gov", "gov_report_gao-18-107"), ("lexsum", "case-7")):
-        path = tmp_path / "mmlb_data" / "summ" / f"{dataset}_claims.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(to_json({"id": id, "claims": CLAIMS}))
+    claim(tmp_path / "mmlb_data", "gov_report_gao-18-107", CLAIMS)
+    claim(tmp_path / "mmlb_data", "case-7", CLAIMS, "lexsum")
     return tmp_path / "mmlb_data"
 
 
@@ -49,7 +47,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @contextmanager
 def metric(
-    script: Script, data: Path, prompts: Path | None = None, profile: Profile | None = None, **judge: Any
+    script: Script, data: Path | None, prompts: Path | None = None, profile: Profile | None = None, **judge: Any
 ) -> Iterator[tuple[FluencyF1, ModelServer]]:
     with serving(script) as server:
         asked = Judge(server.url, **{"models": ("m",), "timeout": 30.0, "attempts": 2, **judge})
@@ -67,8 +65,8 @@ def case(prediction: str = "They sued.") -> ScoringInput:
     return ScoringInput("summ/lexsum_K8.jsonl", "lexsum", "case-7", GOLD, prediction, kind="case")
 
 
-def options(request: Request) -> dict[str, Any]:
-    return {name: value for name, value in request.items() if name not in ("model", "messages", "path")}
+def questions(server: ModelServer) -> list[str]:
+    return [question_of(request) for request in server.requests]
 
 
 def test_official_asks_with_the_public_prompts_and_nothing_else(data: Path, checkout: Path) -> None:
@@ -78,102 +76,68 @@ def test_official_asks_with_the_public_prompts_and_nothing_else(data: Path, chec
         fluency.score(case())
     said = "In 1999 it was {dredged}."
     points = "1. The port was dredged in 1999.\n2. Dredging cost 3 million.\n3. The port is deep.\n4. It is\nold."
-    kind = {"kind": "report"}
-    assert [request["messages"] for request in server.requests[:3]] == [
-        [{"role": "user", "content": FLUENCY.format(**kind).format(text=said)}],
-        [{"role": "user", "content": RECALL.format(**kind).format(keypoints=points, summary=said)}],
-        [{"role": "user", "content": PRECISION.format(**kind).format(expert_summary=GOLD, summary=said)}],
+    texts = [
+        FLUENCY.format(kind="report").format(text=said),
+        RECALL.format(kind="report").format(keypoints=points, summary=said),
+        PRECISION.format(kind="report").format(expert_summary=GOLD, summary=said),
     ]
+    for request, text in zip(server.requests, texts, strict=False):
+        request.pop("path")
+        messages = [{"role": "user", "content": text}]
+        assert request == {"messages": messages, "model": "m", "max_completion_tokens": 4096, "temperature": 0.1}
     heads = [text_of(request).split(" ")[:3] for request in server.requests[3:]]
     assert heads == [["Reads", "lawsuit", "well?"], ["Points", "of", "a"], ["Sentences", "of", "a"]]
-    assert {json.dumps(options(request)) for request in server.requests} == {
-        '{"max_completion_tokens": 4096, "temperature": 0.1}'
-    }
     recall, precision = 2 / 4, 3 / 4
     assert found.score == pytest.approx(2 * recall * precision / (recall + precision)) == 0.6
     assert found.details == {
-        "fluency": 1.0,
-        "recall": 0.5,
-        "precision": 0.75,
-        "f1": pytest.approx(0.6),
-        "flu_f1": pytest.approx(0.6),
-        "claims": 4,
-        "claims_found": 2.0,
-        "sentences": 4.0,
-        "sentences_supported": 3.0,
-        "supported_key_points": [1, 2],
-        "recall_reason": GOOD["recall"],
-        "precision_reason": GOOD["precision"],
+        **{"fluency": 1.0, "recall": 0.5, "precision": 0.75, "f1": pytest.approx(0.6), "flu_f1": pytest.approx(0.6)},
+        **{"claims": 4, "claims_found": 2.0, "sentences": 4.0, "sentences_supported": 3.0},
+        **{"supported_key_points": [1, 2], "recall_reason": GOOD["recall"], "precision_reason": GOOD["precision"]},
     }
 
 
 def test_a_score_says_whose_prompts_and_claims_and_which_judge_it_has(data: Path, checkout: Path) -> None:
     with metric(replies(GOOD), data, checkout) as (fluency, _):
-        code, prompts, digest = re.fullmatch(r"(\S+), prompts (\S+) sha256:(\w{16})", fluency.follows).groups()  # type: ignore[union-attr]
-        assert (code, prompts) == ("EdinburghNLP/MMLongBench@22b9f27", "eval_gpt4_summ.py")
-        assert len(digest) == 16
-        assert fluency.choices[0] == "judge m"
-        files = r"claims of gov_claims\.jsonl sha256:\w{16}, lexsum_claims\.jsonl sha256:\w{16}"
-        assert re.fullmatch(files, fluency.choices[1])
-        assert fluency.notes == (
-            "the public code asks gpt-4o-2024-11-20, this run m; scores of other judges may differ",
-        )
+        assert re.fullmatch(rf"{CODE}, prompts eval_gpt4_summ\.py sha256:\w{{16}}", fluency.follows)
+        judge, files = fluency.choices
+        assert judge == "judge m"
+        digests = r"claims of gov_claims\.jsonl sha256:\w{16}, lexsum_claims\.jsonl sha256:\w{16}"
+        assert re.fullmatch(digests, files)
+        note = "the public code asks gpt-4o-2024-11-20, this run m; scores of other judges may differ"
+        assert fluency.notes == (note,)
     with metric(replies(GOOD), data / "none") as (fluency, _):
-        assert (fluency.profile, fluency.follows) == ("ours", "EdinburghNLP/MMLongBench@22b9f27")
+        assert (fluency.profile, fluency.follows, fluency.notes) == ("ours", CODE, ())
         assert fluency.choices == ("own wording", "judge m", "claims by the judge")
-        assert fluency.notes == ()
 
 
-def test_official_asks_the_public_codes_judge_where_none_is_named(data: Path, checkout: Path) -> None:
+def test_official_asks_the_public_codes_judge_where_none_is_named_and_needs_its_prompts(
+    data: Path, checkout: Path
+) -> None:
     with metric(replies(GOOD), data, checkout, models=()) as (fluency, server):
         assert fluency.score(report()).score == pytest.approx(0.6)
         assert {request["model"] for request in server.requests} == {"gpt-4o-2024-11-20"}
         assert fluency.notes == ()
     with pytest.raises(JudgeError, match="--judge-model: expected the name of a model"):
-        FluencyF1(Settings(judge=Judge("http://127.0.0.1:1/v1", ())))
-
-
-def test_without_the_public_prompts_official_is_refused_by_name_with_the_way_on(data: Path) -> None:
-    settings = Settings(judge=Judge("http://127.0.0.1:1/v1", ("m",)), data=data, profile="official")
+        FluencyF1(Settings(judge=replace(NOWHERE, models=())))
     with pytest.raises(JudgeError) as raised:
-        FluencyF1(settings)
-    said = str(raised.value)
-    assert said.startswith("--profile official: judge-fluency-f1 needs the prompts of the public code")
-    assert "give --judge-prompts the public code's scripts/eval_gpt4_summ.py, or the folder of its checkout" in said
-    assert said.endswith("without --profile official, its scores are `ours`")
+        FluencyF1(Settings(judge=NOWHERE, data=data, profile="official"))
+    facts = ("--profile official: judge-fluency-f1", "--judge-prompts", "scripts/eval_gpt4_summ.py", "`ours`")
+    assert [fact for fact in facts if fact not in str(raised.value)] == []
 
 
 def test_ours_has_the_same_structure_in_words_of_its_own(data: Path, checkout: Path) -> None:
     with metric(replies(GOOD), data, checkout, "ours") as (fluency, server):
         assert fluency.profile == "ours"
         assert fluency.score(report()).score == pytest.approx(0.6)
-        assert [question_of(request) for request in server.requests] == ["fluency", "recall", "precision"]
+        assert questions(server) == ["fluency", "recall", "precision"]
         for request in server.requests:
             assert [message["role"] for message in request["messages"]] == ["user"]
             assert (request["temperature"], request["max_completion_tokens"]) == (0.1, 4096)
             assert "response_format" not in request
             assert re.search(r"\n<(text|summary)-(\w{12})>\nIn 1999 it was \{dredged\}\.\n</\1-\2>\n", text_of(request))
-    assert re.search(
-        r"<key-points-\w{12}>\n1\. The port .*\n4\. It is old\.\n</key-", text_of(server.requests[1]), re.S
-    )
-    assert re.search(r"<expert-\w{12}>\nThe port was .* cost \{3\} million\.\n</expert-", text_of(server.requests[2]))
-
-
-def test_own_prompts_have_as_many_examples_as_the_public_ones() -> None:
-    empty = dict.fromkeys(("text", "keypoints", "summary", "expert_summary"), "")
-    texts = {kind: [getattr(prompts, call).filled(**empty) for call in GOOD] for kind, prompts in OWN.items()}
-    for kind, of_one in (("report", 1), ("case", 2)):
-        fluency, recall, precision = texts[kind]
-        zero, one = re.split(r"Give 1 if", fluency)
-        assert (len(re.findall(r"^- ", zero, re.M)), len(re.findall(r'^- "', one, re.M))) == (3, of_one)
-        assert len(re.findall(r"^Reasoning: ", recall, re.M)) == of_one
-        assert len(re.findall(r"^Reasoning: ", precision, re.M)) == 2
-        for prompt in (recall, precision):
-            for reasoning, reply in re.findall(r"^Reasoning: (.*)\n\n(\{.*\})$", prompt, re.M):
-                assert json.loads(reply)
-                assert reasoning
-    listed = json.loads(re.search(r"^(\{.*\})$", texts["report"][1], re.M)[1])  # type: ignore[index]
-    assert len(listed["supported_key_points"]) == listed["recall"]
+    _, recall, precision = map(text_of, server.requests)
+    assert re.search(r"<key-points-\w{12}>\n1\. The port .*\n4\. It is old\.\n</key-", recall, re.S)
+    assert re.search(r"<expert-\w{12}>\nThe port was .* cost \{3\} million\.\n</expert-", precision)
 
 
 @pytest.mark.parametrize(
@@ -193,22 +157,6 @@ def test_own_prompts_have_as_many_examples_as_the_public_ones() -> None:
         ({"recall": "{not} it"}, None, None),
         ({"fluency": '```json\n{"fluency": 1, "why": {}}\n```'}, 0.6, 0.6),
         ({"fluency": 'Not {"fluency": 0}, but {"fluency": 1}'}, 0.6, 0.6),
-    ],
-    ids=[
-        "not fluent",
-        "nothing found",
-        "no sentence",
-        "nine of no sentences",
-        "three of two sentences",
-        "eight of four claims",
-        "half fluent",
-        "a text for a count",
-        "another key",
-        "a key missing",
-        "no JSON",
-        "braces without JSON",
-        "a fence",
-        "two objects",
     ],
 )
 def test_each_profile_takes_the_replies_that_it_takes(
@@ -234,19 +182,15 @@ def test_official_shares_are_not_capped_while_the_line_keeps_to_its_scale(data: 
 def test_a_call_is_tried_ten_times_and_one_without_json_is_not_made_again_under_official(
     data: Path, checkout: Path
 ) -> None:
-    def count(words: str, prompts: Path | None) -> tuple[int, str]:
+    ten = "m: no usable answer in 10 attempts, the last: "
+    for words, prompts, times, failure in (
+        ("Two of four.", checkout, 1, "m: no JSON object in 'Two of four.'"),
+        ('{"recall": "2"}', checkout, 10, f"{ten}recall is no number"),
+        ("Two of four.", None, 10, f"{ten}no JSON object"),
+    ):
         with metric(replies(GOOD | {"recall": words}), data, prompts) as (fluency, server):
-            found = fluency.score(report())
-            return [question_of(request) for request in server.requests].count("recall"), found.failure
-
-    assert count("Two of four.", checkout) == (1, "m: no JSON object in 'Two of four.'")
-    times, failure = count('{"recall": "2"}', checkout)
-    assert (times, failure.startswith("m: no usable answer in 10 attempts, the last: recall is no number")) == (
-        10,
-        True,
-    )
-    times, failure = count("Two of four.", None)
-    assert (times, failure.startswith("m: no usable answer in 10 attempts, the last: no JSON object")) == (10, True)
+            assert fluency.score(report()).failure.startswith(failure)
+            assert questions(server).count("recall") == times
 
 
 def test_a_second_attempt_of_official_is_the_same_request_and_that_of_ours_says_what_was_wrong(
@@ -261,12 +205,10 @@ def test_a_second_attempt_of_official_is_the_same_request_and_that_of_ours_says_
         with metric(script, data, prompts) as (fluency, server):
             assert fluency.score(report()).score == pytest.approx(0.6)
         first, second, third = (text_of(request) for request in server.requests[:3])
-        if prompts:
-            assert first == second == third
-        else:
-            note = "Your last answer could not be used: the last braces hold no JSON object. Answer in the form"
-            assert second == third
-            assert second.removeprefix(first).strip().startswith(note)
+        note = second.removeprefix(first).strip()
+        assert second == third
+        assert note.startswith("" if prompts else "Your last answer could not be used: the last braces hold no JSON")
+        assert bool(note) == (prompts is None)
 
 
 def test_official_reads_what_was_cut_off_and_ours_asks_again(data: Path, checkout: Path) -> None:
@@ -307,29 +249,23 @@ def test_an_empty_prediction_scores_0_without_asking(data: Path, checkout: Path)
             assert not server.requests
 
 
-def test_claims_join_by_id_and_official_asks_no_judge_for_them(data: Path, checkout: Path) -> None:
+def test_claims_join_by_id_or_by_the_id_of_the_source_and_official_asks_no_judge_for_them(
+    data: Path, checkout: Path
+) -> None:
     with metric(replies(GOOD), data, checkout) as (fluency, server):
-        found = fluency.score(report(id="GAO-18-107"))
-        assert found.failure == (
-            "no claims: summ/gov_claims.jsonl has ids such as 'gov_report_gao-18-107', not 'GAO-18-107'; put the "
-            "public code's file there, or make one with `mmlongbench claims`"
-        )
-        assert [question_of(request) for request in server.requests] == ["fluency", "precision"]
+        failure = fluency.score(report(id="GAO-18-107")).failure
+        facts = ("summ/gov_claims.jsonl", "'gov_report_gao-18-107', not 'GAO-18-107'", "`mmlongbench claims`")
+        assert [fact for fact in facts if fact not in failure] == []
+        assert questions(server) == ["fluency", "precision"]
     with metric(replies(GOOD), data / "none", checkout) as (fluency, _):
-        assert fluency.score(report()).failure.startswith("no claims: summ/gov_claims.jsonl is not there; put the")
-
-
-def test_claims_join_by_the_id_of_the_source_too(data: Path, checkout: Path) -> None:
-    (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "GAO-18-107", "claims": CLAIMS}))
-    asked = replace(report(), source_id="GAO-18-107")
+        assert fluency.score(report()).failure.startswith("no claims: summ/gov_claims.jsonl is not there")
+    claim(data, "GAO-18-107", CLAIMS)
     for prompts in (checkout, None):
         with metric(replies(GOOD), data, prompts) as (fluency, server):
-            assert fluency.score(asked).details["claims"] == len(CLAIMS)
-            assert [question_of(request) for request in server.requests] == ["fluency", "recall", "precision"]
-
-
-def test_no_claims_of_a_summary_are_a_recall_of_0_as_in_the_public_code(data: Path, checkout: Path) -> None:
-    (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "gov_report_gao-18-107", "claims": []}))
+            found = fluency.score(replace(report(), source_id="GAO-18-107"))
+            assert found.details["claims"] == len(CLAIMS)
+            assert questions(server) == ["fluency", "recall", "precision"]
+    claim(data, "gov_report_gao-18-107", [])  # without claims, recall is 0, as in the public code
     with metric(replies(GOOD), data, checkout) as (fluency, _):
         found = fluency.score(report())
         assert (found.score, found.details["recall"], found.details["claims"]) == (0.0, 0.0, 0)
@@ -343,34 +279,47 @@ def test_one_failed_call_fails_a_summary_and_the_others_are_kept(data: Path, che
         with metric(replies(GOOD), data, prompts, cache=cache) as (fluency, server):
             before = fluency.score(report())
             assert before.score == pytest.approx(0.6)
-            assert [question_of(request) for request in server.requests] == ["fluency"]
+            assert questions(server) == ["fluency"]
             assert fluency.score(report()) == before
             assert len(server.requests) == 1
 
 
-def test_a_dry_run_counts_three_calls_a_summary(data: Path, checkout: Path) -> None:
-    with metric(replies(GOOD), data, checkout, is_dry=True) as (fluency, server):
-        assert [fluency.score(report(f"In {year}.")).score for year in (1998, 1999)] == [None, None]
-        assert fluency.usage()["planned_calls"] == 6
+def test_a_long_summary_and_many_claims_of_the_judge_are_shown_whole_in_one_prompt_each() -> None:
+    prediction = " ".join(f"Dug in {year}." for year in range(10_000))
+    claims = [f"It was dug in {year}" + " so" * 100 for year in range(500)]
+    words = {**GOOD, "recall": '{"recall": 500}', "precision": '{"precision": 7, "sentence_count": 7}'}
+
+    def script(request: Request) -> Said:
+        asked = question_of(request)
+        return good(claims=claims) if asked == "Claims" else Said(words[asked])
+
+    with metric(script, None) as (fluency, server):
+        assert fluency.score(report(prediction)).score == 1.0
+    assert Counter(questions(server)) == Counter(("Claims", *GOOD))
+    assert all(prediction in text_of(request) for request in server.requests if question_of(request) != "Claims")
+    assert any(f"\n500. {claims[-1]}\n</key-points-" in text_of(request) for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "said"),
+    [
+        ("so " * 70_000, GOLD, "1 summary, 209,999 characters"),
+        ("It was so.", "so " * 70_000, "1 summary, 210,000 characters"),
+        ("so " * 70_000, "so " * 70_000, "2 summaries, 419,999 characters"),
+    ],
+    ids=["the prediction", "the gold summary", "both"],
+)
+def test_a_summary_that_no_judge_can_be_shown_is_a_failure_and_nothing_is_asked(
+    prediction: str, gold: str, said: str
+) -> None:
+    with metric(replies(GOOD), None) as (fluency, server):
+        found = fluency.score(replace(report(prediction), gold=gold))
+        assert (found.score, found.failure) == (None, f"too long to be judged: {said}")
         assert not server.requests
 
 
-def test_the_two_profiles_keep_their_replies_apart() -> None:
-    def call(name: str, is_literal: bool) -> PromptCall[Fluency]:
-        reading = Reading(name, Fluency, lambda words: fluency_of(words, is_literal=is_literal))
-        return PromptCall("m", "Well?", reading, Manner(0.1, 4096, is_literal=is_literal))
-
-    with serving(replies({"fluency": '{"fluency": 0.5}'})) as server, judge_of(server, attempts=1) as client:
-        server.script = lambda _: Said('{"fluency": 0.5}')
-        assert client.ask(call("literal", True)) == Fluency(fluency=0.5)
-        assert client.ask(call("own", False)) == Failed("m: fluency is 0.5, expected 0 or 1 in '{\"fluency\": 0.5}'")
-
-
-def test_an_endpoint_that_is_down_is_named_after_the_attempts_of_the_settings(data: Path) -> None:
-    with serving(replies(GOOD)) as server:
-        url = server.url
-    judge = Judge(url, ("m",), attempts=2)
-    with closing(FluencyF1(Settings(judge=judge, data=data), QUICK)) as fluency:
-        with pytest.raises(JudgeError, match="no judge answers there"):
-            fluency.score(report())
-        assert fluency.usage()["requests"] == 2
+def test_claims_that_no_judge_can_be_shown_are_a_failure(data: Path) -> None:
+    claim(data, "gov_report_gao-18-107", ["x" * 110_000] * 2)
+    with metric(replies(GOOD), data) as (fluency, server):
+        assert fluency.score(report()).failure == "too long to be judged: 2 claims, 220,000 characters"
+        assert set(questions(server)) == {"fluency", "precision"}

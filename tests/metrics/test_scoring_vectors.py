@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
+from functools import cache
 from typing import Any
 
+import needs
 import pytest
 
 from mmlongbench.metrics.benchmark import (
@@ -28,113 +29,92 @@ from mmlongbench.metrics.benchmark import (
 )
 from mmlongbench.metrics.benchmark.metrics import DEFAULTS, BenchmarkMetric
 from mmlongbench.metrics.mmlongbench_doc import Judged, accuracy_and_f1, score_extracted
-from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.task import ScoringInput, Settings
 
-VECTORS = Path(__file__).parents[3] / "shared/reference/scoring_vectors.json"
 NA = "Not answerable"
 Row = dict[str, Any]
+scorer = cache(rouge_scorer)
 
-pytestmark = pytest.mark.skipif(not VECTORS.is_file(), reason="the reference data is not beside the checkout")
 
-SCORES: dict[str, Callable[[Row], float]] = {
+def figures(row: Row) -> dict[str, float]:
+    rows = [Judged(each["score"], each["answer"] != NA, each["pred"] != NA) for each in row["rows"]]
+    found = accuracy_and_f1(rows)
+    return {"acc": found["accuracy"], "f1": found["f1"]}
+
+
+SCORES: dict[str, Callable[[Row], object]] = {
     "sub_em": lambda row: max(sub_em(row[key], row["answer"]) for key in ("prediction", "parsed")),
     "binary_acc": lambda row: binary_acc(row["prediction"], row["answer"], row["default"]),
     "count_acc": lambda row: soft_acc(row["prediction"], row["answer"]),
     "mc_acc": lambda row: mc_acc(row["prediction"], row["answer"]),
     "cls_acc": lambda row: cls_acc(row["prediction"], row["answer"]),
     "doc_qa": lambda row: doc_qa(row["prediction"], row["answer"], row["answer_format"]),
+    "rouge": lambda row: rouge(scorer(), row["prediction"], [row["answer"]]),
     "mmlongbench_doc": lambda row: score_extracted(row["answer"], row["answer_format"], row["prediction"]),
+    "mmlongbench_doc_acc_f1": figures,
 }
+METRICS: dict[str, tuple[type[BenchmarkMetric], set[str]]] = {
+    "sub_em": (SubstringExactMatch, set()),
+    "binary_acc": (YesNo, {"1", "0"}),  # the digit is no longer the whole prediction
+    "count_acc": (TotalCount, set()),
+    "mc_acc": (OptionLetter, {"Answer: C", "C or D"}),  # behind "Answer:" its letter or the first letter counts, too
+    "cls_acc": (ClassLabel, {"label: 3\nlabel: 0"}),  # behind the prompt's "label:" the second label is read, too
+    "rouge": (RougeL, set()),
+}
+"""Metrics, and the predictions whose `official` scores are not those of the functions.
+
+The vectors were made without the prompt's last words, which `eval.py` and `official` put before each prediction.
+"""
 
 
+@pytest.fixture(scope="module")
 def vectors() -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = json.loads(VECTORS.read_text("utf-8"))
+    found: dict[str, list[Row]] = json.loads(needs.shared("reference", "scoring_vectors.json").read_text("utf-8"))
     return found
 
 
 @pytest.mark.parametrize("kind", SCORES)
-def test_every_vector_is_equal(kind: str) -> None:
-    rows = vectors()[kind]
-    assert rows
-    assert [row for row in rows if SCORES[kind](row) != pytest.approx(row["score"], abs=1e-6)] == []
+def test_every_vector_is_equal(kind: str, vectors: dict[str, list[Row]]) -> None:
+    assert set(vectors) == set(SCORES)
+    wanted = [row["score"] if "score" in row else {name: row[name] for name in ("acc", "f1")} for row in vectors[kind]]
+    assert wanted
+    for row, score in zip(vectors[kind], wanted, strict=True):
+        assert SCORES[kind](row) == pytest.approx(score, abs=1e-6), row
+        if "parsed" in row:
+            assert after_prefix(row["prediction"], "Answer:") == row["parsed"]
 
 
-def asked(row: Row, prediction: str) -> ScoringInput:
-    return ScoringInput("f", "d", "x", row["answer"], prediction, answer_format=row.get("answer_format", ""))
-
-
-METRICS: dict[str, type[BenchmarkMetric]] = {
-    "sub_em": SubstringExactMatch,
-    "binary_acc": YesNo,
-    "count_acc": TotalCount,
-    "mc_acc": OptionLetter,
-    "cls_acc": ClassLabel,
-    "doc_qa": DocumentAnswer,
-    "rouge": RougeL,
-}
-DIFFERING = {
-    "binary_acc": {"1", "0"},  # the digit is no longer the whole prediction
-    "mc_acc": {"Answer: C", "C or D"},  # behind "Answer:" the letter of "Answer" or the first letter counts, too
-    "cls_acc": {"label: 3\nlabel: 0"},  # behind the prompt's "label:" the second label is read, too
-}
-"""Predictions whose `official` scores differ from those of the functions."""
-DIFFERING_DOCUMENT_ANSWERS = 50
-"""All repeat "Answer:". The functions compare it with the rest; `official` removes it."""
-
-
-def differing(kind: str) -> list[Row]:
-    """The vectors whose score under `official` is not that of the functions.
-
-    The vectors were made without the prompt's last words, which `eval.py` and `official` put before each prediction.
-    """
-    metric, found = METRICS[kind](Settings(profile="official")), []
-    for row in vectors()[kind]:
-        place = DEFAULTS.index(row["default"]) if kind == "binary_acc" else 0
-        scored = metric.score(replace(asked(row, row["prediction"]), place=place))
-        same = scored.details == pytest.approx(row["score"], abs=1e-6) if kind == "rouge" else False
-        if not same and scored.score != pytest.approx(row["score"], abs=1e-6):
+def differing(metric: BenchmarkMetric, rows: list[Row]) -> list[Row]:
+    """The vectors whose score under `official` is not that of the functions."""
+    found = []
+    for row in rows:
+        place = DEFAULTS.index(row["default"]) if "default" in row else 0
+        scored = metric.score(replace(asked(row), place=place))
+        made = scored.details if isinstance(row["score"], dict) else scored.score
+        if made != pytest.approx(row["score"], abs=1e-6):
             found.append(row)
     return found
 
 
-def test_every_metric_of_the_benchmark_is_held_against_the_vectors() -> None:
-    assert set(METRICS) == set(vectors()) - {"mmlongbench_doc", "mmlongbench_doc_acc_f1"}
+def asked(row: Row) -> ScoringInput:
+    return ScoringInput("f", "d", "x", row["answer"], row["prediction"], answer_format=row.get("answer_format", ""))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in METRICS if kind != "doc_qa"])
-def test_official_differs_from_the_functions_only_by_the_prompts_last_words(kind: str) -> None:
-    assert {row["prediction"] for row in differing(kind)} == DIFFERING.get(kind, set())
-    assert len(differing(kind)) == len(DIFFERING.get(kind, set()))
+@pytest.mark.parametrize("kind", METRICS)
+def test_official_differs_from_the_functions_only_by_the_prompts_last_words(
+    kind: str, vectors: dict[str, list[Row]]
+) -> None:
+    metric, expected = METRICS[kind]
+    found = [row["prediction"] for row in differing(metric(Settings(profile="official")), vectors[kind])]
+    assert (set(found), len(found)) == (expected, len(expected))
 
 
-def test_official_differs_on_document_answers_only_where_they_repeat_answer() -> None:
-    rows = differing("doc_qa")
-    assert len(rows) == DIFFERING_DOCUMENT_ANSWERS
-    assert [row for row in rows if not row["prediction"].lower().startswith("answer:")] == []
-    without = [row["prediction"][len("answer:") :] for row in rows]
-    scores = [
-        doc_qa(text.strip(), row["answer"], row["answer_format"]) for text, row in zip(without, rows, strict=True)
-    ]
+def test_official_differs_on_document_answers_only_where_they_repeat_answer(vectors: dict[str, list[Row]]) -> None:
+    """The functions compare "Answer:" with the rest; `official` removes it."""
     official = DocumentAnswer(Settings(profile="official"))
-    assert [official.score(asked(row, row["prediction"])).score for row in rows] == scores
-
-
-def test_every_kind_of_vector_is_tried() -> None:
-    assert set(vectors()) == {*SCORES, "rouge", "mmlongbench_doc_acc_f1"}
-
-
-def test_outputs_are_parsed_alike() -> None:
-    assert all(after_prefix(row["prediction"], "Answer:") == row["parsed"] for row in vectors()["sub_em"])
-
-
-def test_all_four_figures_of_rouge_are_equal() -> None:
-    scorer = rouge_scorer()
-    for row in vectors()["rouge"]:
-        assert rouge(scorer, row["prediction"], [row["answer"]]) == pytest.approx(row["score"], abs=1e-6)
-
-
-def test_accuracy_and_f1_are_equal() -> None:
-    for vector in vectors()["mmlongbench_doc_acc_f1"]:
-        rows = [Judged(row["score"], row["answer"] != NA, row["pred"] != NA) for row in vector["rows"]]
-        expected = {"accuracy": vector["acc"], "f1": vector["f1"]}
-        assert accuracy_and_f1(rows) == pytest.approx(expected, abs=1e-6)
+    rows = differing(official, vectors["doc_qa"])
+    assert len(rows) == 50
+    for row in rows:
+        assert row["prediction"].lower().startswith("answer:")
+        without = row["prediction"][len("answer:") :].strip()
+        assert official.score(asked(row)).score == doc_qa(without, row["answer"], row["answer_format"])

@@ -1,5 +1,7 @@
-"""SMuDGE over drawn documents: words, places, scores, and what cannot be scored."""
+"""SMuDGE over drawn documents: where words come from, places, scores, and what cannot be scored."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,14 +9,17 @@ from typing import Any
 import pymupdf
 import pytest
 from asked import document_question
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.errors import ScoringError
-from mmlongbench.metrics.smudge import SMuDGE, paths
+from mmlongbench.errors import Fault, ScoringError, SourceError, TimeLimitError
+from mmlongbench.metrics.judge import page_texts
+from mmlongbench.metrics.smudge import SMuDGE, library, paths
+from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.metrics.smudge.metric import Compared
 from mmlongbench.metrics.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
-from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.metrics.smudge.word_list import WordList
+from mmlongbench.task import ScoringInput, Settings
 
 Page = list[tuple[int, int, str]]
 LEAFLET: tuple[Page, ...] = (
@@ -74,11 +79,9 @@ def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:
     return scored.score
 
 
-def test_the_paper_is_followed_unless_asked_otherwise(leaflets: Path, smudge: SMuDGE, own: SMuDGE) -> None:
+def test_the_paper_is_followed_unless_asked_otherwise(smudge: SMuDGE, own: SMuDGE) -> None:
     assert (smudge.profile, smudge.follows) == ("paper", "arXiv:2503.19120")
     assert (own.profile, own.follows) == ("ours", "")
-    with pytest.raises(ScoringError, match="--profile official: the metric 'smudge' does not offer it"):
-        SMuDGE(Settings(documents=leaflets, profile="official"))
 
 
 def test_the_example_of_the_paper_on_a_page(smudge: SMuDGE, own: SMuDGE) -> None:
@@ -167,6 +170,7 @@ def test_the_size_and_the_turn_of_a_page_do_not_matter(smudge: SMuDGE) -> None:
         assert score(smudge, said, doc="turned") == pytest.approx(plain, abs=1e-6)
 
 
+@settings(max_examples=40)
 @given(st.text("12 acehilprstu", max_size=25), st.sampled_from(["12", "Chapel Hill", "up to 12 milligrams"]))
 def test_a_score_is_from_0_to_1(smudge: SMuDGE, own: SMuDGE, said: str, gold: str) -> None:
     assert 0 <= score(smudge, said, gold=gold) <= 1
@@ -209,42 +213,33 @@ def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smu
     assert score(smudge, "Chapel Hill, " * 100_000, gold=both, answer_format="List") < 0.001
 
 
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"gold": None}, "has not a gold answer that is text"),
-        ({"gold": {"claims": []}}, "has not a gold answer that is text"),
-        ({"doc": None}, "has not a document"),
-        ({"doc": "../leaflet"}, "missing-document"),
-        ({"doc": "elsewhere"}, "missing-document"),
-        ({"doc": "scan"}, "document-without-words"),
-        ({"doc": "broken"}, "broken.pdf"),
-        ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not"),
-        ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not"),
-    ],
-)
-def test_what_cannot_be_scored_says_why(smudge: SMuDGE, own: SMuDGE, fields: dict[str, Any], why: str) -> None:
-    for metric in (smudge, own):
+BOTH: dict[str, tuple[dict[str, Any], str]] = {
+    "no gold": ({"gold": None}, "has not a gold answer that is text"),
+    "claims": ({"gold": {"claims": []}}, "has not a gold answer that is text"),
+    "no document": ({"doc": None}, "has not a document"),
+    "outside": ({"doc": "../leaflet"}, "missing-document"),
+    "elsewhere": ({"doc": "elsewhere"}, "missing-document"),
+    "scan": ({"doc": "scan"}, "document-without-words"),
+    "broken": ({"doc": "broken"}, "broken.pdf"),
+    "not there": ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not"),
+    "an element": ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not"),
+}
+OURS: dict[str, tuple[dict[str, Any], str]] = {
+    "no pages": ({"ans_page_list": []}, "no evidence pages"),
+    "pages as text": ({"ans_page_list": "[0]"}, "no evidence pages"),
+    "other pages": ({"ans_page_list": [2, 999]}, "is not on its evidence pages (2, 999)"),
+    "not on its page": ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not on its evidence pages (0)"),
+}
+
+
+@pytest.mark.parametrize("case", [*BOTH, *OURS])
+def test_what_cannot_be_scored_says_why(case: str, smudge: SMuDGE, own: SMuDGE) -> None:
+    fields, why = {**BOTH, **OURS}[case]
+    for metric in (smudge, own) if case in BOTH else (own,):
         scored = metric.score(asked("12", **fields))
-        assert scored.score is None
-        assert why in scored.failure
-        assert "\n" not in scored.failure
-
-
-@pytest.mark.parametrize(
-    ("fields", "why"),
-    [
-        ({"ans_page_list": []}, "no evidence pages"),
-        ({"ans_page_list": "[0]"}, "no evidence pages"),
-        ({"ans_page_list": [2, 999]}, "is not on its evidence pages (2, 999)"),
-        ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not on its evidence pages (0)"),
-    ],
-)
-def test_under_ours_the_evidence_pages_are_needed(
-    smudge: SMuDGE, own: SMuDGE, fields: dict[str, Any], why: str
-) -> None:
-    assert why in own.score(asked("12", **fields)).failure
-    assert "evidence" not in smudge.score(asked("12", **fields)).failure
+        assert (scored.score, why in scored.failure, "\n" in scored.failure) == (None, True, False), scored.failure
+    if case in OURS:
+        assert "evidence" not in smudge.score(asked("12", **fields)).failure
 
 
 @pytest.mark.parametrize("said", ["", " ", "\x00", "\ud800", "(" * 5000, "x" * 10_000_000, "12 " * 200_000, "[" * 9999])
@@ -262,15 +257,14 @@ def test_the_details_say_whether_a_bound_cut_a_search(smudge: SMuDGE, monkeypatc
     assert smudge.score(asked(said)).details["is_exhaustive"] is False
 
 
-def test_without_documents_it_says_how_to_name_them() -> None:
+def test_settings_that_cannot_be_meant_are_refused(leaflets: Path) -> None:
     with pytest.raises(ScoringError, match="no documents: name their folder"):
         SMuDGE(Settings())
-
-
-@pytest.mark.parametrize("alphas", [(), (1.5,), (0.25, -0.1)])
-def test_weights_are_from_0_to_1(leaflets: Path, alphas: tuple[float, ...]) -> None:
-    with pytest.raises(ScoringError, match="alphas: expected weights from 0 to 1, found"):
-        SMuDGE(Settings(documents=leaflets, alphas=alphas))
+    for alphas in ((), (1.5,), (0.25, -0.1)):
+        with pytest.raises(ScoringError, match="alphas: expected weights from 0 to 1, found"):
+            SMuDGE(Settings(documents=leaflets, alphas=alphas))
+    with pytest.raises(ScoringError, match="--profile official: the metric 'smudge' does not offer it"):
+        SMuDGE(Settings(documents=leaflets, profile="official"))
 
 
 def test_the_score_at_a_weight_does_not_depend_on_the_order_of_weights(leaflets: Path) -> None:
@@ -280,3 +274,81 @@ def test_the_score_at_a_weight_does_not_depend_on_the_order_of_weights(leaflets:
     ]
     for name in ("alpha_0.25", "alpha_1"):
         assert found[0][name] == found[1][name]
+
+
+def drawn(folder: Path, *names: str) -> Path:
+    """PDFs of one line each."""
+    folder.mkdir()
+    for name in names:
+        draw(folder / f"{name}.pdf", ([(72, 72, f"the leaflet of {name}")],))
+    return folder
+
+
+def test_documents_are_kept_within_a_bound_and_read_again(tmp_path: Path) -> None:
+    opened = Library(drawn(tmp_path / "pdfs", "a", "b"), None, ignores_reading_order=False, bound=1)
+    first = opened.open("a")
+    assert isinstance(first, Text)
+    assert opened.open("a") is first
+    assert isinstance(opened.open("b"), Text)
+    assert opened.open("a") is not first
+
+
+def test_documents_go_by_their_own_name_and_by_that_of_a_release(tmp_path: Path) -> None:
+    folder = drawn(tmp_path / "pdfs", "home page")
+    (tmp_path / "outside.pdf").write_bytes((folder / "home page.pdf").read_bytes())
+    (folder / "linked.pdf").symlink_to(tmp_path / "outside.pdf")
+    opened = Library(folder, None, ignores_reading_order=False)
+    for name in ("home page", "home page.pdf", "home_pg-900cd0505dda3de0"):
+        assert isinstance(opened.open(name), Text)
+    for name in ("linked", "outside", "../outside", ""):
+        assert isinstance(opened.open(name), Fault)
+
+
+def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = drawn(tmp_path / "pdfs", "a")
+
+    def late(*_: object, **__: object) -> Iterator[object]:
+        raise TimeLimitError("a.pdf, page 0: takes longer than 60 s")
+        yield
+
+    monkeypatch.setattr(library, "pdf_words", late)
+    monkeypatch.setattr(page_texts, "page_text", late)
+    said = r"^a\.pdf, page 0: takes longer than 60 s; repair or remove the document, and run the same command again$"
+    for read in (Library(folder, None, ignores_reading_order=False).open, page_texts.PageTexts(folder).of):
+        with pytest.raises(TimeLimitError, match=said):
+            read("a")
+
+
+def word(**changes: Any) -> dict[str, Any]:
+    return {"document": "scan", "page": 0, "text": "12", "box": [10, 10, 20, 20], "size": [100, 200], **changes}
+
+
+def write(path: Path, *lines: Any) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return path
+
+
+def test_a_list_of_words_stands_in_for_a_scan(tmp_path: Path) -> None:
+    lines = [word(), word(text="mgs", box=[25, 10, 40, 20]), word(text="26", box=[60, 110, 70, 120]), word(page=3)]
+    metric = SMuDGE(Settings(words=write(tmp_path / "words.jsonl", *lines)))
+    assert metric.score(asked("12 mgs", "12 mgs", "scan")).score == 1
+    away = metric.score(asked("26", "12", "scan"))
+    assert away.score == pytest.approx(0)  # half a page both ways: a distance of 1
+    assert "missing-document" in metric.score(asked("12", "12", "other")).failure
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{", "line 2: invalid-json"),
+        (word(box=[20, 10, 10, 20]), "line 2: bad-word: .* a box is left, top, right, bottom"),
+        (word(size=[0, 10]), "line 2: bad-word: .* a width and a height above 0"),
+        (word(size=[1e-300, 10], box=[0, 0, 1e300, 1]), "line 2: bad-word: .* cannot stand"),
+        (word(page=-1), "line 2, page: bad-word"),
+        (word(colour="red"), "line 2, colour: bad-word"),
+        ({"document": "scan"}, "line 2, page: bad-word"),
+    ],
+)
+def test_a_bad_line_of_words_is_named(tmp_path: Path, line: Any, why: str) -> None:
+    with pytest.raises(SourceError, match=rf"words\.jsonl, {why}"):
+        WordList(write(tmp_path / "words.jsonl", word(), line))

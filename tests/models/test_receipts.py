@@ -1,15 +1,16 @@
-"""What a difference between expected and counted tokens means; costs that fit in the head."""
+"""Receipts: what a difference between expected and counted tokens means; probes of an endpoint that is a function."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from counting_server import RULE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.models.receipts import Calibration, Cost, Costs, Paid, Receipts, receipts
+from mmlongbench.models.probes import Probed, Probes
+from mmlongbench.models.receipts import Calibration, Cost, Costs, Paid, Receipts, receipts, sizes_of
 from mmlongbench.prompt import Image, Prompt
-from tokenization import vision_rule
+from tokenization import TextTokenizer, load_tokenizer, vision_rule
 
 PLAIN = Calibration(constant=18, wrapper=2)
 IMAGES = (100, 200, 200, 300)
@@ -48,7 +49,11 @@ def test_a_difference_is_named_by_what_most_likely_happened(missing: int, name: 
     assert [(each.name, each.fault, each.missing) for each in found.off] == [("call 0", name, missing)]
 
 
-def test_without_images_fewer_tokens_mean_a_cut() -> None:
+def test_the_smallest_visible_loss_is_said_a_cheaper_image_is_hidden_and_without_images_it_is_a_cut() -> None:
+    found = checked(0, 0, images=(3, 300))
+    assert (found.tolerance, found.smallest_loss, found.cheapest_image) == (7, 8, 5)
+    assert found.hides_images
+    assert not checked(0).hides_images
     assert [each.fault for each in checked(12, images=()).off] == ["prompt-cut"]
     assert checked(12, images=()).cheapest_image is None
 
@@ -59,13 +64,6 @@ def test_calls_of_different_cost_that_end_at_one_count_were_cut() -> None:
     found = receipts("f", paid, Calibration(18, 2, is_exact=True))
     assert {each.fault for each in found.off} == {"prompt-cut"}
     assert len(found.off) == 4  # 8 to 11 images
-
-
-def test_the_smallest_visible_loss_is_said_and_a_cheaper_image_is_hidden() -> None:
-    found = checked(0, 0, images=(3, 300))
-    assert (found.tolerance, found.smallest_loss, found.cheapest_image) == (7, 8, 5)
-    assert found.hides_images
-    assert not checked(0).hides_images
 
 
 def test_an_image_lost_in_every_call_is_no_error_of_the_probes() -> None:
@@ -105,3 +103,83 @@ def test_images_are_counted_as_the_rule_says_by_place_and_by_neighbours() -> Non
     sizes = [(336, 336), (672, 336)]
     made = Costs(shared, None, len).of(prompt, sizes)
     assert sum(made.images) - made.saved == shared.total(sizes, 1 if shared.shared else 0)
+
+
+SIZES = {"small.jpg": (56, 56), "middle.jpg": (280, 280), "large.jpg": (1400, 1400)}
+WORDS = "The harbour opens at seven and closes at dusk. "
+PROMPTS = [
+    Prompt.of(["Read.\n", *(part for path in SIZES for part in (Image(path), "\n\n")), WORDS * number, "\nWhy?"])
+    for number in (40, 200, 800)
+]
+LLAMA = load_tokenizer("llama2")
+
+
+def endpoint(
+    ratio: float = 1.0, template: int = 18, wrapper: int = 0, resized: Callable[[int], int] = lambda side: side
+) -> tuple[Callable[[Prompt], int | None], list[Prompt]]:
+    asked: list[Prompt] = []
+
+    def count(prompt: Prompt) -> int:
+        asked.append(prompt)
+        text = LLAMA.count(prompt.text)
+        sizes = [(resized(width), resized(height)) for width, height in sizes_of(prompt, SIZES.__getitem__)]
+        return template + round(ratio * text) + RULE.total(sizes) + wrapper * len(sizes)
+
+    return count, asked
+
+
+def probed(count: Callable[[Prompt], int | None], tokenizer: TextTokenizer | None = None) -> Probed:
+    return Probes(count, {"d": Costs(RULE, tokenizer, LLAMA.count)}, SIZES.__getitem__).run({"d": PROMPTS})
+
+
+@pytest.mark.parametrize(("ratio", "template", "wrapper"), [(1.0, 18, 0), (0.9, 3, 2), (1.3, 250, 5)])
+def test_eight_calls_find_template_ratio_and_wrapper(ratio: float, template: int, wrapper: int) -> None:
+    count, asked = endpoint(ratio, template, wrapper)
+    found = probed(count).calibrations["d"]
+    assert len(asked) == 8
+    assert found.ratio == pytest.approx(ratio, abs=0.002)
+    assert found.constant == pytest.approx(template, abs=1)
+    assert found.wrapper == pytest.approx(wrapper, abs=0.2)
+    assert probed(count).notes == ()
+
+
+def test_probes_are_made_of_the_prompts_own_texts_and_images() -> None:
+    count, asked = endpoint()
+    probed(count)
+    assert {path for prompt in asked for path in prompt.images} == set(SIZES)
+    assert all("harbour" in prompt.text for prompt in asked if len(prompt.text) > 200)
+    several = max(asked, key=lambda prompt: len(prompt.images))
+    assert set(several.images) == {"small.jpg"}
+    assert "\n\n" in several.parts
+
+
+def test_what_an_endpoint_counts_otherwise_is_noted() -> None:
+    shrinking, _ = endpoint(resized=lambda side: min(side, 280))
+    assert probed(shrinking).notes == (
+        "the endpoint counts 102 tokens for an image of 1400 × 1400 pixels, the rule of qwen2.5-vl 2,502: "
+        "it changes such images, or another rule fits (--count-as)",
+    )
+    another, _ = endpoint(wrapper=500)
+    found = probed(another)
+    assert (len(found.notes), found.calibrations["d"].wrapper) == (3, 0)  # a note for each size
+    asked = []
+
+    def silent(prompt: Prompt) -> None:
+        asked.append(prompt)
+
+    said = "the endpoint does not say how many tokens a prompt has: there are no receipts"
+    assert probed(silent) == Probed({}, (said,))
+    assert len(asked) == 1
+
+
+def test_the_models_own_tokenizer_makes_the_calibration_exact() -> None:
+    def by_parts(prompt: Prompt) -> int:
+        text = sum(LLAMA.count(part) for part in prompt.parts if isinstance(part, str))
+        return 18 + text + RULE.total(sizes_of(prompt, SIZES.__getitem__))
+
+    found = probed(by_parts, LLAMA).calibrations["d"]
+    assert (found.is_exact, found.constant, found.wrapper, found.ratio) == (True, 18, 0, 1)
+    count, _ = endpoint(ratio=1.2)
+    other = probed(count, LLAMA)
+    assert not other.calibrations["d"].is_exact
+    assert any("does not count texts as the endpoint does" in note for note in other.notes)

@@ -1,25 +1,27 @@
-"""Runs over real HTTP: what is sent, what is written, what is repeated, and what the receipts find."""
+"""Runs over real HTTP: what is sent and written, what is repeated, what receipts find, and the word of each fault."""
 
 import json
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_server import counting, is_probe, parts_of, sizes_in, text_in, tokens_of
-from model_server import QUICK, Request, Said, serving
+from counting_server import RULE, counting, is_probe, parts_of, sizes_in, text_in, tokens_of
+from model_server import Request, Said, Script, serving
 from runs import NUMBER, OPTIONS, TINY, asked, lines
 
 import mmlongbench as mm
-from mmlongbench.io.progress import Progress
-from mmlongbench.models.asking import Asking, RunOptions
-from mmlongbench.models.client import ModelClient
-from mmlongbench.models.opening import opened_run
-from mmlongbench.models.run import prepare, run
-from mmlongbench.models.settings import EndpointError, EndpointSettings
-from mmlongbench.release.opened import open_release
-from mmlongbench.release.selecting import Selection, select
+
+NO_RULE = mm.RunOptions("m", count_as="none")
+ONE_K = replace(TINY, lengths=("1K",))
+ASKED = "Which two colours"
+"""The question of one example."""
+
+
+def always(said: Said) -> Script:
+    return lambda request: said
 
 
 def test_a_run_sends_every_prompt_in_order_and_writes_what_score_reads(finished: Path, tmp_path: Path) -> None:
@@ -42,35 +44,27 @@ def test_a_run_sends_every_prompt_in_order_and_writes_what_score_reads(finished:
     assert scores.cells[0].score > 0
 
 
-def test_a_second_run_repeats_no_call_and_writes_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+def test_a_second_run_repeats_no_call_and_writes_the_same_bytes_even_without_the_server(
+    finished: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "m.jsonl"
     asked(finished, out, counting())
     before = out.read_bytes()
     out.unlink()
     result, requests, _ = asked(finished, out, counting("something else"))
-    assert requests == []
-    assert out.read_bytes() == before
+    assert (requests, out.read_bytes()) == ([], before)
     assert (result.usage["calls"], result.usage["failed_calls"]) == (0, 0)
-
-
-def test_predictions_are_written_anew_without_the_server(finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "m.jsonl"
-    asked(finished, out, counting())
-    before = out.read_bytes()
     out.unlink()
-    settings = EndpointSettings("http://127.0.0.1:1/v1", out.with_suffix(".sqlite"), timeout=5.0, attempts=1)
-    opened = open_release(finished)
-    with closing(ModelClient(settings, QUICK)) as client:
-        asking = Asking(opened, select(opened, TINY), OPTIONS)
-        run(asking, client, prepare(asking, client, out), out, Progress(False))
+    nowhere = mm.EndpointSettings("http://127.0.0.1:1/v1", out.with_suffix(".sqlite"), timeout=5.0, attempts=1)
+    mm.run(finished, nowhere, OPTIONS, out=out, lengths="2K")
     assert out.read_bytes() == before
 
 
 def test_a_run_over_other_examples_keeps_the_lines_that_are_there(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.jsonl"
-    asked(finished, out, counting(), selection=Selection(lengths=("1K",)))
-    asked(finished, out, counting())
-    asked(finished, out, counting())
+    asked(finished, out, counting(), selection=ONE_K)
+    for _ in range(2):
+        asked(finished, out, counting())
     found = [(line["file"], line["id"]) for line in lines(out)]
     assert len(found) == len(set(found)) == 2 * NUMBER
 
@@ -95,16 +89,20 @@ def test_predictions_of_another_model_or_form_are_not_overwritten(finished: Path
         assert lines(out) == [line]
 
 
+def is_it(request: Request) -> bool:
+    """Whether this is the one example that a fault befalls."""
+    return ASKED in text_in(request) and not is_probe(request)
+
+
 def lost(request: Request, tokens: int) -> int:
     """One image of one example is lost."""
-    is_it = "Which two colours" in text_in(request) and not is_probe(request)
-    return tokens_of(request, sizes_in(request)[1:]) if is_it else tokens
+    return tokens_of(request, sizes_in(request)[1:]) if is_it(request) else tokens
 
 
 def shrunk(request: Request, tokens: int) -> int:
     """The images of one example are halved."""
-    is_it = "Which two colours" in text_in(request) and not is_probe(request)
-    return tokens_of(request, [(width // 2, height // 2) for width, height in sizes_in(request)]) if is_it else tokens
+    smaller = [(width // 2, height // 2) for width, height in sizes_in(request)]
+    return tokens_of(request, smaller) if is_it(request) else tokens
 
 
 def cut(request: Request, tokens: int) -> int:
@@ -113,7 +111,7 @@ def cut(request: Request, tokens: int) -> int:
 
 
 def more(request: Request, tokens: int) -> int:
-    return tokens + 500 if "Which two colours" in text_in(request) and not is_probe(request) else tokens
+    return tokens + 500 if is_it(request) else tokens
 
 
 @pytest.mark.parametrize(
@@ -170,8 +168,7 @@ def test_a_refused_example_is_an_error_and_never_an_answer(finished: Path, tmp_p
     message = json.dumps({"error": {"message": "This model's maximum context length is 900 tokens."}}).encode()
 
     def script(request: Request) -> Said:
-        is_it = "Which two colours" in text_in(request) and not is_probe(request)
-        return Said(status=400, body=message) if is_it else counting()(request)
+        return Said(status=400, body=message) if is_it(request) else counting()(request)
 
     result, requests, _ = asked(finished, tmp_path / "m.jsonl", script)
     (failure,) = result.failures
@@ -185,12 +182,16 @@ def test_a_refused_example_is_an_error_and_never_an_answer(finished: Path, tmp_p
     assert (result.failures, result.skipped) == ((), {"context-length": 1})
 
 
-def test_what_the_server_returns_apart_is_kept_apart(finished: Path, tmp_path: Path) -> None:
+def test_what_the_server_returns_apart_is_kept_apart_and_a_refusal_is_an_answer(finished: Path, tmp_path: Path) -> None:
     said = Said("<think>no</think> Answer: hard", finish_reason="length", message={"reasoning_content": "hm"})
-    asked(finished, tmp_path / "m.jsonl", lambda request: said)
+    asked(finished, tmp_path / "m.jsonl", always(said), NO_RULE)
     line = lines(tmp_path / "m.jsonl")[0]
     assert (line["prediction"], line["reasoning"]) == ("<think>no</think> Answer: hard", "hm")
     assert line["finish_reason"] == "length"
+    body = {"choices": [{"message": {"role": "assistant", "content": None, "refusal": "I will not."}}]}
+    result, _, _ = asked(finished, tmp_path / "n.jsonl", always(Said(body=json.dumps(body).encode())), NO_RULE)
+    assert (result.answers, result.failures) == (NUMBER, ())
+    assert {line["prediction"] for line in lines(tmp_path / "n.jsonl")} == {"I will not."}
 
 
 def test_several_samples_have_their_own_seeds_and_lines(finished: Path, tmp_path: Path) -> None:
@@ -219,19 +220,25 @@ def test_an_image_that_is_too_large_is_sent_smaller_and_counted_as_sent(finished
     assert result.receipts[0].off == ()
 
 
-def test_the_names_of_the_limit_of_an_answer_are_tried(finished: Path, tmp_path: Path) -> None:
+def test_the_limit_of_an_answer_goes_by_another_name_if_the_endpoint_says_so_and_is_never_left_out(
+    finished: Path, tmp_path: Path
+) -> None:
     refusal = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
 
-    def script(request: Request) -> Said:
+    def renaming(request: Request) -> Said:
         return Said(status=400, body=json.dumps(refusal).encode()) if "max_tokens" in request else Said("x")
 
-    with serving(script) as server:
-        opened = open_release(finished)
-        with closing(ModelClient(EndpointSettings(server.url, timeout=30.0, concurrency=1), QUICK)) as client:
-            asking = Asking(opened, select(opened, TINY), replace(OPTIONS, count_as="none"))
-            run(asking, client, prepare(asking, client, tmp_path / "m.jsonl"), tmp_path / "m.jsonl", Progress(False))
-        asked_for = [request.get("max_completion_tokens") for request in server.requests]
-    assert asked_for == [None, *[64] * NUMBER]
+    _, requests, _ = asked(finished, tmp_path / "a.jsonl", renaming, NO_RULE, concurrency=1)
+    assert [request.get("max_completion_tokens") for request in requests] == [None, *[64] * NUMBER]
+
+    def refusing(request: Request) -> Said:
+        words = "Use 'max_completion_tokens' instead." if "max_tokens" in request else "something else is wrong"
+        return Said(status=400, body=json.dumps({"error": {"message": words}}).encode())
+
+    result, requests, _ = asked(finished, tmp_path / "b.jsonl", refusing, NO_RULE, attempts=1, concurrency=1)
+    assert result.failures[0].count == NUMBER
+    assert all("max_tokens" in request or "max_completion_tokens" in request for request in requests)
+    assert len(requests) == 2 * NUMBER
 
 
 def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
@@ -241,7 +248,7 @@ def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
     with serving(counting()) as other:
         away = f"{other.url.replace('127.0.0.1', 'user:pass@localhost')}/chat/completions?token=1"
         said = Said(status=307, headers={"location": away}, body=b"{}")
-        with pytest.raises(EndpointError, match="redirects to http://…@localhost") as error:
+        with pytest.raises(mm.EndpointError, match="redirects to http://…@localhost") as error:
             asked(finished, tmp_path / "m.jsonl", lambda request: said)
         assert other.requests == []
     assert "pass" not in str(error.value)
@@ -249,64 +256,59 @@ def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
 
 
 @pytest.mark.parametrize(
-    ("options", "url", "said"),
+    ("changes", "url", "said"),
     [
-        (replace(OPTIONS, images="file-url"), "http://model.example/v1", "model.example is another host"),
-        (replace(OPTIONS, samples=2), "http://127.0.0.1:1/v1", "give a temperature above 0"),
-        (RunOptions("m"), "http://127.0.0.1:1/v1", "its name does not say how it counts images; give --count-as"),
-        (replace(OPTIONS, count_as="qwen9"), "http://127.0.0.1:1/v1", "--count-as qwen9: "),
-        (replace(OPTIONS, context="nothing"), "http://127.0.0.1:1/v1", "context 'nothing': mmlongdoc has none, text"),
-        (replace(OPTIONS, images="files"), "http://127.0.0.1:1/v1", "images 'files': expected path, file-url"),
-        (replace(OPTIONS, max_pixels=9, images="path"), "http://127.0.0.1:1/v1", "use data-uri"),
+        ({"images": "file-url"}, "http://model.example/v1", "model.example is another host"),
+        ({"samples": 2}, "", "give a temperature above 0"),
+        ({"count_as": ""}, "", "its name does not say how it counts images; give --count-as"),
+        ({"count_as": "qwen9"}, "", "--count-as qwen9: "),
+        ({"context": "nothing"}, "", "context 'nothing': mmlongdoc has none, text"),
+        ({"images": "files"}, "", "images 'files': expected path, file-url"),
+        ({"max_pixels": 9, "images": "path"}, "", "use data-uri"),
+        ({"model": ""}, "", "model '': expected a name"),
+        ({"model": "a\nb"}, "", "model 'a.nb': expected a name"),
+        ({"model": "\udc80"}, "", "model '.udc80': expected a name"),
+        ({"samples": 0}, "", "samples 0: expected a whole number"),
+        ({"samples": "2"}, "", "samples '2': expected a whole number"),
+        ({"max_tokens": -5}, "", "max_tokens -5: expected a whole number"),
+        ({"window": 0}, "", "window 0: expected a whole number"),
+        ({"temperature": float("nan")}, "", "temperature nan: expected a number"),
+        ({"temperature": "x"}, "", "temperature 'x': expected a number"),
+        ({"system": "\udc80"}, "", "system '.udc80': has characters that UTF-8 cannot encode"),
+        ({"context": None}, "", "context None: expected a text"),
+        ({"images": None}, "", "images None: expected a text"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
-    finished: Path, tmp_path: Path, options: RunOptions, url: str, said: str
+    finished: Path, tmp_path: Path, changes: dict[str, Any], url: str, said: str
 ) -> None:
-    with (
-        pytest.raises(mm.ReleaseError, match=said),
-        opened_run(open_release(finished), TINY, options, EndpointSettings(url)) as (asking, client),
-    ):
-        prepare(asking, client, tmp_path / "m.jsonl")
+    endpoint = mm.EndpointSettings(url or "http://127.0.0.1:1/v1")
+    with pytest.raises(mm.ReleaseError, match=said):
+        mm.run(finished, endpoint, replace(OPTIONS, **changes), out=tmp_path / "m.jsonl", lengths="2K")
 
 
 def test_a_file_url_reaches_a_server_on_this_machine(finished: Path, tmp_path: Path) -> None:
-    options = replace(OPTIONS, count_as="none", images="file-url")
-    _, requests, _ = asked(finished, tmp_path / "m.jsonl", lambda request: Said("x"), options)
+    _, requests, _ = asked(finished, tmp_path / "m.jsonl", always(Said("x")), replace(NO_RULE, images="file-url"))
     urls = [part["image_url"]["url"] for part in parts_of(requests[0]) if part["type"] == "image_url"]
     assert urls
     assert all(url.startswith(f"file://{finished}/mmlb_image/") for url in urls)
 
 
-def test_a_server_that_was_mended_is_asked_again_only_on_request(finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "m.jsonl"
+def test_answers_are_asked_again_only_on_request_and_what_failed_always(finished: Path, tmp_path: Path) -> None:
+    out, fresh = tmp_path / "m.jsonl", replace(OPTIONS, is_fresh=True)
     broken, _, _ = asked(finished, out, counting(fault=lost))
     assert [each.fault for each in broken.receipts[0].off] == ["image-lost"]
     same, requests, _ = asked(finished, out, counting("mended"))
     assert (len(same.receipts[0].off), requests) == (1, [])
-    mended, requests, _ = asked(finished, out, counting("mended"), replace(OPTIONS, is_fresh=True))
+    mended, requests, _ = asked(finished, out, counting("mended"), fresh)
     assert (mended.receipts[0].off, len(requests)) == ((), NUMBER)
     assert {line["prediction"] for line in lines(out)} == {"mended"}
-
-
-def test_what_fails_when_asked_again_has_no_line_any_more(finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "m.jsonl"
-    asked(finished, out, counting("old"))
-    fresh = replace(OPTIONS, is_fresh=True)
-    result, _, _ = asked(finished, out, lambda request: Said(status=400), fresh, attempts=1)
+    result, _, _ = asked(finished, out, always(Said(status=400)), fresh, attempts=1)
     assert (result.answers, lines(out)) == (0, [])
-
-
-def test_the_limit_of_an_answer_is_never_left_out(finished: Path, tmp_path: Path) -> None:
-    def script(request: Request) -> Said:
-        words = "Use 'max_completion_tokens' instead." if "max_tokens" in request else "something else is wrong"
-        return Said(status=400, body=json.dumps({"error": {"message": words}}).encode())
-
-    options = replace(OPTIONS, count_as="none")
-    result, requests, _ = asked(finished, tmp_path / "m.jsonl", script, options, attempts=1, concurrency=1)
-    assert result.failures[0].count == NUMBER
-    assert all("max_tokens" in request or "max_completion_tokens" in request for request in requests)
-    assert len(requests) == 2 * NUMBER
+    other = tmp_path / "other.jsonl"
+    asked(finished, other, always(Said(status=500)), NO_RULE, attempts=1)
+    result, requests, _ = asked(finished, other, always(Said("fine")), NO_RULE)
+    assert (result.failures, len(requests), len(lines(other))) == ((), NUMBER, NUMBER)
 
 
 def test_an_option_that_the_endpoint_refuses_is_said(finished: Path, tmp_path: Path) -> None:
@@ -319,19 +321,18 @@ def test_an_option_that_the_endpoint_refuses_is_said(finished: Path, tmp_path: P
     assert result.notes == ("the endpoint refuses the options temperature; they were not sent",)
 
 
-def test_two_runs_at_once_lose_no_line(finished: Path, tmp_path: Path) -> None:
-    out = tmp_path / "m.jsonl"
-    opened = open_release(finished)
-    with serving(counting()) as server:
-        prepared = []
-        for length in ("1K", "2K"):
-            settings = EndpointSettings(server.url, tmp_path / f"{length}.sqlite", timeout=30.0)
-            client = ModelClient(settings, QUICK)
-            asking = Asking(opened, select(opened, Selection(lengths=(length,))), OPTIONS)
-            prepared.append((asking, client, prepare(asking, client, out)))
-        for asking, client, known in prepared:
-            with closing(client):
-                run(asking, client, known, out, Progress(False))
+def test_two_runs_into_one_file_lose_no_line(finished: Path, tmp_path: Path) -> None:
+    """The second begins while the first asks; both end with the lines of both."""
+    out, began = tmp_path / "m.jsonl", list[bool]()
+
+    def script(request: Request) -> Said:
+        if not began and not is_probe(request):
+            began.append(True)
+            asked(finished, out, counting(), selection=ONE_K, cache=tmp_path / "other.sqlite")
+        said: Said = counting()(request)
+        return said
+
+    asked(finished, out, script)
     assert len(lines(out)) == 2 * NUMBER
 
 
@@ -360,31 +361,79 @@ def test_a_context_that_changes_nothing_is_said(finished: Path, tmp_path: Path) 
     assert (said in result.notes) == bool(same)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"model": ""}, "model '': expected a name"),
-        ({"model": "a\nb"}, "model 'a.nb': expected a name"),
-        ({"model": "\udc80"}, "model '.udc80': expected a name"),
-        ({"samples": 0}, "samples 0: expected a whole number"),
-        ({"samples": "2"}, "samples '2': expected a whole number"),
-        ({"max_tokens": -5}, "max_tokens -5: expected a whole number"),
-        ({"window": 0}, "window 0: expected a whole number"),
-        ({"temperature": float("nan")}, "temperature nan: expected a number"),
-        ({"temperature": "x"}, "temperature 'x': expected a number"),
-        ({"system": "\udc80"}, "system '.udc80': has characters that UTF-8 cannot encode"),
-        ({"context": None}, "context None: expected a text"),
-        ({"images": None}, "images None: expected a text"),
-    ],
-)
-def test_values_that_make_no_sense_are_refused(finished: Path, changes: dict[str, Any], said: str) -> None:
-    endpoint = mm.EndpointSettings("http://127.0.0.1:1/v1")
-    with pytest.raises(mm.ReleaseError, match=said):
-        mm.run(finished, endpoint, replace(OPTIONS, **changes))
-
-
 def test_a_path_that_is_no_file_is_not_replaced(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(mm.ReleaseError, match="folder: is a folder, a pipe or a device"):
         asked(finished, tmp_path / "folder", counting())
     assert (tmp_path / "folder").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        (Said(status=429, headers={"retry-after": "600"}), "overloaded", "asks to wait 600 s"),
+        (Said(status=503, body=b"busy"), "overloaded", "HTTP 503: busy"),
+        (Said("x", drips=0.05), "timeout", "no answer in 0.3 s"),
+        (Said("x", hangs=True), "timeout", "no answer in 0.3 s"),
+        (Said("x", breaks_off=True), "connection", "the connection broke"),
+        (Said(body=b"{"), "not-a-completion", "no chat completion"),
+        (Said(body=b'{"choices": []}'), "not-a-completion", "no chat completion"),
+        (Said(body=b"<html>"), "not-a-completion", "no chat completion"),
+        (Said(body=b" " * (17 * 1024 * 1024)), "not-a-completion", "a response of more than 16,777,216 bytes"),
+        (Said(status=413), "request-size", "HTTP 413"),
+        (Said(status=500, body=b"oops"), "server-error", "HTTP 500: oops"),
+        (Said(status=400, body=b'{"error": {"message": "maximum context length"}}'), "context-length", "HTTP 400"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_fault_has_its_word_and_what_to_do(finished: Path, tmp_path: Path, said: Said, kind: str, words: str) -> None:
+    changes: dict[str, Any] = {"timeout": 0.3} if kind == "timeout" else {}
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", always(said), NO_RULE, attempts=1, **changes)
+    assert [(each.kind, each.count) for each in result.failures] == [(kind, NUMBER)]
+    assert words in result.failures[0].first
+    assert result.failures[0].advice
+    assert lines(tmp_path / "m.jsonl") == []
+
+
+def one_each(bodies: Sequence[object]) -> Script:
+    """A script that answers each example with a body of its own."""
+    left = cycle(bodies)
+    return lambda request: Said(body=json.dumps(next(left)).encode())
+
+
+def test_counts_that_are_none_do_no_harm(finished: Path, tmp_path: Path) -> None:
+    counts: list[object] = [*({"prompt_tokens": each} for each in (-4, 2**60, "many", 1.5)), [1], "x"]
+    bodies = [{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": each} for each in counts]
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", one_each(bodies), OPTIONS, concurrency=1)
+    assert result.answers == NUMBER == len(bodies)
+
+
+def test_probes_that_fail_are_said_and_the_run_goes_on(finished: Path, tmp_path: Path) -> None:
+    def script(request: Any) -> Said:
+        return Said(status=400, body=b"no") if request["max_tokens"] == 1 else Said("x")
+
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", script, OPTIONS, attempts=1)
+    assert (result.answers, result.receipts) == (NUMBER, ())
+    assert result.notes[0].startswith("a probe of the endpoint failed: m: HTTP 400")
+    assert RULE.name == OPTIONS.count_as
+
+
+def test_an_answer_in_any_form_is_read_and_a_reply_that_holds_nothing_is_none(finished: Path, tmp_path: Path) -> None:
+    forms: list[tuple[dict[str, object], str]] = [
+        ({"content": [{"type": "text", "text": "Answer: "}, {"type": "text", "text": "ash"}]}, "Answer: ash"),
+        ({"content": ["Answer: ", {"type": "output_text", "text": "ash"}, {"text": None}]}, "Answer: ash"),
+        ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "ash"}]}, "ash"),
+        ({"content": "a\ud800b"}, "a?b"),
+        ({"content": ""}, ""),
+        ({"content": None, "reasoning_content": "", "reasoning": "hm"}, ""),
+    ]
+    bodies = [{"choices": [{"message": message, "finish_reason": None}]} for message, _ in forms]
+    asked(finished, tmp_path / "m.jsonl", one_each(bodies), NO_RULE, concurrency=1)
+    found = lines(tmp_path / "m.jsonl")
+    assert [line["prediction"] for line in found] == [words for _, words in forms]
+    assert [line.get("reasoning", "") for line in found] == ["", "", "", "", "", "hm"]
+    empty = [{"choices": [{"message": {"content": None}, "finish_reason": reason}]} for reason in (None, "error")]
+    script = one_each(empty * (NUMBER // 2))
+    result, _, _ = asked(finished, tmp_path / "n.jsonl", script, NO_RULE, attempts=1, concurrency=1)
+    assert [(each.kind, each.count) for each in result.failures] == [("not-a-completion", NUMBER)]
+    assert lines(tmp_path / "n.jsonl") == []

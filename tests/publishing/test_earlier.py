@@ -1,7 +1,9 @@
 """Publications after an earlier one: what stays, what is written, what is sent, what others read."""
 
 import json
-from hashlib import sha256
+import shutil
+from collections.abc import Callable, Iterable
+from hashlib import sha256, shake_256
 from pathlib import Path
 from typing import Any
 
@@ -10,55 +12,60 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from exported import every_example, shown, tree
+from needs import library
+from once import once
+from samples import Sources, from_samples
 from tiny import command
 
-import mmlongbench as mm
 from mmlongbench.errors import ReleaseError
-from mmlongbench.exports.row_groups import picture_of, picture_schema
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.exports.row_groups import picture_of, picture_schema, write_rows
 from mmlongbench.publishing.earlier import Earlier, keep_examples, row_digest
 from mmlongbench.publishing.tables import example_schema
-
-pytestmark = pytest.mark.slow
-CHOSEN = ("mmlongdoc", "viquae")
+from mmlongbench.publishing.upload import upload
 
 
-def built(out: Path, limit: int) -> Path:
-    manifest = load_manifest(find_manifest("quickstart"))
-    chosen = tuple(dataset for dataset in manifest.datasets if dataset.name in CHOSEN)
-    mm.build(manifest.model_copy(update={"datasets": chosen}), out, limit=limit, lengths=["8K", "16K"])
-    return out
+@pytest.fixture(scope="session")
+def releases(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Releases of three questions (`few`) and of the same and two more (`more`); not to be changed."""
+
+    def make(folder: Path) -> None:
+        dataset = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "lengths": ["8K", "16K"]}
+        manifest = from_samples({"datasets": [{**dataset, "options": {"max_answer_words": 5}}]}, sample)
+        (folder / "m.yaml").write_text(yaml.safe_dump(manifest), "utf-8")
+        for name, limit in (("few", 3), ("more", 5)):
+            assert command("build", folder / "m.yaml", "--out", folder / name, "--limit", limit).code == 0
+        published(folder / "few", folder / "first")
+        published(folder / "more", folder / "second", "--after", folder / "first")
+
+    return once(tmp_path_factory, "publications", make)
 
 
-@pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of a few questions; not to be changed."""
-    return built(tmp_path_factory.mktemp("few") / "release", 4)
+@pytest.fixture
+def few(releases: Path) -> Path:
+    return releases / "few"
 
 
-@pytest.fixture(scope="module")
-def more(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of the same and more questions; not to be changed."""
-    return built(tmp_path_factory.mktemp("more") / "release", 6)
+@pytest.fixture
+def more(releases: Path) -> Path:
+    return releases / "more"
+
+
+@pytest.fixture
+def first(releases: Path) -> Path:
+    """The publication of a few questions; not to be changed."""
+    return releases / "first"
+
+
+@pytest.fixture
+def second(releases: Path) -> Path:
+    """The publication of more questions after it; not to be changed."""
+    return releases / "second"
 
 
 def published(release: Path, out: Path, *options: object) -> Path:
     done = command("publish", release, "--out", out, "--allow-unknown-licence", *options)
     assert done.code == 0, done.err
     return out
-
-
-@pytest.fixture(scope="module")
-def first(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The publication of a few questions; not to be changed."""
-    return published(few, tmp_path_factory.mktemp("first") / "out")
-
-
-@pytest.fixture(scope="module")
-def second(more: Path, first: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The publication of more questions after it; not to be changed."""
-    return published(more, tmp_path_factory.mktemp("second") / "out", "--after", first)
 
 
 def tables(folder: Path) -> dict[str, str]:
@@ -103,22 +110,23 @@ def test_every_configuration_opens_and_has_all_examples(more: Path, second: Path
     from datasets import disable_progress_bars, load_dataset
 
     disable_progress_bars()
-    opened = [load_dataset(str(second), name, cache_dir=str(tmp_path)) for name in CHOSEN]
-    check(more, [row for splits in opened for split in splits.values() for row in split], images(second))
+    opened = load_dataset(str(second), "mmlongdoc", cache_dir=str(tmp_path))
+    check(more, [row for split in opened.values() for row in split], images(second))
     configs = yaml.safe_load((second / "README.md").read_text("utf-8").split("---\n")[1])["configs"]
     assert configs[0]["data_files"][0]["path"] == ["data/mmlongdoc/K8.parquet", "data/mmlongdoc/K8-00001.parquet"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of the packages that it is made of
 def test_croissant_reads_tables_of_several_files(more: Path, second: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed; see the extra `test`")
+    library("mlcroissant", "test")
+    import mlcroissant
+
     data = mlcroissant.Dataset(jsonld=str(second / "croissant.json"))
     assert not data.metadata.ctx.issues.errors
     rows = [
-        {key.removeprefix(f"{name}/K{length}/"): text(value) for key, value in record.items()}
-        for name in CHOSEN
+        {key.removeprefix(f"mmlongdoc/K{length}/"): text(value) for key, value in record.items()}
         for length in (8, 16)
-        for record in data.records(f"{name}/K{length}")
+        for record in data.records(f"mmlongdoc/K{length}")
     ]
     check(more, rows, images(second))
 
@@ -156,8 +164,6 @@ def test_a_folder_that_is_no_publication_is_refused(few: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", ["broken", "changed", "other columns"])
 def test_a_damaged_table_is_named_or_written_anew(few: Path, first: Path, tmp_path: Path, kind: str) -> None:
-    import shutil
-
     earlier = tmp_path / "earlier"
     shutil.copytree(first, earlier)
     file = min((earlier / "images").iterdir())
@@ -178,6 +184,13 @@ def test_a_damaged_table_is_named_or_written_anew(few: Path, first: Path, tmp_pa
         assert done.code == 2
         assert str(file) in done.err
         assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_was_changed_is_not_uploaded(first: Path, tmp_path: Path) -> None:
+    shutil.copytree(first, tmp_path / "copy")
+    (tmp_path / "copy/secret.txt").write_text("a secret", "utf-8")
+    with pytest.raises(ReleaseError, match=r"secret.txt: is not in the list"):
+        upload(tmp_path / "copy", "me/harbours")
 
 
 def stored(folder: Path, table: pa.Table) -> Earlier:
@@ -218,3 +231,27 @@ def test_a_table_of_examples_with_other_types_is_not_kept(tmp_path: Path) -> Non
     assert [each.keys for each in keep_examples([file], schema, {row_digest(row)})] == [{row_digest(row)}]
     pq.write_table(pa.table({name: [b"a" if name == "id" else row[name]] for name in schema.names}), file)
     assert not list(keep_examples([file], schema, {row_digest(row)}))
+
+
+SIZE = 100_000
+HEADER = 20
+"""The bytes before an image that are compared: its length, and the end of the header of its chunk."""
+
+
+def image(number: int) -> bytes:
+    return shake_256(b"image %d" % number).digest(SIZE)
+
+
+def written(path: Path, numbers: Iterable[int]) -> bytes:
+    cells = ((str(n), image(n)) for n in numbers)
+    rows = (({"sha256": name, "image": picture_of(data, name, "a.jpg"), "path": name}, SIZE) for name, data in cells)
+    write_rows(path, picture_schema("sha256", "path"), rows, is_packed=True)
+    return path.read_bytes()
+
+
+def test_an_image_has_the_same_bytes_around_it_wherever_it_is(tmp_path: Path) -> None:
+    before = written(tmp_path / "before.parquet", range(30))
+    after = written(tmp_path / "after.parquet", (30, *range(0, 30, 2), 31, *range(1, 30, 2)))
+    for number in range(30):
+        first, second = (data.index(image(number)) for data in (before, after))
+        assert before[first - HEADER : first] == after[second - HEADER : second]

@@ -1,16 +1,14 @@
 """The output of `diff` for two releases: by file, example and unit."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from once import linked
 from PIL import Image
 from tiny import Ran, command, write_manifest
-
-from mmlongbench.release.describe_diff import against, contexts, differences
 
 FILE = "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
 ITEMS = "items/documentQA/mmlongdoc_K1.parquet"
@@ -19,8 +17,7 @@ IMAGE = "mmlb_image/mmlongbench-doc/ash/ash_page0.jpg"
 
 @pytest.fixture
 def other(finished: Path, tmp_path: Path) -> Path:
-    shutil.copytree(finished, tmp_path / "other")
-    return tmp_path / "other"
+    return linked(finished, tmp_path / "other")
 
 
 def said(a: Path, b: Path, *options: object) -> list[str]:
@@ -61,11 +58,10 @@ def test_what_is_no_release_is_an_error(finished: Path, tmp_path: Path) -> None:
 
 
 def test_a_manifest_is_compared_key_by_key(source: Path, finished: Path, tmp_path: Path) -> None:
-    manifest = write_manifest(source / "other.yaml", seed=7, lengths=["1K"], pages={"quality": 80})
-    try:
-        built = command("build", manifest, "--out", tmp_path / "other", "-q")
-    finally:
-        manifest.unlink()
+    paths = {"samples": str(source / "samples.json"), "documents": str(source / "documents")}
+    changes = {"seed": 7, "lengths": ["1K"], "pages": {"quality": 80}, "source": paths}
+    manifest = write_manifest(tmp_path / "other.yaml", **changes)
+    built = command("build", manifest, "--out", tmp_path / "other", "-q")
     assert built.code == 0, built.err
     lines = said(finished, tmp_path / "other", "--limit", 1)
     for line in (
@@ -194,8 +190,10 @@ def test_items_that_cannot_be_read_are_said_to_be_so(finished: Path, other: Path
 
 
 def test_images_are_told_by_their_pixels_and_bytes(finished: Path, other: Path) -> None:
-    Image.new("RGB", (30, 20)).save(other / IMAGE)
     broken = IMAGE.replace("page0", "page1")
+    for path in (IMAGE, broken):
+        (other / path).unlink()
+    Image.new("RGB", (30, 20)).save(other / IMAGE)
     (other / broken).write_bytes(b"none")
     (other / "mmlb_image" / "new.jpg").touch()
     (other / "notes.bin").touch()
@@ -207,7 +205,7 @@ def test_images_are_told_by_their_pixels_and_bytes(finished: Path, other: Path) 
 
 
 def test_a_public_object_is_compared_member_by_member(finished: Path, other: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished, tmp_path / "one")
+    linked(finished, tmp_path / "one")
     for folder, answer in ((tmp_path / "one", 3), (other, 4)):
         domains = {"Birds": {"tests": [{"id": "a", "answer": answer}, 1] * 40}, "Plants": {}}
         (folder / "mmlb_data" / "birds_K1.json").write_text(json.dumps(domains), "utf-8")
@@ -222,7 +220,7 @@ def test_a_public_object_is_compared_member_by_member(finished: Path, other: Pat
 
 
 def test_values_that_are_too_deep_are_no_crash(finished: Path, other: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished, tmp_path / "one")
+    linked(finished, tmp_path / "one")
     for folder, deepest in ((tmp_path / "one", "1"), (other, "2")):
         line = '{"id": "deep", "x": ' + '{"x":' * 900 + deepest + "}" * 901
         (folder / FILE).write_text(line, "utf-8")
@@ -230,23 +228,33 @@ def test_values_that_are_too_deep_are_no_crash(finished: Path, other: Path, tmp_
     assert line.startswith("  deep: ")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "words"),
-    [
-        (1, 1.0, "1 against 1.0"),
-        (None, "", 'null against ""'),
-        (["a"], ["b"], '["a"] against ["b"]'),
-        ("x" * 80, "x" * 70, '80 against 70 characters, the first that differs is 70: "xxxxxxxxxx" against ""'),
-        ([0] * 40, [0] * 41, "40 against 41 entries, only the second has entry 40: 0"),
-        ([*[0] * 40, 1], [*[0] * 40, 2], "41 against 41 entries, the first that differs is 40: 1 against 2"),
-        ({"a": "y" * 90}, 3, f'{{"a": "{"y" * 62}… against 3'),
-    ],
-)
-def test_values_in_words(one: object, other: object, words: str) -> None:
-    assert against(one, other) == words
-    assert list(differences({"f": one}, {"f": other})) == [("f", words)]
+VALUES: list[tuple[Any, Any, str]] = [
+    (1, 1.0, "1 against 1.0"),
+    (None, "", 'null against ""'),
+    (["a"], ["b"], '["a"] against ["b"]'),
+    ("x" * 80, "x" * 70, '80 against 70 characters, the first that differs is 70: "xxxxxxxxxx" against ""'),
+    ([0] * 40, [0] * 41, "40 against 41 entries, only the second has entry 40: 0"),
+    ([*[0] * 40, 1], [*[0] * 40, 2], "41 against 41 entries, the first that differs is 40: 1 against 2"),
+    ({"a": "y" * 90}, 3, f'{{"a": "{"y" * 62}… against 3'),
+]
 
 
-def test_contexts_whose_units_start_elsewhere() -> None:
-    one, other = ([{"unit": unit, "start": at + n} for n, unit in enumerate("ab")] for at in (3, 4))
-    assert list(contexts(one, other)) == ["2 units start elsewhere: a 3 against 4, b 4 against 5"]
+def test_values_are_said_in_words(finished: Path, other: Path, tmp_path: Path) -> None:
+    one = linked(finished, tmp_path / "one")
+    fields = [{f"f{number}": value[side] for number, value in enumerate(VALUES)} for side in (0, 1)]
+    rewrite(one, lambda found: found[0].update(fields[0]))
+    rewrite(other, lambda found: found[0].update(fields[1]))
+    lines = said(one, other)
+    assert lines[1:] == [f"  mmlongdoc_0: f{number}: {words}" for number, (_, _, words) in enumerate(VALUES)]
+
+
+def test_units_that_start_elsewhere_are_named(finished: Path, other: Path) -> None:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(other / ITEMS)
+    rows = table.to_pylist()
+    (first, second), units = [row["start"] for row in rows[:2]], [row["unit"] for row in rows[:2]]
+    rows[0]["start"], rows[1]["start"] = first + 1, second + 1
+    pq.write_table(table.from_pylist(rows, table.schema), other / ITEMS)
+    moved = f"{units[0]} {first} against {first + 1}, {units[1]} {second} against {second + 1}"
+    assert said(finished, other)[1:] == [f"  mmlongdoc_0: 2 units start elsewhere: {moved}"]

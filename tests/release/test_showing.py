@@ -1,22 +1,29 @@
-"""What is shown of an example: its prompt in order, what the items say of each unit, and what marks it."""
+"""What is shown of an example: its prompt in order, what the items say of each unit, and what marks it.
+
+The items may be those that another version or another program wrote. The last tests are of the arithmetic by which the
+audit finds where needles stand.
+"""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from once import linked
 from tiled import TASKS, tiled
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.depths import Haystack, placement_faults
 from mmlongbench.release.finding import FoundExample, Place, Wanted, find_example
-from mmlongbench.release.items import Item, NoItemError, items_of_example, keys_of_items
+from mmlongbench.release.items import Item, Items, NoItemError, items_in_order, items_of_example, keys_of_items
 from mmlongbench.release.opened import Example, open_release
+from mmlongbench.release.positions import Found, NeedlePlaces
 from mmlongbench.release.showing import NO_ITEMS, NO_UNITS, described, shown_example
 from mmlongbench.release.shown import Block, NeedlePlace, ShownExample, ShownImage, ShownText
 from tokenization import TokenCount
@@ -29,13 +36,13 @@ SECRETS = ["The secret number 0 is 222.", "The secret number 1 is 333."]
 @pytest.fixture(scope="module")
 def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory.mktemp("tiles")) as release:
+    with tiled(tmp_path_factory) as release:
         yield release
 
 
 @pytest.fixture
 def copy(tiles: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiles, tmp_path / "copy"))
+    return linked(tiles, tmp_path / "copy")
 
 
 def shown(release: Path, dataset: str, placement: float | None = None) -> ShownExample:
@@ -312,3 +319,117 @@ def test_examples_are_found_also_where_items_are_missing_or_broken(copy: Path) -
 def test_what_does_not_exist_is_answered_with_what_does(tiles: Path, wanted: dict[str, Any], problem: str) -> None:
     with pytest.raises(ReleaseError, match=f"^{problem}"):
         found_in(tiles, **wanted)
+
+
+NIAH: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
+ROW_1: Any = SimpleNamespace(id="row-1", placement=0.2)
+ROW: dict[str, Any] = {
+    "placement": 0.2,
+    "id": "row-1",
+    "unit": "page-1",
+    "role": "negative",
+    "inside": "",
+    "image": None,
+    "position": 0,
+    "start": 7,
+    "text_tokens": 12,
+    "image_tokens": 0,
+}
+
+
+def read(root: Path, rows: list[dict[str, Any]]) -> Any:
+    path = root / "items/NIAH/x_K1.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return Items(root, 1).of(NIAH, ROW_1)
+
+
+OLD = {key: value for key, value in ROW.items() if key != "inside"}
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ([{**ROW, "position": at} for at in range(3)], [{**ROW, "position": at} for at in range(3)]),
+        ([OLD], [OLD]),
+        ([{**ROW, "note": "x" * 100_000}], [ROW]),
+    ],
+    ids=["no unit has an image", "a column of later versions is missing", "a column that items do not have"],
+)
+def test_rows_of_items_come_back_as_they_were(
+    written: list[dict[str, Any]], found: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert read(tmp_path, written) == found
+
+
+def test_a_text_that_each_row_repeats_is_held_once(tmp_path: Path) -> None:
+    one, *others = (row["unit"] for row in read(tmp_path, [{**ROW, "unit": "x" * 16_000}] * 1_000))
+    assert all(other is one for other in others)
+
+
+def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "items/NIAH/x_K1.parquet"
+    path.parent.mkdir(parents=True)
+    rows = [{**ROW, "position": at, "unit": "x" * (20_000 if at == 7 else 9)} for at in range(8)]
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
+    for read_all in (
+        lambda: Items(tmp_path, 1).of(NIAH, ROW_1),
+        lambda: items_of_example(tmp_path, NIAH.name, 1024, "row-1", 0.2),
+    ):
+        with pytest.raises(ReleaseError, match=r"x_K1.parquet: unit: a text of 20,000 bytes, at most 16,384 are read"):
+            read_all()
+
+
+@pytest.mark.parametrize(("column", "value"), [("id", {"a": 1}), ("unit", 7), ("start", "7"), ("start", [7])])
+def test_a_column_of_another_type_is_named(column: str, value: object, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match=rf"^x_K1.parquet: {column} is .*, expected a text or a number$"):
+        read(tmp_path, [{**ROW, column: value}])
+
+
+def test_the_items_of_all_examples_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    keys = [("row-2", 0.0), ("row-2", 1.0), ("row-1", 0.0)]
+    read(tmp_path, [{**ROW, "id": id, "placement": at, "position": n} for id, at in keys for n in range(3)])
+    found = list(items_in_order(tmp_path, NIAH.name, NIAH.length))
+    assert [(id, at, [item["position"] for item in items]) for id, at, items in found] == [
+        (id, at, [0, 1, 2]) for id, at in keys
+    ]
+
+
+def test_more_units_than_an_example_can_have_are_refused_in_order_too(tmp_path: Path) -> None:
+    read(tmp_path, [{**ROW, "position": at} for at in range(2 * 1024)])
+    with pytest.raises(ReleaseError, match="more than 2 units"):
+        list(items_in_order(tmp_path, NIAH.name, 1))
+    assert list(items_in_order(tmp_path, "NIAH/none_K1.jsonl", 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "achieved", "depth", "said"),
+    [
+        (64, 0.5, 0.5, None),
+        (64, 0.0, 0.5, "depth_achieved is 0.0, but in the prompt it is 0.5000"),
+        (5, 0.5, 0.5, "needle_start is 5, but in the prompt the tokens before needles are 4, 64"),
+        (64, 0.5, 0.57, "depth is 0.57, but in the prompt the needle is at 0.5000"),
+        (64, 0.5, 0.53, None),
+    ],
+)
+def test_of_several_needles_the_one_at_the_depth_is_looked_at(
+    start: int, achieved: float, depth: float, said: str | None
+) -> None:
+    found = [Found(4, 10, is_sentence=False), Found(64, 10, is_sentence=False)]
+    hay = Haystack(100, (0, 50), (0, 10, 20, 30, 40, 50, 60, 100), slack=0)
+    record = {"needle_start": start, "depth_achieved": achieved, "depth": depth}
+    assert list(placement_faults(record, found, hay, is_single=True)) == ([said] if said else [])
+
+
+def test_a_sentence_between_two_units_may_stand_in_the_middle_of_either() -> None:
+    found = [Found(844, 11, is_sentence=True)]
+    hay = Haystack(1665, (844,), (0, 788, 819, 969, 1665), slack=2)
+    record = {"needle_start": [844], "depth_achieved": [844 / 1665]}
+    for place, is_near in ((818, True), (817, True), (810, False), (900, True), (960, False)):
+        said = list(placement_faults({**record, "depth_requested": [place / 1665]}, found, hay, is_single=False))
+        assert (not said) == is_near, place
+
+
+def test_thousands_of_equal_needles_are_found_one_after_the_other() -> None:
+    places = NeedlePlaces(Prompt.of(["Read.\n", "It is so. " * 20_000]), [0], 6)
+    assert [places.take("It is so.") for _ in range(20_000)] == list(range(6, 6 + 10 * 20_000, 10))

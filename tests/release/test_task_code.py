@@ -1,40 +1,43 @@
 """A release that was built with a task file: who runs the file, what the lock says of it, and who refuses it."""
 
+import hashlib
 import json
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from line_task import TASK, write
-from tiny import command, draw_source, hashes, lock, mmlongbench
+from once import linked, once
+from tiny import Ran, command, hashes, lock
 
 import mmlongbench as mm
-
-pytestmark = pytest.mark.slow
 
 SAID = "note: the code of lines.py runs, because the manifest names it\n"
 RUNS = "import pathlib; pathlib.Path({!r}).write_text('')\n"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("lines"))
+    """The task, its rows and its manifest, and their release `out`; not to be changed."""
+
+    def make(folder: Path) -> None:
+        ran = command("build", write(folder / "lines") / "lines.yaml", "--out", folder / "lines/out", "--workers", 1)
+        assert (ran.code, ran.err) == (0, SAID)
+
+    return once(tmp_path_factory, "lines", make) / "lines"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def built(source: Path) -> Path:
-    """A release of the lines; do not change it."""
-    ran = command("build", source / "lines.yaml", "--out", source / "out", "--workers", 1)
-    assert ran.err == SAID
-    assert ran.code == 0
+    """A release of the lines; not to be changed."""
     return source / "out"
 
 
 def test_the_lock_names_the_file_without_its_folder_and_its_bytes(source: Path, built: Path) -> None:
     (dataset,) = lock(built)["manifest"]
     assert (dataset["builder"], dataset["reader"]) == ("lines.py:Lines", "lines.py:Lines")
-    assert dataset["code"]["builder"]["sha256"] == hashes(source)["lines.py"]
+    assert dataset["code"]["builder"]["sha256"] == hashlib.sha256((source / "lines.py").read_bytes()).hexdigest()
     assert dataset["code"]["metric"] == {
         "name": "sub_em",
         "distribution": "mmlongbench",
@@ -47,8 +50,8 @@ def test_the_lock_names_the_file_without_its_folder_and_its_bytes(source: Path, 
 
 def test_more_workers_and_another_folder_give_the_same_bytes(source: Path, built: Path, tmp_path: Path) -> None:
     moved = write(tmp_path / "other/place")
-    ran = mmlongbench("build", "lines.yaml", "--out", tmp_path / "out", "--workers", 2, "-q", cwd=moved)
-    assert ran == (type(ran))(0, "", SAID)
+    ran = command("build", moved / "lines.yaml", "--out", tmp_path / "out", "--workers", 2, "-q")
+    assert ran == Ran(0, "", SAID)
     assert hashes(tmp_path / "out") == hashes(built)
 
 
@@ -76,7 +79,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 def test_no_command_runs_a_file_because_a_release_names_it(
     words: tuple[str, ...], name: str, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(built, tmp_path / "out")
+    linked(built, tmp_path / "out")
     hostile = RUNS.format(str(tmp_path / "ran")) + TASK
     for folder in (tmp_path, tmp_path / "out"):
         (folder / "lines.py").write_text(hostile)
@@ -113,7 +116,7 @@ def test_a_changed_file_is_used_if_the_user_says_so(built: Path, tmp_path: Path)
 def test_a_release_is_not_extended_with_a_changed_file_and_the_error_says_which_to_restore(
     built: Path, tmp_path: Path
 ) -> None:
-    source, out = write(tmp_path / "lines"), Path(shutil.copytree(built, tmp_path / "out"))
+    source, out = write(tmp_path / "lines"), linked(built, tmp_path / "out")
     before = hashes(out)
     (source / "lines.py").write_text(TASK + "\n# a remark\n")
     ran = command("build", source / "lines.yaml", "--out", out, "-q")
@@ -130,8 +133,9 @@ def test_verify_without_the_file_checks_all_but_the_counts(built: Path) -> None:
     assert "were not checked: builder 'lines.py:Lines' is a task file" in ran.err
 
 
-FORGERIES: dict[str, Any] = {
-    "no code": (lambda code: code.clear(), "is not the file that the release was built with (SHA-256 none…)"),
+OTHER_FILE = "is not the file that the release was built with"
+FORGERIES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "no code": (lambda code: code.clear(), f"{OTHER_FILE} (SHA-256 none…)"),
     "no code of the metric": (lambda code: code.pop("metric"), "lines: none is named for the metric"),
     "the code of another task": (
         lambda code: code["builder"].update(name="other.py:Other"),
@@ -141,40 +145,25 @@ FORGERIES: dict[str, Any] = {
         lambda code: code["metric"].update(version="9.9"),
         "lines: metric: expected version 0.1.0 of the engine, found 9.9",
     ),
-    "no fingerprint": (
-        lambda code: code["reader"].update(sha256=""),
-        "is not the file that the release was built with",
-    ),
-    "a fingerprint of another file": (
-        lambda code: code["builder"].update(sha256="0" * 64),
-        "is not the file that the release was built with",
-    ),
-    "code that is no object": (lambda code: code.update(builder=5), "is not the file that the release was built with"),
+    "no fingerprint": (lambda code: code["reader"].update(sha256=""), OTHER_FILE),
+    "a fingerprint of another file": (lambda code: code["builder"].update(sha256="0" * 64), OTHER_FILE),
+    "code that is no object": (lambda code: code.update(builder=5), OTHER_FILE),
     "more than the lock has": (lambda code: code["metric"].update(more=1), "lines: code: unknown key"),
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forged_code_in_a_lock_is_found_by_the_audit(name: str, source: Path, built: Path, tmp_path: Path) -> None:
-    edit, said = FORGERIES[name]
-    shutil.copytree(built, tmp_path / "out")
-    data = lock(tmp_path / "out")
-    edit(data["manifest"][0]["code"])
-    (tmp_path / "out/build.lock.json").write_text(json.dumps(data))
-    ran = command("audit", tmp_path / "out", "--task", source / "lines.py")
-    assert ran.code in (1, 2)
-    assert said in " ".join((ran.out + ran.err).split())
-
-
-def test_a_lock_of_a_task_file_without_any_code_is_found_by_the_audit(
-    source: Path, built: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(built, tmp_path / "out")
-    data = lock(tmp_path / "out")
-    for dataset in data["manifest"]:
-        del dataset["code"]
-    (tmp_path / "out/build.lock.json").write_text(json.dumps(data))
-    ran = command("audit", tmp_path / "out", "--task", source / "lines.py", "--allow-changed-task")
+def test_forged_code_in_a_lock_is_found_by_the_audit(source: Path, built: Path, tmp_path: Path) -> None:
+    out = linked(built, tmp_path / "out")
+    for name, (edit, said) in FORGERIES.items():
+        data = lock(built)
+        edit(data["manifest"][0]["code"])
+        (out / "build.lock.json").write_text(json.dumps(data))
+        ran = command("audit", out, "--task", source / "lines.py")
+        assert (ran.code in (1, 2), said in " ".join((ran.out + ran.err).split())) == (True, True), (name, ran)
+    data = lock(built)
+    del data["manifest"][0]["code"]
+    (out / "build.lock.json").write_text(json.dumps(data))
+    ran = command("audit", out, "--task", source / "lines.py", "--allow-changed-task")
     assert ran.code == 1
     assert "the code of the plug-ins is not that of the manifest" in " ".join((ran.out + ran.err).split())
 
@@ -227,36 +216,3 @@ def test_scores_of_the_gold_answers_are_full(source: Path, built: Path, tmp_path
     assert [cell.score for cell in scores.cells] == [1.0]
     scorer = mm.scorer(built, tasks=source / "lines.py")
     assert scorer.score(next(release.examples("lines", "1K")).key, "nothing").score == 0.0
-
-
-def test_a_reader_in_a_file_works_with_an_installed_builder(tmp_path: Path) -> None:
-    draw_source(tmp_path)
-    (tmp_path / "questions.csv").write_text("doc,question,answer,pages\nBIRCH,What is its bark?,white,2\n")
-    (tmp_path / "shouted.py").write_text(READER)
-    (tmp_path / "m.yaml").write_text(
-        "datasets: [{name: trees, builder: docvqa, reader: 'shouted.py:Shouted', lengths: [1K], admission_length: 1K, "
-        "source: {questions: questions.csv, documents: documents}, reserve: 64}]"
-    )
-    ran = command("build", tmp_path / "m.yaml", "--out", tmp_path / "out", "--workers", 1)
-    assert (ran.code, ran.err) == (0, "note: the code of shouted.py runs, because the manifest names it\n")
-    code = lock(tmp_path / "out")["manifest"][0]["code"]
-    assert (code["builder"]["distribution"], code["reader"]["name"]) == ("mmlongbench", "shouted.py:Shouted")
-    assert code["reader"]["sha256"] == hashes(tmp_path)["shouted.py"]
-    assert command("audit", tmp_path / "out", "--task", tmp_path / "shouted.py", "-q").code == 0
-
-
-READER = '''"""Own documents whose names are written in capital letters."""
-
-from builders.docvqa.own_documents import OwnDocuments
-from builders.docvqa.rows import DocumentQuestion
-from mmlongbench.task import Fault, RawRow, SourcePaths
-
-
-class Shouted(OwnDocuments):
-    """Reads documents, and changes their names to lower case."""
-
-    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
-        """Return the row with the name of its document in lower case."""
-        raw.fields["doc"] = str(raw.fields["doc"]).lower()
-        return super().row(raw, sources)
-'''

@@ -1,12 +1,12 @@
 """Reasoning is separated from the answer in every form that models print, in one pass, and never by accident."""
 
+from typing import Any
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlongbench.scoring.reasoning import Said, without_reasoning
-
-pytestmark = pytest.mark.slow
 
 FORMS = {
     "think": "<think>{thought}</think>{answer}",
@@ -77,128 +77,95 @@ def test_what_is_cut_off_has_no_answer(form: str) -> None:
         assert without_reasoning(whole[:end]) == Said("", "unclosed")
 
 
-def test_what_stands_before_reasoning_that_is_cut_off_is_the_answer() -> None:
-    assert without_reasoning("Answer: Peru\n<think>Or was it Ch") == Said("Answer: Peru", "unclosed")
-    assert without_reasoning("Answer: Peru <think>Or was it Ch") == Said("Answer: Peru", "unclosed")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<think>\n\n</think>\n\n{answer}",
-        "<|START_RESPONSE|>{answer}<|END_RESPONSE|>",
-        "</think>\n{answer}",
-        "[THINK][/THINK]{answer}",
-    ],
-    ids=["empty", "without a thought", "closed at once", "empty in brackets"],
+UNTOUCHED = (
+    "The document calls them <think> and </think>.",
+    "They are enclosed in <think> </think> and <answer> </answer> tags, respectively",
+    "The tag is `<think>`, closed by `</think>`",
+    'It prints "<think>" first and "</think>" last',
+    "“<think>” is a token",
+    "a <thinspace/> in <math><mi>think</mi></math>, <thinker>, <think-tank>, < think >",
+    "&lt;think&gt;no&lt;/think&gt;",
+    "The analysis is final. The assistantfinally said so; assistantfinal",
+    "My analysis: Here is my response: 5. Here is my thought process: none",
+    "Here is my thought process: it is 5",
+    "I think 5 [think] (THINK)",
+    "<|end|>",
+    "",
+    *("analysis of the chart: 5", "commentary, 5", "analysis", "analysis\nOf it"),
+    "It closes so. Answer: </think>",
+    "Answer: [/THINK]<|end|>",
 )
-def test_markers_around_nothing_are_taken_out_and_are_no_reasoning(text: str) -> None:
-    assert without_reasoning(text.format(answer="12")) == Said("12", "")
-
-
-def test_reasoning_between_parts_of_an_answer_leaves_both() -> None:
-    assert without_reasoning("First a. <think>b?</think> Then c.") == Said("First a. \n Then c.", "stripped")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The document calls them <think> and </think>.",
-        "They are enclosed in <think> </think> and <answer> </answer> tags, respectively",
-        "The tag is `<think>`, closed by `</think>`",
-        'It prints "<think>" first and "</think>" last',
-        "“<think>” is a token",
-        "a <thinspace/> in <math><mi>think</mi></math>, <thinker>, <think-tank>, < think >",
-        "&lt;think&gt;no&lt;/think&gt;",
-        "The analysis is final. The assistantfinally said so; assistantfinal",
-        "My analysis: Here is my response: 5. Here is my thought process: none",
-        "Here is my thought process: it is 5",
-        "I think 5 [think] (THINK)",
-        "<|end|>",
-        "",
-    ],
+"""What only looks like reasoning; an answer may also begin with the name of a channel, or be a marker alone."""
+TAGS = (("<think>", "</think>"), ("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]"))
+LEFT: tuple[tuple[str, str, str], ...] = (
+    # what stands before reasoning that is cut off is the answer
+    ("Answer: Peru\n<think>Or was it Ch", "Answer: Peru", "unclosed"),
+    ("Answer: Peru <think>Or was it Ch", "Answer: Peru", "unclosed"),
+    ("Answer: <think> opens it, I think", "Answer:", "unclosed"),
+    # markers around nothing are taken out and are no reasoning
+    ("<think>\n\n</think>\n\n12", "12", ""),
+    ("<|START_RESPONSE|>12<|END_RESPONSE|>", "12", ""),
+    ("</think>\n12", "12", ""),
+    ("[THINK][/THINK]12", "12", ""),
+    ("First a. <think>b?</think> Then c.", "First a. \n Then c.", "stripped"),
+    # a channel without tokens is known whatever its first letter
+    *(
+        (f"{lead}{channel}{letter}, Peru. assistantfinal{answer}", answer.strip(), "stripped")
+        for channel in ("analysis", "commentary")
+        for letter in ("it", "3", '"x"', "\n", " It", "It", "(a)", "é")
+        for lead, answer in (("", "Chile"), ("\n ", " Answer: Chile"))
+    ),
+    # a marker that is all that is answered is the answer, outside of reasoning
+    *(
+        (before + text, text, "stripped" if before else "")
+        for before in ("", "<think>Which tag?</think>", "Which tag?</think>\n", "<think>a<think>b</think>")
+        for text in ("Answer: <think>", "It opens so.\n**Answer:** `</think>`", 'answer: "<think>".')
+    ),
+    ("<think>It may be. Answer: </think>", "", "stripped"),
+    # a quoted closing tag behind reasoning stays, as a mention does
+    *(
+        (
+            f"{before}It prints {quotes[0]}</think>{quotes[1]} last",
+            f"It prints {quotes[0]}</think>{quotes[1]} last",
+            "stripped",
+        )
+        for quotes in ('""', "''", "“”", "``", "«»")
+        for before in ("<think>Which tag?</think>", "Which tag?</think>")
+    ),
+    (
+        "<think>Which tags?</think>They are <think> and </think>, see `</think>`",
+        "They are <think> and </think>, see `</think>`",
+        "stripped",
+    ),
+    # reasoning within reasoning that is closed once was cut off, unless an answer is announced behind it
+    *(
+        case
+        for begin, end in TAGS
+        for case in (
+            (f"{begin}Let me {begin}hmm{end} so it is Peru, I th", "", "unclosed"),
+            (f"First. {begin}Let me {begin}hmm{end} so it is Peru", "First.", "unclosed"),
+            (f"{begin}a {begin}b{end} c {begin}d{end} Peru", "", "unclosed"),
+            (f"{begin}a {begin}b{end} Answer: c {begin}d", "", "unclosed"),
+        )
+    ),
+    *(
+        (f"<think>{THOUGHT}<think>{THOUGHT}</think>{answer}", answer, "stripped")
+        for answer in (
+            *("Answer: 12", "So the answer is 12.", "**Answer:** 12", "label: 12", "Summary: 12", r"\boxed{12}"),
+        )
+    ),
 )
-def test_what_only_looks_like_it_is_untouched(text: str) -> None:
+"""A text, the answer in it, and what was done with its reasoning."""
+
+
+@pytest.mark.parametrize("text", UNTOUCHED)
+def test_what_only_looks_like_reasoning_is_untouched(text: str) -> None:
     assert without_reasoning(text) == Said(text, "")
 
 
-FIRSTS = {
-    "lower case": "it",
-    "digit": "3",
-    "quote": '"x"',
-    "newline": "\n",
-    "blank": " It",
-    "capital": "It",
-    "bracket": "(a)",
-    "accent": "é",
-}
-
-
-@pytest.mark.parametrize("first", FIRSTS.values(), ids=FIRSTS)
-@pytest.mark.parametrize("channel", ["analysis", "commentary"])
-def test_a_channel_without_tokens_is_known_whatever_its_first_letter(channel: str, first: str) -> None:
-    said = without_reasoning(f"{channel}{first} is Peru, or is it?assistantfinalChile")
-    assert said == Said("Chile", "stripped")
-    assert without_reasoning(f"\n {channel}{first}, Peru. assistantfinal Answer: Chile").answer == "Answer: Chile"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["analysis of the chart: 5", "commentary, 5", "analysis", "analysis\nOf it"],
-    ids=["analysis", "commentary", "alone", "lines"],
-)
-def test_an_answer_may_begin_with_the_name_of_a_channel(text: str) -> None:
-    assert without_reasoning(text) == Said(text, "")
-
-
-@pytest.mark.parametrize("text", ["Answer: <think>", "It opens so.\n**Answer:** `</think>`", 'answer: "<think>".'])
-@pytest.mark.parametrize(
-    "before", ["", "<think>Which tag?</think>", "Which tag?</think>\n", "<think>a<think>b</think>"]
-)
-def test_a_marker_that_is_all_that_is_answered_is_the_answer(before: str, text: str) -> None:
-    assert without_reasoning(before + text) == Said(text, "stripped" if before else "")
-
-
-def test_a_closing_marker_that_is_all_that_is_answered_is_the_answer_outside_of_reasoning_only() -> None:
-    assert without_reasoning("It closes so. Answer: </think>") == Said("It closes so. Answer: </think>", "")
-    assert without_reasoning("Answer: [/THINK]<|end|>").answer == "Answer: [/THINK]<|end|>"
-    assert without_reasoning("<think>It may be. Answer: </think>") == Said("", "stripped")
-    assert without_reasoning("Answer: <think> opens it, I think") == Said("Answer:", "unclosed")
-
-
-@pytest.mark.parametrize("quotes", ['""', "''", "“”", "``", "«»"], ids=["double", "single", "curly", "ticks", "angle"])
-def test_a_quoted_closing_tag_behind_reasoning_stays(quotes: str) -> None:
-    answer = f"It prints {quotes[0]}</think>{quotes[1]} and then the answer"
-    assert without_reasoning(f"<think>Which tag?</think>{answer}") == Said(answer, "stripped")
-    assert without_reasoning(f"Which tag?</think>{answer}") == Said(answer, "stripped")
-
-
-@pytest.mark.parametrize(
-    "tags",
-    [("<think>", "</think>"), ("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")],
-    ids=["think", "kimi", "mistral"],
-)
-def test_reasoning_within_reasoning_that_is_closed_once_was_cut_off(tags: tuple[str, str]) -> None:
-    begin, end = tags
-    assert without_reasoning(f"{begin}Let me {begin}hmm{end} so it is Peru, I th") == Said("", "unclosed")
-    assert without_reasoning(f"First. {begin}Let me {begin}hmm{end} so it is Peru") == Said("First.", "unclosed")
-    assert without_reasoning(f"{begin}a {begin}b{end} c {begin}d{end} Peru") == Said("", "unclosed")
-    assert without_reasoning(f"{begin}a {begin}b{end} Answer: c {begin}d") == Said("", "unclosed")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["Answer: 12", "So the answer is 12.", "**Answer:** 12", "label: 12", "Summary: 12", r"\boxed{12}"],
-    ids=["answer", "sentence", "bold", "label", "summary", "box"],
-)
-def test_an_announced_answer_behind_reasoning_that_is_opened_once_too_often_is_the_answer(answer: str) -> None:
-    said = without_reasoning(f"<think>{THOUGHT}<think>{THOUGHT}</think>{answer}")
-    assert said == Said(answer, "stripped")
-
-
-def test_a_mention_behind_reasoning_stays() -> None:
-    said = without_reasoning("<think>Which tags?</think>They are <think> and </think>, see `</think>`")
-    assert said == Said("They are <think> and </think>, see `</think>`", "stripped")
+@pytest.mark.parametrize(("text", "answer", "kind"), LEFT)
+def test_what_is_left_of_a_text_is_its_answer(text: str, answer: str, kind: Any) -> None:
+    assert without_reasoning(text) == Said(answer, kind)
 
 
 PIECES = [
@@ -212,12 +179,14 @@ PIECES = [
 ANYTHING = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=14).map("".join)
 
 
+@settings(max_examples=60)
 @given(ANYTHING)
 def test_stripping_twice_is_stripping_once(text: str) -> None:
     once = without_reasoning(text)
     assert without_reasoning(once.answer) == Said(once.answer, "")
 
 
+@settings(max_examples=60)
 @given(st.text(), st.text(), st.text())
 def test_any_text_between_markers_is_left_out_whatever_it_is(before: str, thought: str, answer: str) -> None:
     for text in (before, thought, answer):
@@ -227,13 +196,14 @@ def test_any_text_between_markers_is_left_out_whatever_it_is(before: str, though
     assert said == Said(answer.strip(), "stripped" if thought.strip() else "")
 
 
+@settings(max_examples=60)
 @given(st.text(alphabet=st.characters(exclude_characters="<[◁"), max_size=200))
 def test_a_text_without_markers_is_untouched(text: str) -> None:
     if not text.lstrip().startswith(("analysis", "commentary", "Here")):
         assert without_reasoning(text) == Said(text, "")
 
 
-SIZE = 400_000
+SIZE = 200_000
 HOSTILE = {
     "openings": "<think>" * (SIZE // 7),
     "closings": "</think>" * (SIZE // 8),
@@ -256,7 +226,7 @@ HOSTILE = {
 }
 
 
-LEFT = {
+WHAT_IS_LEFT = {
     **dict.fromkeys(("openings", "lines"), Said("", "unclosed")),
     **dict.fromkeys(("closings", "pairs", "blanks"), Said("", "")),
     **dict.fromkeys(("ends", "glued"), Said("", "stripped")),
@@ -270,4 +240,4 @@ LEFT = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_long_texts_take_one_pass(kind: str) -> None:
     """If the time grew with the square of this length, the test would not end."""
-    assert without_reasoning(HOSTILE[kind]) == LEFT.get(kind, Said(HOSTILE[kind], ""))
+    assert without_reasoning(HOSTILE[kind]) == WHAT_IS_LEFT.get(kind, Said(HOSTILE[kind], ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny import Ran, environment, in_one_process
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 HERE = Path(__file__).parent
 MANIFEST = """

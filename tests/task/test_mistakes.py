@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from tiny import Ran, command
 
-pytestmark = pytest.mark.slow
-
 HERE = Path(__file__).parent / "mistakes"
 METADATA = "Metadata-Version: 2.1\nName: mmlongbench-mistakes\nVersion: 0.1\n"
 ROW = "row 'tile-0' (tiles.txt, line 1): "

@@ -1,7 +1,12 @@
+"""What a draft is given: documents, pages, pictures, web pages; and the answers that a question offers."""
+
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from mmlongbench.documents.pictures import Pictures
 from mmlongbench.task import (
+    Choices,
     Document,
     Documents,
     DraftError,
@@ -98,9 +103,9 @@ def test_the_text_of_a_page_is_stripped_and_holds_no_marker() -> None:
 def test_sizes_are_known_by_path() -> None:
     found = {"docs/a/a_page0.jpg": (100, 200), "docs/a/a_page1.jpg": (200, 100)}
     assert Sources(documents=DOCUMENTS).sizes == found
-    images = Images(Pictures("x", lambda name: None, 10**6))
-    sources = Sources(documents=DOCUMENTS, images=images)
-    images.pictures.sizes["x/later.png"] = (3, 4)
+    pictures: Any = SimpleNamespace(sizes={})
+    sources = Sources(documents=DOCUMENTS, images=Images(pictures))
+    pictures.sizes["x/later.png"] = (3, 4)
     assert sources.sizes["x/later.png"] == (3, 4)
     assert sources.sizes["docs/a/a_page0.jpg"] == (100, 200)
 
@@ -129,7 +134,8 @@ def test_a_part_that_is_not_there_says_who_would_bring_it(part: str, fault: str)
 
 def test_a_part_without_anything_in_it_is_there() -> None:
     sources = Sources(documents=Documents({}), web_pages=WebPages({}), image_classes=ImageClasses("train", "val"))
-    others = Sources(images=Images(Pictures("own", lambda name: None, 10**6)))
+    pictures: Any = SimpleNamespace(sizes={})
+    others = Sources(images=Images(pictures))
     assert (sources.documents.ids, sources.web_pages.ids, dict(sources.image_classes.classes)) == ((), (), {})
     parts = ("documents", "images", "web_pages", "image_classes", "corpus")
     assert [part for part in parts if getattr(sources, f"has_{part}")] == ["documents", "web_pages", "image_classes"]
@@ -147,3 +153,15 @@ def test_web_pages_stand_in_the_order_of_the_source_and_are_cut_into_passages() 
 def test_rows_are_those_that_are_given() -> None:
     assert [row.id for row in Sources(rows=[Row(id="a"), Row(id="b")]).rows] == ["a", "b"]
     assert list(Sources().rows) == []
+
+
+@pytest.mark.parametrize("right", [-1, 2, "A", None])
+def test_a_right_answer_that_is_not_offered_is_refused(right: Any) -> None:
+    with pytest.raises(ValueError, match=rf"the right answer is {right!r}, expected a place from 0 to 1"):
+        Choices(("yes", "no"), right)
+
+
+def test_answers_that_are_offered_are_of_one_kind_and_have_a_chance() -> None:
+    with pytest.raises(ValueError, match="texts beside images"):
+        Choices(("yes", Image("no.jpg")), 0)
+    assert Choices(("a", "b", "c", "d"), 3).chance == 0.25

@@ -107,14 +107,13 @@ def test_ids_do_not_move_when_rows_or_columns_are_added_or_sorted(tmp_path: Path
 
 
 def test_a_column_id_is_the_id(tmp_path: Path) -> None:
-    rows = read(
-        jsonl(tmp_path / "a.jsonl", {"id": "x-1", "name": "Anna"}, {"id": 7, "name": "Anna"}, {"id": " ", "name": "A"})
-    )
-    assert [row.id for row in rows][:2] == ["x-1", "7"]
-    assert len(rows[2].id) == 16
+    rows = read(jsonl(tmp_path / "a.jsonl", {"id": "x-1", "name": "Anna"}, {"id": " ", "name": "A"}))
+    assert (rows[0].id, len(rows[1].id)) == ("x-1", 16)
 
 
-@pytest.mark.parametrize(("id", "expected"), [(7.0, "7"), (" x ", "x"), ("a\tb", "a\tb"), (10**400, str(10**400))])
+@pytest.mark.parametrize(
+    ("id", "expected"), [(7, "7"), (7.0, "7"), (" x ", "x"), ("a\tb", "a\tb"), (10**400, str(10**400))]
+)
 def test_ids_are_texts_and_whole_numbers_without_blanks_around_them(id: object, expected: str, tmp_path: Path) -> None:
     (row,) = read(jsonl(tmp_path / "a.jsonl", {"id": id, "name": "Anna"}))
     assert row.id == expected
@@ -125,13 +124,9 @@ def test_ids_are_texts_and_whole_numbers_without_blanks_around_them(id: object, 
 )
 def test_an_id_of_another_type_or_with_control_characters_rejects_its_row(id: object, tmp_path: Path) -> None:
     (found,) = read(jsonl(tmp_path / "a.jsonl", {"id": id, "name": "Anna"}))
-    assert (found.id, found.fault.reason, found.fault.field, found.fault.place) == (
-        "line 1",
-        "wrong-id",
-        "id",
-        "line 1",
-    )
-    assert found.fault.todo
+    fault = found.fault
+    assert (found.id, fault.reason, fault.field, fault.place) == ("line 1", "wrong-id", "id", "line 1")
+    assert fault.todo
 
 
 def test_whole_floats_of_a_parquet_table_are_ids(tmp_path: Path) -> None:

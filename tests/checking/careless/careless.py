@@ -4,11 +4,11 @@ import itertools
 import os
 import random  # noqa: TID251  (one of the mistakes)
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import mmlongbench.task as mt
 
@@ -35,26 +35,21 @@ class NoteReader(mt.Reader[NoteRow]):
     image_folder: ClassVar[str] = "notes"
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Return a row for each note."""
         for number, line in enumerate(self.lines(sources), 1):
             name, colour = line.split()
             yield mt.RawRow(self.id(name), {"name": name, "colour": colour}, "notes.txt", f"line {number}")
 
     def lines(self, sources: mt.SourcePaths) -> Iterable[str]:
-        """Return the lines of the file."""
         return sources["notes"].read_text("utf-8").splitlines()
 
     def id(self, name: str) -> str:
-        """Return the id of a note."""
         return name
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NoteRow | mt.Fault:
-        """Return the note."""
         return NoteRow(id=raw.id, **raw.fields)
 
 
 def draw_notes(folder: Path) -> dict[str, Path]:
-    """Draw notes of twelve colours."""
     lines = [f"note{number:02d} {COLOURS[number % len(COLOURS)]}" for number in range(NOTES)]
     (folder / "notes.txt").write_text("\n".join(lines), "utf-8")
     return {"notes": folder / "notes.txt"}
@@ -69,12 +64,10 @@ class Notes(mt.Builder[NoteRow]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return two depths."""
         files = mt.FilePattern("notes/{name}_K{k}.jsonl")
         return mt.TaskSpec(files, self.metric, placements=mt.Placements(mt.Depth, (0.0, 1.0)))
 
     def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the row's note at a depth, the others in a drawn order."""
         rows = [other for other in sources.rows if isinstance(other, NoteRow) and other.colour != row.colour]
         others = [self.note(other, "negative", (0,), row) for other in draws.order("notes", rows, lambda o: o.id)]
         units = tuple(replace(unit, place=(number,)) for number, unit in enumerate(self.ordered(others, row)))
@@ -83,208 +76,94 @@ class Notes(mt.Builder[NoteRow]):
         return mt.Draft(row.id, (self.instruction,), (question,), (gold,), self.taken(units), "\n")
 
     def note(self, note: NoteRow, role: mt.Role, place: tuple[int, ...] | None, row: NoteRow) -> mt.Unit:
-        """Return a note as a unit."""
         return mt.Unit(note.name, role, self.text(note, row), place)
 
     def text(self, note: NoteRow, row: NoteRow) -> str:
-        """Return the text of a note in the context of a row."""
         return f"The note {note.name} is {note.colour}." + f" It has its place beside {note.name} in a drawer." * 3
 
     def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return the order in which units are taken."""
         return units
 
     def taken(self, units: tuple[mt.Unit, ...]) -> mt.TakeOrder:
-        """Return the take order of units."""
         return mt.InOrder(units)
 
     def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Return the question."""
         return (f"\n\nQuestion: which colour has {name}?\nAnswer:",)
 
     def answer(self, row: NoteRow) -> object:
-        """Return the answer."""
         return [row.colour]
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the file."""
         data, notes = example.question.data, [str(unit.body) for unit in example.units]
         asked = [part for part in example.question.parts if isinstance(part, str)]
         return {"id": example.id, "name": data["name"], "answer": data["answer"], "notes": notes, "asked": asked}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a line."""
         units = [mt.Unit(f"{n}", "negative", text, ()) for n, text in enumerate(record["notes"])]
         return mt.assemble((self.instruction,), units, "\n", record["asked"])
 
 
-class Counter(Notes):
-    """Numbers its questions in the order of calls."""
-
-    def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Return another question at every call."""
-        return (f"\n\nQuestion {next(COUNT)}: which colour has {name}?\nAnswer:",)
+def wrong(base: type[Any] = Notes, **changes: Any) -> Any:
+    """Return a subclass that differs in a few attributes."""
+    return type("Wrong", (base,), changes)
 
 
-class Random(Notes):
-    """Draws with the module that everybody knows."""
-
-    def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return another order at every call."""
-        return random.sample(units, len(units))
+def asking(before: Callable[[], object]) -> Any:
+    """Return a task whose question begins with something."""
+    return wrong(ask=lambda self, name: (f"\n\n{before()}, which colour has {name}?\nAnswer:",))
 
 
-class Clock(Notes):
-    """Prints the time."""
-
-    def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Return a question with the time."""
-        return (f"\n\nAt {time.time_ns()}, which colour has {name}?\nAnswer:",)
+def ordering(order: Callable[[Sequence[mt.Unit], NoteRow], Sequence[mt.Unit]]) -> Any:
+    """Return a task that takes its units in another order."""
+    return wrong(ordered=lambda self, units, row: order(units, row))
 
 
-class Today(Notes):
-    """Prints the date."""
-
-    def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Return a question with the date."""
-        return (f"\n\nOn {date.today()}, which colour has {name}?\nAnswer:",)  # noqa: DTZ011  (the mistake)
+def answering(metric: str, answer: object) -> Any:
+    """Return a task with another metric and answer."""
+    return wrong(metric=metric, answer=lambda self, row: answer)
 
 
-class ProcessId(Notes):
-    """Names its process."""
+# Other at each call, or in other surroundings
 
-    def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Return a question with the number of the process."""
-        return (f"\n\nFor {os.getpid()}, which colour has {name}?\nAnswer:",)
-
-
-class SetOrder(Notes):
-    """Iterates over a set."""
-
-    def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return an order that depends on the hash seed."""
-        by_id = {unit.id: unit for unit in units}
-        return [by_id[id] for id in {*by_id}]
+Counter = asking(lambda: f"Question {next(COUNT)}")
+Clock = asking(lambda: f"At {time.time_ns()}")
+Today = asking(lambda: f"On {date.today()}")  # noqa: DTZ011  (the mistake)
+ProcessId = asking(lambda: f"For {os.getpid()}")
+Random = ordering(lambda units, row: random.sample(units, len(units)))
+HashOrder = ordering(lambda units, row: sorted(units, key=lambda unit: hash(unit.id)))
 
 
-class HashOrder(Notes):
-    """Sorts by the builtin hash."""
-
-    def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return an order that depends on the hash seed."""
-        return sorted(units, key=lambda unit: hash(unit.id))
+def _by_set(units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
+    by_id = {unit.id: unit for unit in units}
+    return [by_id[id] for id in {*by_id}]
 
 
-class Remembers(Notes):
-    """Takes no note first that an earlier question took first."""
-
-    def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return an order that depends on the drafts before."""
-        SEEN.append(row.id)
-        return sorted(units, key=lambda unit: SEEN[-2:].count(unit.id))
+def _by_drafts_before(units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
+    SEEN.append(row.id)
+    return sorted(units, key=lambda unit: SEEN[-2:].count(unit.id))
 
 
 class Shuffles(Notes):
     """Rotates a list that it keeps."""
 
     def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return another order at every call."""
         kept = vars(self).setdefault("turns", [])
         kept.append(row.id)
         return [*units[len(kept) % 5 :], *units[: len(kept) % 5]]
 
 
-@dataclass(frozen=True)
-class _Once(mt.TakeOrder):
-    left: Iterator[mt.Unit]
-
-    def units(self, length: int) -> Iterable[mt.Unit]:
-        """Return what is left."""
-        return self.left
-
-
-class OnceOnly(Notes):
-    """Has a take order that can be iterated once."""
-
-    def taken(self, units: tuple[mt.Unit, ...]) -> mt.TakeOrder:
-        """Return a generator."""
-        return _Once(iter(units))
-
-
-@dataclass(frozen=True)
-class _ByLength(mt.TakeOrder):
-    all: tuple[mt.Unit, ...]
-    is_text: bool = False
-
-    def units(self, length: int) -> Iterable[mt.Unit]:
-        """Return another order at other lengths, or other texts."""
-        if self.is_text:
-            return (replace(unit, tail=f" (of {length})") for unit in self.all)
-        return self.all if length <= 1024 else self.all[::-1]
-
-
-class LengthOrder(Notes):
-    """Takes units backwards at longer lengths."""
-
-    def taken(self, units: tuple[mt.Unit, ...]) -> mt.TakeOrder:
-        """Return an order that depends on the length."""
-        return _ByLength(units)
-
-
-class LengthText(Notes):
-    """Prints the length after each unit."""
-
-    def taken(self, units: tuple[mt.Unit, ...]) -> mt.TakeOrder:
-        """Return units that depend on the length."""
-        return _ByLength(units, is_text=True)
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return the texts of units with what stands after them."""
-        return {**super().record(example), "notes": [unit.text for unit in example.units]}
-
-
-class HoldsAnswer(Notes):
-    """Has the answer in its negatives."""
-
-    def text(self, note: NoteRow, row: NoteRow) -> str:
-        """Return a text that says too much."""
-        return f"{super().text(note, row)} It is not {row.colour}."
-
-
-class GoldTwice(Notes):
-    """Repeats the gold unit under another id."""
-
-    def ordered(self, units: Sequence[mt.Unit], row: NoteRow) -> Sequence[mt.Unit]:
-        """Return the units after a copy of the gold one."""
-        return [mt.Unit("copy", "own", self.text(row, row), (0,)), *units]
-
-
-class LengthCluster(Notes):
-    """Has a cluster for each length."""
-
-    def cluster(self, record: mt.Record) -> str:
-        """Return the size of the prompt."""
-        return f"{record['length'] > 1024}"
-
-
-class DepthCluster(Notes):
-    """Has a cluster for each depth."""
-
-    def cluster(self, record: mt.Record) -> str:
-        """Return the depth."""
-        return f"{record['depth']}"
+SetOrder, Remembers = ordering(_by_set), ordering(_by_drafts_before)
+RecordCounter = wrong(record=lambda self, example: {**Notes.record(self, example), "number": next(COUNT)})
 
 
 class KeepsState(Notes):
     """Needs the draft for the prompt."""
 
     def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Keep the question."""
         KNOWN[name] = str(super().ask(name)[0])
         return (KNOWN[name],)
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return a prompt of what was kept."""
         return super().prompt({**record, "asked": [KNOWN[record["name"]]]})
 
 
@@ -292,7 +171,6 @@ class PromptOnce(Notes):
     """Gives the prompt of a record once."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt when it is called again."""
         key = f"{id(self)} {record['id']} {len(record['notes'])} {record.get('depth')}"
         ask = record["asked"] if key not in KNOWN else ["\n\nAgain:"]
         KNOWN[key] = ""
@@ -303,195 +181,122 @@ class AllFields(Notes):
     """Prints what it does not know."""
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return a prompt with further fields."""
         known = ("id", "name", "answer", "notes", "asked", "length", "tokens", "depth", "depth_achieved")
         more = "".join(f"{key}: {value}\n" for key, value in record.items() if key not in (*known, "needle_start"))
         return super().prompt({**record, "asked": [f"{record['asked'][0]}{more}"]})
-
-
-class RecordCounter(Notes):
-    """Numbers its records in the order of calls."""
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return another record at every call."""
-        return {**super().record(example), "number": next(COUNT)}
 
 
 class EndsProcess(Notes):
     """Ends any process that did not make its drafts."""
 
     def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Keep the question."""
         KNOWN[f"ends {name}"] = ""
         return super().ask(name)
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a line, or end the process."""
         if f"ends {record['name']}" not in KNOWN:
             raise SystemExit(3)
         return super().prompt(record)
 
 
-class SlotLeft(Notes):
-    """Forgets to fill in its instruction."""
-
-    instruction = "Read the notes about {name}.\n\n"
+# Units and take orders
 
 
-class ExpressionLeft(Notes):
-    """Forgets the f of an f-string."""
+@dataclass(frozen=True)
+class _Once(mt.TakeOrder):
+    left: Iterator[mt.Unit]
 
-    def ask(self, name: str) -> tuple[mt.Part, ...]:
-        """Return a template."""
-        return ("\n\nQuestion: which colour has {row.name}?\nAnswer:",)
-
-
-class Marker(Notes):
-    """Writes the marker of an image into its text."""
-
-    instruction = "Read the notes.\n<image>\n"
+    def units(self, length: int) -> Iterable[mt.Unit]:
+        return self.left
 
 
-class EmptyWord(Notes):
-    """Has an answer that every text holds."""
+@dataclass(frozen=True)
+class _ByLength(mt.TakeOrder):
+    all: tuple[mt.Unit, ...]
+    is_text: bool = False
 
-    def answer(self, row: NoteRow) -> object:
-        """Return an article."""
-        return ["the"]
-
-
-class LateOption(Notes):
-    """Has an option without a letter."""
-
-    metric = "mc_acc"
-
-    def answer(self, row: NoteRow) -> object:
-        """Return the place of a thirteenth option."""
-        return 12
+    def units(self, length: int) -> Iterable[mt.Unit]:
+        if self.is_text:
+            return (replace(unit, tail=f" (of {length})") for unit in self.all)
+        return self.all if length <= 1024 else self.all[::-1]
 
 
-class NegativeLabel(Notes):
-    """Has a label below zero."""
-
-    metric = "cls_acc"
-
-    def answer(self, row: NoteRow) -> object:
-        """Return a label."""
-        return -1
+def _with_tails(self: Notes, example: mt.PackedExample) -> mt.Record:
+    return {**Notes.record(self, example), "notes": [unit.text for unit in example.units]}
 
 
-class LongYes(Notes):
-    """Answers a yes/no question with more than that."""
-
-    metric = "binary_acc"
-
-    def answer(self, row: NoteRow) -> object:
-        """Return a sentence."""
-        return "Certainly"
+def _all_required(self: Notes, *given: Any) -> mt.Draft:
+    made = Notes.draft(self, *given)
+    units = tuple(replace(unit, role="own") for unit in made.take_order.units(0))
+    return replace(made, required=(*made.required, *units), take_order=mt.InOrder(()))
 
 
-class Generous(Notes):
-    """Has a metric that is content with anything."""
+OnceOnly = wrong(taken=lambda self, units: _Once(iter(units)))
+LengthOrder = wrong(taken=lambda self, units: _ByLength(units))
+LengthText = wrong(taken=lambda self, units: _ByLength(units, is_text=True), record=_with_tails)
+HoldsAnswer = wrong(text=lambda self, note, row: f"{Notes.text(self, note, row)} It is not {row.colour}.")
+GoldTwice = wrong(
+    ordered=lambda self, units, row: [mt.Unit("copy", "own", self.text(row, row), (0,)), *units],
+)
+Everything = wrong(draft=_all_required)
+LengthCluster = wrong(cluster=lambda self, record: f"{record['length'] > 1024}")
+DepthCluster = wrong(cluster=lambda self, record: f"{record['depth']}")
+SlotLeft = wrong(instruction="Read the notes about {name}.\n\n")
+ExpressionLeft = wrong(ask=lambda self, name: ("\n\nQuestion: which colour has {row.name}?\nAnswer:",))
+Marker = wrong(instruction="Read the notes.\n<image>\n")
 
-    metric = "generous"
+# Answers and metrics
 
-
-class Harsh(Notes):
-    """Has a metric that is never content."""
-
-    metric = "harsh"
-
-
-class Moody(Notes):
-    """Has a metric that raises for some outputs."""
-
-    metric = "moody"
-
-
-class Everything(Notes):
-    """Requires more than fits."""
-
-    def draft(self, row: NoteRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft that requires all notes."""
-        made = super().draft(row, sources, draws)
-        units = tuple(replace(unit, role="own") for unit in made.take_order.units(0))
-        return replace(made, required=(*made.required, *units), take_order=mt.InOrder(()))
+EmptyWord = answering("sub_em", ["the"])
+LateOption, NegativeLabel = answering("mc_acc", 12), answering("cls_acc", -1)
+LongYes = answering("binary_acc", "Certainly")
+Generous, Harsh, Moody = (wrong(metric=name) for name in ("generous", "harsh", "moody"))
 
 
-class SameIds(NoteReader):
-    """Gives two notes one id."""
+class GenerousMetric(mt.Metric):
+    """A metric that is content with anything."""
 
-    def id(self, name: str) -> str:
-        """Return the first five letters."""
-        return name[:5]
-
-
-class CountedIds(NoteReader):
-    """Numbers its rows in the order of calls."""
-
-    def id(self, name: str) -> str:
-        """Return another id at every call."""
-        return f"note-{next(COUNT)}"
-
-
-class SetRows(NoteReader):
-    """Iterates over a set."""
-
-    def lines(self, sources: mt.SourcePaths) -> Iterable[str]:
-        """Return the lines in an order that depends on the hash seed."""
-        return {*super().lines(sources)}
-
-
-class RandomRows(NoteReader):
-    """Draws the colours of its notes."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NoteRow | mt.Fault:
-        """Return a note of another colour at every call."""
-        return NoteRow(id=raw.id, name=raw.fields["name"], colour=random.choice(COLOURS))
-
-
-class NoRows(NoteReader):
-    """Refuses every row."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NoteRow | mt.Fault:
-        """Return a fault."""
-        return mt.Fault("no-moral", "a moral", "nothing", field="moral", todo="add the column moral")
-
-
-def draw_random(folder: Path) -> dict[str, Path]:
-    """Draw other notes at every call."""
-    found = draw_notes(folder)
-    with found["notes"].open("a", encoding="utf-8") as file:
-        file.write(f"\nlast {random.getrandbits(64):x}")
-    return found
-
-
-class _Plain(mt.Metric):
     name = "generous"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Return the full score."""
         return mt.Score(1.0)
 
 
-class HarshMetric(_Plain):
+class HarshMetric(mt.Metric):
     """A metric without a full score."""
 
     name = "harsh"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Return less than the full score."""
         return mt.Score(0.9 * (asked.prediction != ""))
 
 
-class MoodyMetric(_Plain):
-    """A metric that raises."""
+class MoodyMetric(mt.Metric):
+    """A metric that raises for an empty output."""
 
     name = "moody"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Raise for an empty output."""
         return mt.Score(float(len(asked.prediction) / len(asked.prediction)))
 
 
-GenerousMetric = _Plain
+# Readers
+
+SameIds = wrong(NoteReader, id=lambda self, name: name[:5])
+CountedIds = wrong(NoteReader, id=lambda self, name: f"note-{next(COUNT)}")
+SetRows = wrong(NoteReader, lines=lambda self, sources: {*NoteReader.lines(self, sources)})
+RandomRows = wrong(
+    NoteReader,
+    row=lambda self, raw, sources: NoteRow(id=raw.id, name=raw.fields["name"], colour=random.choice(COLOURS)),
+)
+NoRows = wrong(
+    NoteReader,
+    row=lambda self, raw, sources: mt.Fault("no-moral", "a moral", "nothing", field="moral", todo="add the column"),
+)
+
+
+def draw_random(folder: Path) -> dict[str, Path]:
+    found = draw_notes(folder)
+    with found["notes"].open("a", encoding="utf-8") as file:
+        file.write(f"\nlast {random.getrandbits(64):x}")
+    return found

@@ -1,14 +1,24 @@
-"""The filter of hard negatives: what it excludes, in which order, and how it counts."""
+"""Hard negatives: what the filter excludes and counts; none holds an answer or a name, as other means check."""
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from once import once
+from samples import Sources
 
+from builders.vrag.infoseek import InfoSeek
+from builders.vrag.rows import EntityQuestion
+from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.corpus import Corpus
+from mmlongbench.corpus.making import make_corpus
 from mmlongbench.corpus.retrieval.negatives import (
     REASONS,
     Facts,
@@ -17,14 +27,22 @@ from mmlongbench.corpus.retrieval.negatives import (
     negatives,
     unfilterable_answer,
 )
-from mmlongbench.corpus.retrieval.passages import Passage
 
-MakePassage = Callable[..., Passage]
 LONG = "the river runs from the hills through nine old towns to the sea and back in every drawing of it"
 NEAR = 0.6
 
 
-def test_every_reason_is_counted_once(passage: MakePassage) -> None:
+class Plain(NamedTuple):
+    id: str
+    title: str
+    text: str
+
+
+def passage(id: str, text: str, title: str = "") -> Plain:
+    return Plain(id, title, text)
+
+
+def test_every_reason_is_counted_once() -> None:
     gold = passage("gold", LONG)
     facts = Facts(("Lima", "1,200"), ("Grass Hopper",), (gold,), frozenset({"b"}), (4.5, 5.5))
     ranked = [
@@ -58,40 +76,33 @@ def test_every_reason_is_counted_once(passage: MakePassage) -> None:
     assert sum(found.rejected.values()) + len(found.passages) == len(ranked)
 
 
-def test_an_answer_does_not_stand_across_title_and_text(passage: MakePassage) -> None:
+def test_an_answer_does_not_stand_across_title_and_text() -> None:
     split = passage("split", "York is a town.", "New")
     assert negatives(Facts(("New York",)), [split], NEAR) == Negatives((split,), Counter())
 
 
-def test_the_range_includes_its_ends(passage: MakePassage) -> None:
+def test_the_range_includes_its_ends() -> None:
     ranked = [passage(text, text) for text in ("at 4.49", "at 4.5", "at 5", "at 5.5", "at 5.51", "at 5 million")]
     found = negatives(Facts((), within=(4.5, 5.5)), ranked, NEAR)
     assert [taken.id for taken in found.passages] == ["at 4.49", "at 5.51"]
 
 
-def test_the_order_stays_and_nothing_is_read_beyond_what_is_asked(passage: MakePassage) -> None:
-    def ranked() -> list[Passage]:
-        return [passage(str(number), f"passage of number {number}") for number in range(20)]
+def test_the_order_stays_and_nothing_is_read_beyond_what_is_asked() -> None:
+    ranked = [passage(str(number), f"passage of number {number}") for number in range(20)]
 
-    def forever() -> Passage:
+    def read() -> Iterator[Plain]:
+        yield from ranked[:3]
         raise AssertionError("read too far")
 
-    passages = (make() for make in (*(lambda at=at: ranked()[at] for at in range(3)), forever))
-    found = negatives(Facts(("answer",)), passages, NEAR, most=3)
+    found = negatives(Facts(("answer",)), read(), NEAR, most=3)
     assert [taken.id for taken in found.passages] == ["0", "1", "2"]
-    assert [taken.id for taken in negatives(Facts(("answer",)), ranked(), NEAR).passages] == list(map(str, range(20)))
+    assert [taken.id for taken in negatives(Facts(("answer",)), ranked, NEAR).passages] == list(map(str, range(20)))
 
 
-def test_a_filter_goes_on_where_the_ranking_ended(passage: MakePassage) -> None:
+def test_a_filter_goes_on_where_the_ranking_ended() -> None:
     chosen = NegativeFilter(Facts(("answer",)), NEAR)
     assert chosen.admit(passage("1", LONG)) is None
     assert chosen.admit(passage("2", LONG)) == "near-duplicate"
-
-
-class Plain(NamedTuple):
-    id: str
-    title: str
-    text: str
 
 
 words = st.lists(st.sampled_from(["lima", "nine", "9", "9.0", "grass", "hopper", "sea", "é"]), min_size=1, max_size=6)
@@ -122,10 +133,124 @@ def test_what_cannot_be_kept_out_is_named(facts: Facts, message: str) -> None:
     assert re.search(message, str(unfilterable_answer(facts)))
 
 
-@pytest.mark.parametrize("answer", ["Lima", "12", "May", "US", "to be or not to be"])
-def test_other_answers_can_be_kept_out(answer: str) -> None:
-    assert unfilterable_answer(Facts((answer,), ("grass",))) is None
+@pytest.mark.parametrize(
+    "facts",
+    [
+        *(Facts((answer,), ("grass",)) for answer in ("Lima", "12", "May", "US", "to be or not to be")),
+        Facts((), within=(1, 2)),  # a number with a range needs no answer
+    ],
+)
+def test_other_answers_can_be_kept_out(facts: Facts) -> None:
+    assert unfilterable_answer(facts) is None
 
 
-def test_a_number_with_a_range_needs_no_answer() -> None:
-    assert unfilterable_answer(Facts((), within=(1, 2))) is None
+ANSWERS = [
+    "Paris",
+    "Jackie Wilson",
+    "5 May 1990",
+    "Łódź",
+    "U.S. Army",
+    "3.5 km",
+    "€500",
+    "Simon & Garfunkel",
+    "St. John's",
+]
+JOINTS = (" ", "-", "–", "\u00a0", "\u2009", " / ", "_", "·", "\n")
+
+
+@cache
+def unaccented(text: str) -> str:
+    return "".join(part for part in unicodedata.normalize("NFKD", text) if not unicodedata.combining(part))
+
+
+def hits(passages: list[Plain], names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Which of the names stand in which passages as they are, not within a word."""
+    found = [(name, re.compile(rf"(?<!\w){re.escape(unaccented(name))}(?!\w)", re.IGNORECASE)) for name in names]
+    texts = [(passage.id, unaccented(text)) for passage in passages for text in (passage.title, passage.text)]
+    return [(name, id) for name, pattern in found for id, text in texts if pattern.search(text)]
+
+
+Drawn = tuple[list[Plain], list[tuple[EntityQuestion, list[Plain]]]]
+
+
+@pytest.fixture(scope="module")
+def drawn(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """All passages of a drawn encyclopedia, and every third question with the negatives that the filter admits."""
+    sources = sample("infoseek")
+
+    def make(folder: Path) -> None:
+        make_corpus(str(sources["corpus"]), folder / "corpus")
+
+    folder = once(tmp_path_factory, "infoseek-corpus", make) / "corpus"
+    every = [Plain(each.id, each.title, each.text) for each in Corpus.open(folder)]
+    rows = [row for row in read_rows(InfoSeek(), sources) if isinstance(row, EntityQuestion)]
+    assert len(rows) == 40
+    found = []
+    for row in rows[::3]:
+        facts = Facts(row.answer, (row.entity,), within=row.answer_range)
+        taken = {each.id for each in negatives(facts, every, 0.8).passages}
+        found.append((row, [each for each in every if each.id in taken]))
+    return every, found
+
+
+def test_no_negative_of_the_drawn_encyclopedia_holds_an_answer_or_the_entity_or_a_number_in_range(drawn: Drawn) -> None:
+    every, asked = drawn
+    in_range = 0
+    for row, taken in asked:
+        names = (*row.answer, row.entity)
+        assert hits(every, names), "the check itself finds none"
+        assert hits(taken, names) == []
+        assert len(taken) > len(every) / 2
+        if row.answer_range:
+            low, high = row.answer_range
+            texts = " ".join(f"{each.title} {each.text}" for each in taken)
+            plain = re.findall(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.,]*\d)", texts)
+            assert plain
+            assert [number for number in plain if low <= float(number) <= high] == []
+            in_range += 1
+    assert in_range >= 2
+
+
+marks = st.text(st.characters(categories=["P", "S", "Z", "Cf", "Cc"]), min_size=1, max_size=4)
+before = st.one_of(
+    st.just(""), marks, st.tuples(st.sampled_from(["Vienna", "in", "4", "É", "1.5"]), marks).map("".join)
+)
+after = st.one_of(
+    st.just(""),
+    marks,
+    st.sampled_from(["'s", "’s", "ʼs", "´s"]),
+    st.tuples(marks, st.sampled_from(["a", "6", "based"])).map("".join),
+)
+
+
+@given(st.sampled_from(ANSWERS), before, after, st.sampled_from(JOINTS), st.booleans())
+def test_no_punctuation_hides_an_answer_or_a_name(
+    answer: str, left: str, right: str, joint: str, is_title: bool
+) -> None:
+    held = f"{left}{answer.replace(' ', joint)}{right}"
+    passage = Plain("1", held, "nothing") if is_title else Plain("1", "nothing", f"They say {held} and so on.")
+    assert negatives(Facts((answer,)), [passage], NEAR).rejected == {"answer": 1}
+    assert negatives(Facts(("nowhere",), (answer,)), [passage], NEAR).rejected == {"entity": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("5 May 1990", "on the 5th day of May, 1990"),
+        ("5 May 1990", "on 5-May-1990"),
+        ("1990", "in the season 1989/90"),
+        ("2.03 million", "2,030,000 people"),
+        ("2030000", "2.03 million people"),
+        ("1.2 million", "between 1.2 and 1.5 million"),
+        ("100", "a hundred of them"),
+        ("2.5 km", "two and a half km"),
+        ("€500", "for 500 euros"),
+        ("£3.5 million", "for £3.5m"),
+        ("21st", "the twenty-first of them"),
+        ("19th century", "in the nineteenth century"),
+        ("Simon and Garfunkel", "Simon & Garfunkel’s song"),
+        ("the Beatles", "Lennon/the Beatles’ songs"),
+    ],
+)
+def test_what_a_reader_takes_for_the_answer_is_turned_away(answer: str, text: str) -> None:
+    assert negatives(Facts((answer,)), [Plain("1", "", text)], NEAR).rejected == {"answer": 1}

@@ -27,21 +27,17 @@ class TileReader(mt.Reader[TileRow]):
     image_folder: ClassVar[str] = "tiles"
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Return a row for each of two tiles."""
         for number in range(2):
             yield mt.RawRow(f"tile-{number}", {"tile": f"{number}.png"})
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow | mt.Fault:
-        """Return the tile that is asked about."""
         return TileRow(id=raw.id, tile=raw.fields["tile"])
 
     def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        """Return a tile by its name."""
         return mt.file_inside(sources["tiles"], name)
 
 
 def draw_tiles(folder: Path) -> dict[str, Path]:
-    """Draw tiles of different greys and sizes."""
     from PIL import Image
 
     for number in range(TILES):
@@ -59,32 +55,26 @@ class Lined(mt.Builder[TileRow]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return what the class has."""
         return mt.TaskSpec(mt.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements)
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the row's tile at a depth, the others in their order."""
         return self.context(row.id, [row.tile], [mt.Question(row.id, _ask(row.tile), {"tile": row.tile})], sources)
 
     def context(self, id: str, tiles: Sequence[str], questions: Sequence[mt.Question], sources: mt.Sources) -> mt.Draft:
-        """Return a context with some tiles at depths."""
         needles = tuple(self.unit(sources, tile, "needle", None) for tile in tiles)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" not in tiles]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
         return mt.Draft(id, (self.instruction,), tuple(questions), needles, mt.InOrder(units), self.separator)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a tile as a unit."""
         return mt.Unit(name, role, mt.Image(sources.images[name].path), place)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the file."""
         units = [[unit.head, _spelled(unit.body), unit.tail] for unit in example.units]
         tile = example.question.data["tile"]
         return {"id": example.id, "tile": tile, "answer": [tile], "units": units}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a line."""
         units = [mt.Unit(str(n), "negative", _body(at[1]), (), at[0], at[2]) for n, at in enumerate(record["units"])]
         return mt.assemble((self.instruction,), units, self.separator, _ask(record["tile"]))
 
@@ -95,12 +85,10 @@ class Inline(Lined):
     separator = " "
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a text."""
         words = "Some squares are greyer than others, others are wider" if place else "Unforgettable tile"
         return mt.Unit(name, role, f"{words}: {name}.", place)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the text of the tile."""
         return [f"Unforgettable tile: {record['tile']}."]
 
 
@@ -108,7 +96,6 @@ class InlineLines(Inline):
     """Texts of several lines, each of which begins in the last line of the one before it."""
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a text of three lines."""
         made = super().unit(sources, name, role, place)
         return mt.Unit(name, role, f"{made.body}\nIts colour is grey.\nUnbelievably grey", place)
 
@@ -120,7 +107,6 @@ class InlinePictures(Lined):
     instruction = "Look at the tiles:"
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a tile with words around it."""
         return mt.Unit(
             name, role, mt.Image(sources.images[name].path), place, "Remember this square tile: ", f" ({name})"
         )
@@ -132,11 +118,9 @@ class Headed(Lined):
     instruction = "Look at the tiles.\n\n"
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a tile with its name in a line above it."""
         return mt.Unit(name, role, mt.Image(sources.images[name].path), place, f"A tile:\n{name}\n", "\nSo far.")
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the picture of the tile."""
         return [mt.Image(f"tiles/{record['tile']}")]
 
 
@@ -151,14 +135,12 @@ class Shown(Headed):
     """Shows the needle's picture in the instruction as well."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the draft with a picture before the context."""
         from dataclasses import replace
 
         made = super().draft(row, sources, draws)
         return replace(made, instruction=("Find\n", mt.Image(sources.images[row.tile].path), "\nhere.\n\n"))
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt with a picture before the context."""
         made = super().prompt(record).parts
         shown = ("Find\n", mt.Image(f"tiles/{record['tile']}"), "\nhere.\n\n")
         return mt.Prompt.of((*shown, str(made[0]).removeprefix(self.instruction), *made[1:]))
@@ -171,7 +153,6 @@ class Blanks(Lined):
     separator = "\n\n"
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return two sentences in passages with line breaks."""
         needles = tuple(
             mt.Unit(f"the {n} % needle\tof {row.id}", "needle", _secret(n), None, between_sentences=True)
             for n in range(2)
@@ -182,7 +163,6 @@ class Blanks(Lined):
         return mt.Draft(row.id, (self.instruction,), (question,), needles, mt.InOrder(units), self.separator)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the two sentences."""
         return [_secret(0), _secret(1)]
 
 
@@ -190,11 +170,9 @@ class _Lines(mt.FileFormat):
     """Records as lines, in a format of the task's own."""
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
-        """Write the records."""
         yield json.dumps(list(records)).encode()
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
-        """Read the records."""
         for number, record in enumerate(json.loads(path.read_bytes())):
             yield f"entry {number}", record
 
@@ -204,7 +182,6 @@ class Bundled(Lined):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return a specification of its own each time."""
         bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}_all.json"), _Lines())
         return mt.TaskSpec(
             mt.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements, bundle=bundle
@@ -217,7 +194,6 @@ class SharedPermutations(Lined, mt.SharedContextBuilder[TileRow]):
     placements = mt.Placements(mt.Permutation, (0, 1))
 
     def contexts(self, rows: Sequence[TileRow], sources: mt.Sources) -> Sequence[mt.Draft]:
-        """Return one context for all rows."""
         questions = [mt.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
         return [self.context("shared", [row.tile for row in rows], questions, sources)]
 
@@ -228,16 +204,13 @@ class InlineTwo(Inline):
     placements = mt.Placements(mt.Permutation, (0, 1, 2, 3))
 
     def context(self, id: str, tiles: Sequence[str], questions: Sequence[mt.Question], sources: mt.Sources) -> mt.Draft:
-        """Return a context with two tiles at depths."""
         return super().context(id, ("1.png", "0.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a text of some length."""
         words = "Some squares are greyer than others, others are wider" if place else KEPT
         return mt.Unit(name, role, f"{words}: {name}.", place)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the texts of both tiles."""
         return [f"{KEPT}: {name}." for name in ("1.png", "0.png")]
 
 
@@ -245,15 +218,12 @@ class InlinePrefix(InlineTwo):
     """Three needles of a few words, each like the texts around it."""
 
     def context(self, id: str, tiles: Sequence[str], questions: Sequence[mt.Question], sources: mt.Sources) -> mt.Draft:
-        """Return a context with three tiles at depths."""
         return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, sources)
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return the name of a tile."""
         return mt.Unit(name, role, f"tile {name}", place)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the names of the three tiles."""
         return ["tile 1.png", "tile 0.png", "tile 7.png"]
 
 
@@ -261,11 +231,9 @@ class MixedLines(Lined):
     """Pictures in lines of their own for one row, within one line for another."""
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the draft with the row's separator."""
         return replace(super().draft(row, sources, draws), separator=_between(row.id))
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt with the row's separator."""
         units = [mt.Unit(str(n), "negative", _body(at[1]), (), at[0], at[2]) for n, at in enumerate(record["units"])]
         return mt.assemble((self.instruction,), units, _between(record["id"]), _ask(record["tile"]))
 

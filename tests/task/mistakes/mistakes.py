@@ -1,15 +1,14 @@
 """A task that is right, find the tile of a name among others, and tasks that are each wrong in one way."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
 import mmlongbench.task as mt
-from mmlongbench.task.formats import JSON_LINES
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8
@@ -29,21 +28,17 @@ class TileReader(mt.Reader[TileRow]):
     image_folder: ClassVar[str] = "tiles"
 
     def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Return a row for each of two tiles."""
         for number in range(2):
             yield mt.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
 
     def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow | mt.Fault:
-        """Return the tile that is asked about."""
         return TileRow(id=raw.id, tile=raw.fields["tile"])
 
     def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        """Return a tile by its name."""
         return mt.file_inside(sources["tiles"], name)
 
 
 def draw_tiles(folder: Path) -> dict[str, Path]:
-    """Draw tiles of different greys."""
     from PIL import Image
 
     for number in range(TILES):
@@ -61,12 +56,10 @@ class Tiles(mt.Builder[TileRow]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return two depths."""
         files, depths = mt.FilePattern("tiles/{name}_K{k}.jsonl"), mt.Placements(mt.Depth, (0.0, 1.0))
         return mt.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
 
     def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the row's tile at a depth, the others in their order."""
         needle = self.unit(sources, row.tile, "needle", None)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
@@ -74,16 +67,13 @@ class Tiles(mt.Builder[TileRow]):
         return mt.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mt.InOrder(units), "\n")
 
     def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a tile as a unit."""
         return mt.Unit(name, role, mt.Image(sources.images[name].path), place)
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return one line of the file."""
         tile = example.question.data["tile"]
         return {"id": example.id, "tile": tile, "answer": [tile], "tiles": tuple(example.prompt.images)}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a line."""
         units = [mt.Unit(path, "negative", mt.Image(path), ()) for path in record["tiles"]]
         return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
 
@@ -92,469 +82,156 @@ def _ask(tile: str) -> tuple[mt.Part, ...]:
     return (f"\n\nQuestion: which one is {tile}?\nAnswer:",)
 
 
-class Reversed(Tiles):
-    """Shows the tiles backwards."""
+def wrong(base: type[Any], **changes: Any) -> Any:
+    """Return a subclass that differs in a few attributes."""
+    return type("Wrong", (base,), changes)
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt than was packed."""
-        return super().prompt({**record, "tiles": record["tiles"][::-1]})
 
+def fail(*_: Any, **__: Any) -> Any:
+    raise KeyError("boo")
 
-class OtherWords(Tiles):
-    """Asks in other words."""
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt than was packed."""
-        made = super().prompt(record)
-        parts = (part.replace("which one", "which") if isinstance(part, str) else part for part in made.parts)
-        return mt.Prompt.of(parts)
+# Prompts and records
 
+Reversed = wrong(Tiles, prompt=lambda self, record: Tiles.prompt(self, {**record, "tiles": record["tiles"][::-1]}))
+NoPrompt = wrong(Tiles, prompt=lambda self, record: "which one?")
+PromptKey = wrong(Tiles, prompt=lambda self, record: mt.Prompt.of(record["boo"]))
 
-class OneMore(Tiles):
-    """Adds a word at the end."""
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return another prompt than was packed."""
-        return mt.Prompt.of((*super().prompt(record).parts, mt.Image(record["tiles"][0])))
+def _in_other_words(self: Tiles, record: mt.Record) -> mt.Prompt:
+    parts = Tiles.prompt(self, record).parts
+    return mt.Prompt.of(part.replace("which one", "which") if isinstance(part, str) else part for part in parts)
 
 
-class NoPrompt(Tiles):
-    """Gives a text for a prompt."""
+def _with(self: Tiles, record: mt.Record, path: str) -> mt.Prompt:
+    return mt.Prompt.of((*Tiles.prompt(self, record).parts, mt.Image(path)))
 
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return no prompt."""
-        return "which one?"  # type: ignore[return-value]
 
+OtherWords = wrong(Tiles, prompt=_in_other_words)
+OneMore = wrong(Tiles, prompt=lambda self, record: _with(self, record, record["tiles"][0]))
+OtherVariant = wrong(
+    Tiles, variants=("other",), render_variant=lambda self, record, variant: _with(self, record, "tiles/other.png")
+)
 
-class _Edited(Tiles):
-    """Changes its record."""
 
-    change: ClassVar[dict[str, Any]] = {}
-    gone: ClassVar[tuple[str, ...]] = ()
+def edited(metric: str = "sub_em", **change: Any) -> Any:
+    """Return a task that changes its record."""
+    return wrong(Tiles, metric=metric, record=lambda self, example: {**Tiles.record(self, example), **change})
 
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return the record as it is changed."""
-        made = {**super().record(example), **self.change}
-        return {key: value for key, value in made.items() if key not in self.gone}
 
+def without(key: str) -> Any:
+    """Return a task whose record lacks a key."""
 
-class NoId(_Edited):
-    """Has no id."""
+    def record(self: Tiles, example: mt.PackedExample) -> mt.Record:
+        return {name: value for name, value in Tiles.record(self, example).items() if name != key}
 
-    gone = ("id",)
+    return wrong(Tiles, record=record)
 
 
-class OtherId(_Edited):
-    """Has the same id in every record."""
+def _place_of_the_tile(self: Tiles, example: mt.PackedExample) -> mt.Record:
+    needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mt.Image) and not unit.place)
+    return {**Tiles.record(self, example), "answer": [str([*example.prompt.images].index(needle))]}
 
-    change: ClassVar[dict[str, Any]] = {"id": "tile"}
 
+NoId, NoAnswer = without("id"), without("answer")
+OtherId = edited(id="tile")
+EmptyAnswer = edited(answer=[" "])
+OddAnswer = edited("cls_acc", answer="red")
+OddGold = edited("picky", answer="red")
+ASet = edited(more={"colours": [1, {2}]})
+NotANumber = edited(share=float("nan"))
+AnswerOfPlacement = wrong(Tiles, record=_place_of_the_tile)
+RecordKey = wrong(Tiles, record=lambda self, example: {"id": example.question.data["boo"]})
 
-class NoAnswer(_Edited):
-    """Has no answer."""
+# Drafts and units
 
-    gone = ("answer",)
 
+def units(change: Any) -> Any:
+    """Return a task whose units are made otherwise, of (task, sources, name, role, place)."""
+    return wrong(Tiles, unit=change)
 
-class EmptyAnswer(_Edited):
-    """Has an answer of nothing."""
 
-    change: ClassVar[dict[str, Any]] = {"answer": [" "]}
+def draft(change: Any) -> Any:
+    """Return a task that changes its draft."""
+    return wrong(Tiles, draft=lambda self, *given: change(Tiles.draft(self, *given)))
 
 
-class OddAnswer(_Edited):
-    """Has an answer that its metric cannot score."""
+def _sixth_twice(self: Tiles, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
+    made = Tiles.unit(self, sources, name, role, place)
+    return replace(made, body=mt.Image(sources.images["6.png"].path)) if name == "7.png" else made
 
-    metric = "cls_acc"
-    change: ClassVar[dict[str, Any]] = {"answer": "red"}
 
+def _of_my_own(self: Tiles, sources: mt.Sources, name: str, *given: Any) -> mt.Unit:
+    return replace(Tiles.unit(self, sources, name, *given), body=mt.Image(f"my/{name}"))
 
-class ASet(_Edited):
-    """Has a value that JSON does not know."""
 
-    change: ClassVar[dict[str, Any]] = {"more": {"colours": [1, {2}]}}
-
-
-class NotANumber(_Edited):
-    """Has a number that JSON does not know."""
-
-    change: ClassVar[dict[str, Any]] = {"share": float("nan")}
-
-
-class Neadle(Tiles):
-    """Mistypes a role."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a unit of a role that is none."""
-        return super().unit(sources, name, "neadle" if role == "needle" else role, place)
-
-
-class PlacedNeedle(Tiles):
-    """Gives the needle a place."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a needle that cannot stand at a depth."""
-        return super().unit(sources, name, role, place or (9,))
-
-
-class NoPlace(Tiles):
-    """Gives others no place."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a haystack that stands at a depth."""
-        return super().unit(sources, name, role, None)
-
-
-class NoNeedle(Tiles):
-    """Requires nothing."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft without a needle."""
-        return replace(super().draft(row, sources, draws), required=())
-
-
-class Twice(Tiles):
-    """Lists a tile twice."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return two tiles that are the same."""
-        made = super().unit(sources, name, role, place)
-        return replace(made, body=mt.Image(sources.images["6.png"].path)) if name == "7.png" else made
-
-
-class OtherQuestion(Tiles):
-    """Asks a question of another id."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft of no row."""
-        made = super().draft(row, sources, draws)
-        return replace(made, questions=(replace(made.questions[0], id="other"),))
-
-
-class UnknownImage(Tiles):
-    """Shows a picture by a path that no reader gave."""
-
-    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
-        """Return a picture that nobody knows."""
-        return replace(super().unit(sources, name, role, place), body=mt.Image(f"my/{name}"))
-
-
-class AnswerOfPlacement(Tiles):
-    """Has another answer at each depth, without `is_answer_of_context`."""
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return the place of the tile for an answer."""
-        paths = list(example.prompt.images)
-        needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mt.Image) and not unit.place)
-        return {**super().record(example), "answer": [str(paths.index(needle))]}
-
-
-class OtherNeedles(Tiles):
-    """Names other needles at each depth."""
-
-    def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the first tile."""
-        return [mt.Image(record["tiles"][0])]
-
-
-class NeedlesOfRow(Tiles):
-    """Has a method of its own that is called as an optional one is."""
-
-    def needles(self, row: Any) -> list[mt.Part]:
-        """Return the tile of a row."""
-        return [mt.Image(row.tile)]
-
-
-class UnshownNeedle(Tiles):
-    """Names a needle that the prompt does not show."""
-
-    def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return a picture that is not there."""
-        return [mt.Image("tiles/none.png")]
-
-
-class NeedlesOfText(Tiles):
-    """Returns one text in place of a list of them."""
-
-    def needles(self, record: mt.Record) -> Any:
-        """Return a text."""
-        return "tile"
-
-
-class NeedlesOfNumbers(Tiles):
-    """Returns the numbers of pictures in place of pictures."""
-
-    def needles(self, record: mt.Record) -> Any:
-        """Return a number."""
-        return [5]
-
-
-class OddGold(_Edited):
-    """Has an answer for which the stranger's metric says that it has no score."""
-
-    metric = "picky"
-    change: ClassVar[dict[str, Any]] = {"answer": "red"}
-
-
-class FacetsKey(Tiles):
-    """Fails in `facets`, which scoring calls."""
-
-    def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        """Raise."""
+def _failing_at_the_end(made: mt.Draft) -> mt.Draft:
+    def units() -> Iterator[mt.Unit]:
+        yield from made.take_order.units(8192)
         raise KeyError("boo")
 
-
-class Judging(Tiles):
-    """Is scored by a metric that gives no score to what is no JSON, and fails without its documents."""
-
-    metric = "wayward"
+    return replace(made, take_order=mt.Chain((units,)))
 
 
-class UnknownMetric(Tiles):
-    """Mistypes its metric."""
+Neadle = units(
+    lambda self, sources, name, role, place: Tiles.unit(
+        self, sources, name, "neadle" if role == "needle" else role, place
+    )
+)
+PlacedNeedle = units(lambda self, sources, name, role, place: Tiles.unit(self, sources, name, role, place or (9,)))
+NoPlace = units(lambda self, sources, name, role, place: Tiles.unit(self, sources, name, role, None))
+Twice, UnknownImage = units(_sixth_twice), units(_of_my_own)
+NoNeedle = draft(lambda made: replace(made, required=()))
+OtherQuestion = draft(lambda made: replace(made, questions=(replace(made.questions[0], id="other"),)))
+NoTakeOrder = draft(lambda made: replace(made, take_order=list(made.take_order.units(8192))))
+LazyKey = draft(_failing_at_the_end)
+DraftKey = wrong(Tiles, draft=fail)
+Unannotated = wrong(Tiles, draft=lambda self, row, sources, draws: mt.Draft(row.needles, (), (), (), mt.InOrder(())))
 
-    metric = "sub_emm"
+# Needles and what scoring calls
 
+OtherNeedles = wrong(Tiles, needles=lambda self, record: [mt.Image(record["tiles"][0])])
+NeedlesOfRow = wrong(Tiles, needles=lambda self, row: [mt.Image(row.tile)])
+UnshownNeedle = wrong(Tiles, needles=lambda self, record: [mt.Image("tiles/none.png")])
+NeedlesOfText = wrong(Tiles, needles=lambda self, record: "tile")
+NeedlesOfNumbers = wrong(Tiles, needles=lambda self, record: [5])
+FacetsKey = wrong(Tiles, facets=fail)
+Judging = wrong(Tiles, metric="wayward")
+UnknownMetric = wrong(Tiles, metric="sub_emm")
+UnknownFurther = wrong(Tiles, further=("judge-nothing",))
 
-class UnknownFurther(Tiles):
-    """Mistypes a further metric."""
-
-    further = ("judge-nothing",)
-
-
-class DraftKey(Tiles):
-    """Fails in `draft`."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Raise."""
-        raise KeyError("boo")
-
-
-class LazyKey(Tiles):
-    """Fails where its units are taken."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a take order that fails."""
-        made = super().draft(row, sources, draws)
-
-        def units() -> Iterator[mt.Unit]:
-            yield from made.take_order.units(8192)
-            raise KeyError("boo")
-
-        return replace(made, take_order=mt.Chain((units,)))
-
-
-class RecordKey(Tiles):
-    """Fails in `record`."""
-
-    def record(self, example: mt.PackedExample) -> mt.Record:
-        """Raise."""
-        return {"id": example.question.data["boo"]}
-
-
-class PromptKey(Tiles):
-    """Fails in `prompt`."""
-
-    def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Raise."""
-        return mt.Prompt.of(record["boo"])
-
-
-class SpecKey(Tiles):
-    """Fails in `spec`."""
-
-    @property
-    def spec(self) -> mt.TaskSpec:
-        """Raise."""
-        raise KeyError("boo")
-
-
-class InitKey(Tiles):
-    """Fails when it is bound."""
-
-    def __init__(self, dataset: str, options: mt.Options) -> None:
-        raise KeyError("boo")
-
-
-class OtherVariant(Tiles):
-    """Has a rendering that shows what the release may not have."""
-
-    variants = ("other",)
-
-    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
-        """Return another picture in the variant."""
-        return mt.Prompt.of((*self.prompt(record).parts, mt.Image("tiles/other.png")))
+# Declarations and formats
 
 
 class _Forgetful(mt.FileFormat):
     """A file that forgets all but the first tile."""
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
-        """Write the records."""
         yield json.dumps([{**record, "tiles": record["tiles"][:1]} for record in records]).encode()
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
-        """Read the records."""
         for number, record in enumerate(json.loads(path.read_bytes())):
             yield f"entry {number}", record
-
-
-class Forgetful(Tiles):
-    """Has a public file that gives other prompts than the records."""
-
-    bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}.json"), _Forgetful())
-
-
-class Unannotated(Tiles):
-    """Takes any row, and reads a field that it does not have."""
-
-    def draft(self, row: Any, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Read a field that the row does not have."""
-        return mt.Draft(row.needles, (), (), (), mt.InOrder(()))
-
-
-class NoTakeOrder(Tiles):
-    """Gives units in place of the order in which they are taken."""
-
-    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft with a list of units."""
-        made = super().draft(row, sources, draws)
-        return replace(made, take_order=list(made.take_order.units(8192)))  # type: ignore[arg-type]
-
-
-class NoSpec(Tiles):
-    """Declares a text."""
-
-    spec = "sub_em"  # type: ignore[assignment]
 
 
 class _Lines:
     """A format that is no subclass."""
 
-    bundle = JSON_LINES.bundle
-    unbundle = JSON_LINES.unbundle
-    read = JSON_LINES.read
+    bundle = mt.JsonLines.bundle
+    unbundle = mt.JsonLines.unbundle
+    read = mt.JsonLines.read
 
 
-class NoFormat(Tiles):
-    """Has a format of its own kind."""
+SPEC: Any = Tiles.spec
+IN_ONE = mt.FilePattern("tiles/{name}_K{k}.json")
+SpecKey = wrong(Tiles, spec=property(fail))
+InitKey = wrong(Tiles, __init__=fail)
+NoSpec = wrong(Tiles, spec="sub_em")
+NoFormat = wrong(Tiles, spec=property(lambda self: replace(SPEC.fget(self), format=_Lines())))
+Forgetful = wrong(Tiles, bundle=mt.Bundle(IN_ONE, _Forgetful()))
+NoBundleFormat = wrong(Tiles, bundle=mt.Bundle(IN_ONE, _Forgetful))  # type: ignore[arg-type]
 
-    @property
-    def spec(self) -> mt.TaskSpec:
-        """Return a spec with another object for its format."""
-        return replace(super().spec, format=_Lines())  # type: ignore[arg-type]
-
-
-class NoBundleFormat(Tiles):
-    """Names a class in place of a format."""
-
-    bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}.json"), _Forgetful)  # type: ignore[arg-type]
-
-
-class OtherRowId(TileReader):
-    """Gives rows other ids than its raw rows."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        """Return a tile by its name."""
-        return TileRow(id=raw.fields["tile"], tile=raw.fields["tile"])
-
-
-class Dicts(TileReader):
-    """Yields dicts."""
-
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Return no rows."""
-        yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
-
-
-class NoRow(TileReader):
-    """Gives no row."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        """Return a dict."""
-        return raw.fields  # type: ignore[return-value]
-
-
-class RowKey(TileReader):
-    """Fails in `row`."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
-        """Raise."""
-        return TileRow(id=raw.id, tile=raw.fields["boo"])
-
-
-class RowsKey(TileReader):
-    """Fails in `raw_rows`."""
-
-    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
-        """Raise after a row."""
-        yield from super().raw_rows(sources)
-        raise KeyError("boo")
-
-
-class DocumentsKey(TileReader):
-    """Fails in `documents`."""
-
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        """Raise."""
-        raise KeyError("boo")
-
-
-class NumberedDocuments(TileReader):
-    """Has numbers for the ids of documents."""
-
-    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
-        """Return a document whose id is no text."""
-        numbered: Any = {5: mt.Fault("odd", "a document", "none")}
-        return cast(Mapping[str, mt.Pages | mt.Fault], numbered)
-
-
-class ImageKey(TileReader):
-    """Fails in `image`."""
-
-    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
-        """Raise."""
-        raise KeyError("boo")
-
-
-class PooledTiles(TileReader):
-    """Gives a pool of pictures that is no mapping."""
-
-    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return a list."""
-        return ["0.png"]  # type: ignore[return-value]
-
-
-class MixedPool(TileReader):
-    """Names a picture of its pool by a number."""
-
-    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return names that cannot be sorted."""
-        return {"0.png": frozenset(), 1: frozenset()}  # type: ignore[dict-item]
-
-
-class NoWebPages(TileReader):
-    """Gives None for its web pages."""
-
-    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, Sequence[str | mt.Image]]:
-        """Return nothing."""
-        return None  # type: ignore[return-value]
-
-
-class ClassesKey(TileReader):
-    """Fails in `image_classes`."""
-
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
-        """Raise."""
-        raise KeyError("boo")
-
-
-class DictOfClasses(TileReader):
-    """Gives classes of pictures as a dict."""
-
-    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
-        """Return a dict."""
-        return {}  # type: ignore[return-value]
+# Readers
 
 
 class StrictTile(TileRow):
@@ -564,38 +241,10 @@ class StrictTile(TileRow):
     places: tuple[int, ...] = (1,)
 
 
-class OnlyInPython(TileReader):
-    """Gives rows that cannot be read back from JSON."""
-
-    row_type: ClassVar[type[mt.Row]] = StrictTile
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> StrictTile:
-        """Return a strict row."""
-        return StrictTile(id=raw.id, tile=raw.fields["tile"])
-
-
 class SecretTile(TileRow):
     """A row with a field that is not written."""
 
     secret: Annotated[str, Field(exclude=True)] = ""
-
-
-class Forgets(TileReader):
-    """Gives rows that lose a value on their way through a file."""
-
-    row_type: ClassVar[type[mt.Row]] = SecretTile
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
-        """Return a row with a value that is lost."""
-        return SecretTile(id=raw.id, tile=raw.fields["tile"], secret="known")
-
-
-class GivesMore(TileReader):
-    """Gives rows of a subclass of what it declares."""
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
-        """Return a row of a subclass."""
-        return SecretTile(id=raw.id, tile=raw.fields["tile"])
 
 
 class NumberedTile(TileRow):
@@ -604,64 +253,67 @@ class NumberedTile(TileRow):
     number: int = 1
 
 
-class LongNumber(TileReader):
-    """Gives rows with a number that is too long for JSON."""
-
-    row_type: ClassVar[type[mt.Row]] = NumberedTile
-
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NumberedTile:
-        """Return a row with a number of 5,001 digits."""
-        return NumberedTile(id=raw.id, tile=raw.fields["tile"], number=10**5000)
-
-
 class Bytes(TileRow):
     """A row that holds bytes."""
 
     data: bytes = b"\xff"
 
 
-class NoText(TileReader):
-    """Gives rows whose bytes are no UTF-8."""
+def rows_of(kind: type[TileRow], **more: Any) -> Any:
+    """Return a reader that declares and gives rows of another class."""
+    row = lambda self, raw, sources: kind(id=raw.id, tile=raw.fields["tile"], **more)  # noqa: E731
+    return wrong(TileReader, row_type=kind, row=row)
 
-    row_type: ClassVar[type[mt.Row]] = Bytes
 
-    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> Bytes:
-        """Return a row of bytes."""
-        return Bytes(id=raw.id, tile=raw.fields["tile"])
+def _row_and_fail(self: TileReader, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
+    yield from TileReader.raw_rows(self, sources)
+    raise KeyError("boo")
+
+
+Dicts = wrong(TileReader, raw_rows=lambda self, sources: iter([{"id": "tile-0", "tile": "0.png"}]))
+RowsKey = wrong(TileReader, raw_rows=_row_and_fail)
+OtherRowId = wrong(TileReader, row=lambda self, raw, sources: TileRow(id=raw.fields["tile"], tile=raw.fields["tile"]))
+NoRow = wrong(TileReader, row=lambda self, raw, sources: raw.fields)
+RowKey = wrong(TileReader, row=lambda self, raw, sources: TileRow(id=raw.id, tile=raw.fields["boo"]))
+GivesMore = wrong(TileReader, row=lambda self, raw, sources: SecretTile(id=raw.id, tile=raw.fields["tile"]))
+OnlyInPython, NoText = rows_of(StrictTile), rows_of(Bytes)
+Forgets, LongNumber = rows_of(SecretTile, secret="known"), rows_of(NumberedTile, number=10**5000)
+DocumentsKey, ImageKey = wrong(TileReader, documents=fail), wrong(TileReader, image=fail)
+NumberedDocuments = wrong(TileReader, documents=lambda self, sources: {5: mt.Fault("odd", "a document", "none")})
+PooledTiles = wrong(TileReader, shows=lambda self, sources: ["0.png"])
+MixedPool = wrong(TileReader, shows=lambda self, sources: {"0.png": frozenset(), 1: frozenset()})
+NoWebPages = wrong(TileReader, web_pages=lambda self, sources: None)
+ClassesKey = wrong(TileReader, image_classes=fail)
+DictOfClasses = wrong(TileReader, image_classes=lambda self, sources: {})
+
+# Samples and metrics
 
 
 def draw_boo(folder: Path) -> dict[str, Path]:
-    """Raise."""
     raise KeyError("boo")
 
 
 def draw_none(folder: Path) -> dict[str, Path]:  # type: ignore[return]
-    """Forget to return the sources."""
     draw_tiles(folder)
 
 
 def draw_empty(folder: Path) -> dict[str, Path]:
-    """Return no source at all."""
     return {}
 
 
 def draw_others(folder: Path) -> dict[str, Path]:
-    """Return a source under a name that the reader does not know."""
     return {"tile": folder}
 
 
 def draw_text(folder: Path) -> dict[str, Path]:
-    """Return a path that is a text."""
     return {"tiles": str(folder)}  # type: ignore[dict-item]
 
 
 def draw_nowhere(folder: Path) -> dict[str, Path]:
-    """Return a path at which nothing was drawn."""
     return {"tiles": folder / "tiles"}
 
 
 def draw_between(folder: Path, tiles: int) -> dict[str, Path]:
-    """Ask for more than a folder."""
     return draw_tiles(folder)
 
 
@@ -671,11 +323,9 @@ class Picky(mt.Metric):
     name = "picky"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Return nothing: no model is asked."""
         raise AssertionError("a build calls no score() of a stranger")
 
     def answer_fault(self, asked: mt.ScoringInput) -> str:
-        """Return why a text is none that it can score."""
         return "" if isinstance(asked.gold, list) else "expected a list"
 
 
@@ -685,7 +335,6 @@ class Wayward(mt.Metric):
     name = "wayward"
 
     def score(self, asked: mt.ScoringInput) -> mt.Score:
-        """Return no score for what is no JSON; raise without the documents."""
         if not asked.prediction.startswith("{"):
             return mt.Score(None, failure="no JSON")
         raise KeyError("documents")

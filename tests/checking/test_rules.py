@@ -1,0 +1,345 @@
+"""Mistakes of tasks, most of which build a release, each found by `check`: the rule, the method and what is said.
+
+All of them are datasets of one manifest, so that one other process audits and builds them all.
+"""
+
+import csv
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from once import linked
+
+import mmlongbench as mm
+from mmlongbench.checking.again import Difference, ReleaseToRecheck, difference, recheck, surroundings
+from mmlongbench.checking.check import check
+from mmlongbench.checking.findings import Note, two_values
+from mmlongbench.checking.ids import ids_stay
+from mmlongbench.io.locations import LocalPath
+from mmlongbench.manifest.loading import load_manifest
+
+HERE = Path(__file__).parent / "careless"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+pytestmark = pytest.mark.timeout(900)  # the first test checks what the others look at
+BUILT, KEPT = "a small release can be built", "questions are kept, and fit every length"
+ROWS, IDS = "rows are the same when they are read again", "ids are unique, and stay the same"
+DRAFTS, PROMPTS = "a draft is the same each time it is made", "prompts come back from records"
+CLUSTER = "a question has the same cluster everywhere"
+NEGATIVES, ONCE = "no negative holds an answer", "required units are shown once"
+ANSWERS, SLOTS = "answers score full, empty outputs do not", "no slot or marker is left in prompts"
+AUDIT, BYTES = "an audit in another process finds nothing", "another process builds the same bytes"
+LINE = "in other surroundings (hash seed, date, HOME, LANG, working directory, workers): mmlb_data/notes/"
+AGAIN = "a second call returns a different draft: "
+
+# Tasks of a package
+
+# fmt: off
+BUILDERS = {
+    "Counter": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nQuestion "),
+    "Random": (DRAFTS, "draft()", f"{AGAIN}unit "),
+    "Clock": (DRAFTS, "draft()", f"{AGAIN}parts of the question is ('\\n\\nAt "),
+    "Today": (BYTES, "draft() or record()", f"{LINE}Today_K1.jsonl differs in line 1: 'asked' is ['\\n\\nOn 20"),
+    "ProcessId": (BYTES, "draft() or record()", f"{LINE}ProcessId_K1.jsonl differs in line 1: 'asked' is "),
+    "SetOrder": (BYTES, "draft() or record()", f"{LINE}SetOrder_K1.jsonl differs in line 1: 'notes' is "),
+    "HashOrder": (BYTES, "draft() or record()", f"{LINE}HashOrder_K1.jsonl differs in line 1: 'notes' is "),
+    "Remembers": (DRAFTS, "draft()", f"{AGAIN}unit "),
+    "Shuffles": (DRAFTS, "draft()", f"{AGAIN}unit 1 is 'note"),
+    "OnceOnly": (DRAFTS, "draft()", "iterated again, its take order gives other units: there are 22 units, then 0"),
+    "LengthOrder": (DRAFTS, "draft()", "the units of its take order depend on the length: unit 1 is 'note"),
+    "LengthText": (DRAFTS, "draft()", "the units of its take order depend on the length: tail of unit 'note"),
+    "HoldsAnswer": (NEGATIVES, "draft()", "the text of the negative 'note"),
+    "GoldTwice": (ONCE, "draft()", "the text 'The note note"),
+    "LengthCluster": (CLUSTER, "cluster()", "expected one cluster of a question, found 'False' at 1K and 'True' at 2K"),
+    "KeepsState": (AUDIT, "prompt()", "in a new process, the prompt cannot be rebuilt from the record: KeyError: 'not"),
+    "PromptOnce": (PROMPTS, "prompt()", "prompt(record) is not the prompt that was packed: the text at character "),
+    "AllFields": (PROMPTS, "prompt()", "prompt(record) with a field more is not the prompt that was packed: the text"),
+    "RecordCounter": (PROMPTS, "record()", "a second call returns a different record: 'number' is "),
+    "SlotLeft": (SLOTS, "draft()", "every prompt has the slot {name} outside its units; fill it in, or name it in"),
+    "ExpressionLeft": (SLOTS, "draft()", "every prompt has the slot {row.name} outside its units; fill it in, or name"),
+    "EmptyWord": (ANSWERS, "record()", "metric 'sub_em' gives an empty output the full score; the answer is ['the']"),
+    "Generous": (ANSWERS, "record()", "metric 'generous' gives an empty output the full score; the answer is ['"),
+    "Harsh": (ANSWERS, "record()", "metric 'harsh': expected score 1 for the answer ['"),
+    "Moody": (ANSWERS, "score()", "ZeroDivisionError: division by zero (careless.py, line "),
+    "Everything": (KEPT, "", "no question fits 1K; the first: notes.txt, line "),
+}
+REFUSED = {
+    "Marker": ("draft()", "a text holds a literal <image>: "),
+    "DepthCluster": ("cluster()", "the cluster is '0.0' at depth 0.0 and '1.0' at depth 1.0, expected one of a quest"),
+    "LateOption": ("record()", "metric 'mc_acc' cannot score the answer 12: expected the place of an option, from 0 t"),
+    "NegativeLabel": ("record()", "metric 'cls_acc' cannot score the answer -1: expected a label, which is at least 0"),
+    "LongYes": ("record()", "metric 'binary_acc' cannot score the answer 'Certainly': expected yes or no"),
+}
+"""The mistakes that the build refuses."""
+READERS = {
+    "SameIds": (IDS, "row()", "another row of the source has the same id; give each row an id of its own"),
+    "CountedIds": (ROWS, "row()", "row 1 differs when the source is read again: field 'id' is 'note-"),
+    "SetRows": (BYTES, "raw_rows()", "workers): the rows of the source, or their order, differ"),
+    "RandomRows": (ROWS, "row()", "differs when the source is read again: field 'colour' is '"),
+    "NoRows": (KEPT, "", "none of 24 rows is kept (24 × no-moral); the first: notes.txt, line 1, moral: no-moral: exp"),
+    "RandomSample": (BYTES, "draw()", "the fingerprints of the sources differ; a sample is the same every time"),
+}
+# fmt: on
+METRICS = {"generous": "GenerousMetric", "harsh": "HarshMetric", "moody": "MoodyMetric"}
+WITHOUT_ROW = ("SlotLeft", "ExpressionLeft", "Moody", "CountedIds", "RandomRows", "RandomSample", "SetRows")
+"""The mistakes that are not about one row."""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the mistakes be an installed package, as far as Python can tell."""
+    info = tmp_path_factory.mktemp("site") / "mmlongbench_careless-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mmlongbench-careless\nVersion: 0.1\n")
+    readers = ("NoteReader", *READERS)
+    groups = {
+        "builders": {name: name for name in ("Notes", "EndsProcess", *REFUSED, *BUILDERS)},
+        "readers": {name: "NoteReader" if name == "RandomSample" else name for name in readers},
+        "samples": {name: "draw_random" if name == "RandomSample" else "draw_notes" for name in readers},
+        "metrics": METRICS,
+    }
+    points = [
+        f"[mmlongbench.{group}]\n" + "".join(f"{name} = careless:{found}\n" for name, found in named.items())
+        for group, named in groups.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(points))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(info.parent))
+        patch.syspath_prepend(str(HERE))
+        yield
+
+
+def dataset(name: str, builder: str, reader: str) -> dict[str, Any]:
+    admission = "2K" if builder == "Everything" else "1K"
+    given = {"name": name, "builder": builder, "reader": reader, "source": "sample", "lengths": ["1K", "2K"]}
+    return {**given, "admission_length": admission, "sample": {"n": 3}}
+
+
+# Tasks in files
+
+NUMBERED = """class Numbered(mt.Reader[Fable]):
+    \"\"\"Numbers the rows.\"\"\"
+
+    row_type = Fable
+    sources = ("rows",)
+    image_folder = "fables"
+
+    def raw_rows(self, sources):
+        columns = mt.Columns(("title", "text", "moral"))
+        for number, (place, raw) in enumerate(mt.table_rows(sources["rows"], columns), 1):
+            yield mt.raw_row(f"fable{number:04d}", raw, "fables", place)
+
+    def row(self, raw, sources):
+        return Fable(id=raw.id, **raw.fields)
+
+
+class Fables("""
+LATE = "import importlib, sys; sys.path.insert(0, {folder!r}); importlib.import_module('late_helper'); others = draws"
+TEXT_AND_MORAL = '(other.title, other.text + " So: " + row.moral, "padding"'
+ANOTHER = 'mt.Unit(path + "#2", "padding", mt.Image(path), (99, n)) for n, path in enumerate(gold)'
+SHOWN = ("[unit.id for unit in example.units]", "[unit.body.path for unit in example.units]")
+ASKED = ('"title": data["title"], ', '"title": data["title"] + " " + data["moral"], ')
+IMPORT_OS = ("import mmlongbench", "import os\nimport mmlongbench")
+FABLES = {
+    "unchanged": (),
+    "numbered": (("class Fables(", NUMBERED),),
+    "numbered_csv": (("class Fables(", NUMBERED),),
+    "late": (("others = draws", LATE),),
+    "padding": (('(other.title, other.text, "negative"', TEXT_AND_MORAL),),
+    "asked": (
+        ("ask(row.title)", 'ask(row.title + " " + row.moral)'),
+        ASKED,
+        ('== record["title"]', 'in record["title"]'),
+    ),
+    "folder": (IMPORT_OS, ('{"id": ', '{"from": os.getcwd(), "id": ')),
+    "home": (IMPORT_OS, ('{"id": ', '{"from": os.environ.get("HOME"), "id": ')),
+    "lang": (IMPORT_OS, ('{"id": ', '{"from": os.environ.get("LANG"), "id": ')),
+}
+COMPARISONS = {
+    "taken": (("        required = tuple", f"        units += [{ANOTHER}]\n        required = tuple"), SHOWN),
+    "shown": (("mt.InOrder(rest)", f"mt.InOrder((*({ANOTHER}), *rest))"), SHOWN),
+}
+WRONG_FILES = {
+    "numbered": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
+    "numbered_csv": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
+    "late": (BUILT, "", "late.py imports late_helper, which lies beside it: a task file is one file"),
+    # the short contexts of the first task do not show the gold image again; the build refuses contexts that do
+    "taken": (ONCE, "draft()", "of the take order shows the image of the required unit 'comparison/"),
+    "shown": (BUILT, "draft()", "the units of a context must differ: two of them show comparison/"),
+    **dict.fromkeys(("folder", "home", "lang"), (BYTES, "draft() or record()", "differs in line 1: 'from' is ")),
+}
+
+
+def files_with_mistakes(folder: Path) -> list[dict[str, Any]]:
+    """Write the example tasks with mistakes, and return their datasets."""
+    shutil.copy(EXAMPLES / "fables/fables.jsonl", folder)
+    shutil.copytree(EXAMPLES / "comparison/documents", folder / "documents")
+    shutil.copy(EXAMPLES / "comparison/questions.csv", folder)
+    (folder / "late_helper.py").write_text("", "utf-8")
+    rows = [json.loads(line) for line in (folder / "fables.jsonl").read_text("utf-8").splitlines()]
+    rows[0]["text"] = "A fox.\n\nA goat, and\na crow."  # line breaks in a cell
+    with (folder / "fables.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    datasets = []
+    common = {"lengths": ["2K"], "admission_length": "2K", "licence": "Apache-2.0", "sample": {"n": 2}}
+    for example, kind, tasks in (("fables", "Fables", FABLES), ("comparison", "Comparison", COMPARISONS)):
+        for name, changes in tasks.items():
+            text = (EXAMPLES / example / f"{example}.py").read_text("utf-8")
+            for before, after in changes:
+                assert before in text, before
+                text = text.replace(before, after.replace("{folder!r}", repr(str(folder))))
+            (folder / f"{name}.py").write_text(text, "utf-8")
+            source = {"rows": f"fables.{'csv' if name.endswith('_csv') else 'jsonl'}"}
+            source = source if example == "fables" else {"questions": "questions.csv", "documents": "documents"}
+            reader = {"reader": f"{name}.py:Numbered"} if "numbered" in name else {}
+            datasets.append({"name": name, "builder": f"{name}.py:{kind}", "source": source, **reader, **common})
+    return datasets
+
+
+@pytest.fixture(scope="module")
+def checked(installed: None, tmp_path_factory: pytest.TempPathFactory) -> mm.Checked:
+    """All mistakes, and the tasks that have none."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    tasks = [dataset("right", "Notes", "NoteReader")]
+    tasks += [dataset(name, name, "NoteReader") for name in (*REFUSED, *BUILDERS)]
+    tasks += [dataset(name, "Notes", name) for name in READERS]
+    tasks += files_with_mistakes(folder)
+    (folder / "all.yaml").write_text(yaml.safe_dump({"datasets": tasks}), "utf-8")
+    return check(load_manifest(folder / "all.yaml"), workers=1)
+
+
+def of(checked: mm.Checked, name: str) -> list[mm.Finding]:
+    return [found for found in checked.findings if found.dataset == name]
+
+
+def failures(checked: mm.Checked, name: str) -> list[mm.Finding]:
+    return [found for found in of(checked, name) if found.status == "fails"]
+
+
+def test_tasks_without_a_mistake_keep_all_rules(checked: mm.Checked) -> None:
+    for name in ("right", "unchanged"):
+        assert [each for each in of(checked, name) if each.status not in ("holds", "skipped")] == []
+    assert [each.rule for each in of(checked, "right") if each.status == "skipped"] == [
+        "each round shows every label once",
+        "images can be decoded, in the planned sizes",
+    ]
+
+
+def test_a_mistake_in_one_dataset_does_not_hide_another(checked: mm.Checked) -> None:
+    assert {found.dataset for found in checked.failures} == {*REFUSED, *BUILDERS, *READERS, *WRONG_FILES}
+    assert len(checked.datasets) == 1 + len(REFUSED) + len(BUILDERS) + len(READERS) + len(FABLES) + len(COMPARISONS)
+
+
+@pytest.mark.parametrize(("name", "expected"), [*BUILDERS.items(), *READERS.items()])
+def test_a_mistake_that_builds_is_found(name: str, expected: tuple[str, str, str], checked: mm.Checked) -> None:
+    rule, method, said = expected
+    (found,) = [each for each in of(checked, name) if each.rule == rule]
+    assert (found.status, found.method) == ("fails", method)
+    assert said in found.detail
+    assert bool(found.row) == (name not in WITHOUT_ROW)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_build_refuses_is_a_finding_and_rules_that_need_the_release_are_not_run(
+    name: str, checked: mm.Checked
+) -> None:
+    method, said = REFUSED[name]
+    first, *others = of(checked, name)
+    assert (first.rule, first.status, first.method) == (BUILT, "fails", method)
+    assert first.row.startswith("note")
+    assert first.detail.startswith(said)
+    ran = {each.rule for each in others if each.status != "not run"}
+    assert ran == (set() if name == "Marker" else {KEPT, ROWS, IDS, DRAFTS})
+    reasons = {each.detail for each in others if each.status == "not run"}
+    assert reasons <= {"the small release was not built", "no questions were chosen"}
+
+
+@pytest.mark.parametrize("name", WRONG_FILES)
+def test_a_mistake_in_a_task_file_is_the_only_failure(name: str, checked: mm.Checked) -> None:
+    rule, method, said = WRONG_FILES[name]
+    (failure,) = failures(checked, name)
+    assert (failure.rule, failure.method) == (rule, method)
+    assert said in failure.detail
+    assert (failure.row == "fable0002") == name.startswith("numbered")
+
+
+@pytest.mark.parametrize(("name", "place"), [("padding", "a padding unit"), ("asked", "the question itself")])
+def test_an_answer_in_padding_or_in_the_question_is_a_note(name: str, place: str, checked: mm.Checked) -> None:
+    assert failures(checked, name) == []
+    (note,) = [each for each in of(checked, name) if each.rule == NEGATIVES]
+    assert (note.status, note.detail) == ("holds", f"the answer of 2 questions stands in {place}")
+
+
+def test_an_audit_counts_every_reject_of_one_id(checked: mm.Checked) -> None:
+    """The task rejects 21 rows as repetitions of three ids; the lock counts 21 rejects."""
+    assert [found.status for found in of(checked, "SameIds") if found.rule == AUDIT] == ["holds"]
+
+
+def test_a_reader_of_the_engine_may_number_rows(tmp_path: Path) -> None:
+    """Its ids are only looked at: public data that it reads do not change."""
+    (note,) = ids_stay("own_documents", {"rows": tmp_path / "none.jsonl"}, ["m_001", "m_002", "m_003"], tmp_path)
+    assert isinstance(note, Note)
+    assert note.text == "ids are the numbers of rows: they move when a row is added above them"
+
+
+# The other process
+
+
+def test_a_task_that_ends_the_other_process_is_found_alone(installed: None, tmp_path: Path) -> None:
+    tasks = [dataset("ends", "EndsProcess", "NoteReader"), dataset("right", "Notes", "NoteReader")]
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump({"datasets": tasks}), "utf-8")
+    found = check(load_manifest(tmp_path / "two.yaml"), workers=1)
+    said = "the process that builds again ended with exit code 3: it said nothing"
+    assert [(each.dataset, each.rule) for each in found.failures] == [("ends", AUDIT), ("ends", BYTES)]
+    assert all(said in each.detail for each in found.failures)
+
+
+def test_a_process_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with pytest.raises(mm.MMLongBenchError, match=r"ended with exit code 1: it said nothing"):
+        recheck([], tmp_path)
+
+
+def test_a_difference_names_the_line_the_field_and_the_row(finished: Path, tmp_path: Path) -> None:
+    other = linked(finished, tmp_path / "other")
+    assert difference(finished, other) == Difference()
+    path = other / "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
+    path.write_text(path.read_text("utf-8").replace('"hard"', '"soft"'), "utf-8")
+    found = difference(finished, other)
+    assert (found.row, found.method) == ("mmlongdoc_0", "draft() or record()")
+    assert found.text == "mmlb_data/documentQA/mmlongdoc_K1.jsonl differs in line 1: 'answer' is 'hard', then 'soft'"
+    path.unlink()
+    assert difference(finished, other).text.endswith("two builds has mmlb_data/documentQA/mmlongdoc_K1.jsonl")
+
+
+def test_two_values_are_shown_from_where_they_differ() -> None:
+    assert two_values("x" * 50 + "a", "x" * 50 + "b") == f"…{'x' * 12}a', then …{'x' * 12}b'"
+    assert two_values([1], None) == "[1], then None"
+
+
+def test_it_is_given_absolute_paths(tmp_path: Path) -> None:
+    given = {"name": "cars", "builder": "many_shot", "reader": "classified_tables", "lengths": ["8K"]}
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({"datasets": [{**given, "source": {"data": "x"}}]}), "utf-8")
+    (spec,) = load_manifest(tmp_path / "m.yaml").datasets
+    relative = spec.model_copy(update={"source": {"data": (LocalPath(Path("data")),)}, "corpus": Path("corpus")})
+    manifest = mm.Manifest(datasets=(relative,))
+    (found,) = ReleaseToRecheck(manifest=manifest, release=tmp_path, out=tmp_path, sources={}).manifest.datasets
+    assert found.source == {"data": (LocalPath(Path("data").absolute()),)}
+    assert found.corpus == Path("corpus").absolute()
+
+
+def test_it_finds_packages_of_the_user_with_another_home(tmp_path: Path) -> None:
+    given = surroundings(tmp_path)
+    command = [sys.executable, "-c", "import os, site; print(os.environ['HOME']); print(site.getuserbase())"]
+    found = subprocess.run(command, env=given, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert found == [str(tmp_path), site.getuserbase()]
+    assert os.environ.get("HOME") != str(tmp_path)

@@ -1,0 +1,559 @@
+"""PDFs: read as MuPDF renders them or refused with a named fault; their pages as keys, texts, and pictures for OCR."""
+
+import io
+import os
+import pickle
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import needs
+import pymupdf
+import pytest
+from ocr_programs import StandIn, programs_of
+from PIL import Image
+from question_world import Doc
+from tiny import draw_pdf
+
+from mmlongbench.documents import ocr, pdf_reader
+from mmlongbench.documents.kept_texts import KeptTexts
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_facts import PageFacts
+from mmlongbench.documents.page_images import PageImages, images_to_read
+from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, texts_of
+from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, pages_to_read, render_pages
+from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
+from mmlongbench.questions.writing.kinds import grid_rows, kind_of
+
+LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
+LETTER = "/MediaBox[0 0 612 792]"
+LETTER_AT_144 = (1224, 1584)
+CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
+
+
+def raw_pdf(objects: dict[int, str]) -> bytes:
+    """A PDF of these objects, with the cross-reference table that belongs to them."""
+    data, offsets = "%PDF-1.7\n", dict.fromkeys(range(1, max(objects) + 1), 0)
+    for number, text in objects.items():
+        offsets[number] = len(data)
+        data += f"{number} 0 obj\n{text}\nendobj\n"
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets.values())
+    size = len(offsets) + 1
+    trailer = f"trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{len(data)}\n%%EOF\n"
+    return f"{data}xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
+
+
+def page_tree(kids: str, count: int, **more: str) -> bytes:
+    others = {int(name.removeprefix("object")): text for name, text in more.items()}
+    return raw_pdf({1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>", **others})
+
+
+def one_page(entries: str, **more: str) -> bytes:
+    return page_tree("3 0 R", 1, object3=f"<</Type/Page/Parent 2 0 R{entries}>>", **more)
+
+
+def stream(content: str, entries: str = "") -> str:
+    return f"<</Length {len(content)}{entries}>>stream\n{content}\nendstream"
+
+
+def drawn_pdf(pages: int = 3, **options: Any) -> bytes:
+    """A well-made PDF, as PyMuPDF writes it."""
+    document = pymupdf.open()
+    for number in range(pages):
+        document.new_page(width=612, height=792).insert_text((72, 72), f"This is page {number}. " * 5)
+    data: bytes = document.tobytes(**options)
+    return data
+
+
+def refused(path: Path, limits: Limits = LIMITS) -> Fault:
+    with pytest.raises(SourceError) as caught:
+        page_sizes(path, 144, limits)
+    fault = caught.value.fault
+    assert fault.file == path.name
+    assert fault.expected
+    assert fault.found
+    assert str(path.parent) not in str(fault)
+    assert pickle.loads(pickle.dumps(caught.value)).fault == fault
+    return fault
+
+
+def planned_and_rendered(tmp_path: Path, data: bytes) -> list[tuple[int, int]]:
+    """The planned sizes, once they were found to be those of the JPEGs."""
+    path = tmp_path / "x.pdf"
+    path.write_bytes(data)
+    planned = page_sizes(path, 144, LIMITS)
+    rendered = list(render_pages(path, range(len(planned)), 144, 90, LIMITS))
+    assert [size for _, size, _ in rendered] == planned
+    for _, size, jpeg in rendered:
+        with Image.open(io.BytesIO(jpeg)) as picture:
+            assert picture.size == size
+    assert len(list(page_text(path, LIMITS))) == len(planned)
+    return planned
+
+
+def png() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "PNG")
+    return file.getvalue()
+
+
+LETTER_PAGE = f"<</Type/Page/Parent 2 0 R{LETTER}>>"
+BOUND = "sides of 1 to 16384 pixels and an area of 64000000 at 144 DPI"
+PASSWORD, COUNTED = "a PDF that opens without a password", "a PDF whose pages can be counted"
+PASSWORDS: tuple[dict[str, Any], ...] = ({"user_pw": "user"}, {"user_pw": "user", "owner_pw": "owner"})
+REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
+    **{
+        kind: (data, {"reason": "not-a-pdf", "found": repr(data[:12])})
+        for kind, data in {
+            "html": b"<!DOCTYPE html><html><body>Not found</body></html>",
+            "text": b"a text\n" * 500,
+            "png": png(),
+            "zip": b"PK\x03\x04" + bytes(100),
+        }.items()
+    },
+    "empty": (b"", {"reason": "broken-document", "found": "an empty file"}),
+    "head": (b"%PDF-1.7\n", {"reason": "broken-document"}),
+    "head and end": (b"%PDF-1.7\n%%EOF\n", {"reason": "broken-document"}),
+    "head and noise": (b"%PDF-1.7\n" + b"\xff\x00" * 5000, {"reason": "broken-document"}),
+    **{
+        f"{share} of it": (drawn_pdf(12)[: int(len(drawn_pdf(12)) * share)], {"reason": "-document"})
+        for share in (0.2, 0.8, 0.99)
+    },
+    "half": (
+        drawn_pdf(12)[: len(drawn_pdf(12)) // 2],
+        {"reason": "truncated-document", "todo": "fetch it again"},
+    ),
+    **{
+        f"{method}, {len(words)} passwords": (
+            drawn_pdf(encryption=getattr(pymupdf, f"PDF_ENCRYPT_{method}"), **words),
+            {"reason": "encrypted-document", "expected": PASSWORD},
+        )
+        for method in ("RC4_40", "AES_128", "AES_256")
+        for words in PASSWORDS
+    },
+    "an unknown encryption": (
+        one_page(LETTER).replace(b"trailer\n<<", b"trailer\n<</Encrypt<</Filter/Unknown/V 9>>"),
+        {"reason": "broken-document"},
+    ),
+    "no kids": (page_tree("", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
+    "no page": (page_tree("3 0 R", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
+    "no catalogue": (raw_pdf({1: "<</Type/Nothing>>"}), {"reason": "document-without-pages"}),
+    **{
+        f"{count} pages": (
+            page_tree("3 0 R", count, object3=LETTER_PAGE),
+            {"reason": "broken-document", "expected": COUNTED},
+        )
+        for count in (-1, 2_000_000_000)
+    },
+    **{
+        f"kids {kids or 'none'}": (
+            page_tree(kids, count, object3=LETTER_PAGE),
+            {"reason": "unreadable-page", "place": f"page {page}"},
+        )
+        for kids, count, page in (("", 1, 0), ("2 0 R", 1, 0), ("3 0 R", 3, 1))
+    },
+    "too many pages": (
+        drawn_pdf(21),
+        {
+            "reason": "pages-of-a-document",
+            "expected": "at most 20 pages",
+            "found": "21",
+            "todo": "raise limits.pages",
+        },
+    ),
+    "too many bytes": (
+        bytes(1_000_001),
+        {"reason": "size-of-a-document", "expected": "at most 1000000 bytes", "found": "1000001"},
+    ),
+    **{
+        box: (
+            one_page(box),
+            {"reason": "size-of-a-page", "found": size, "place": "page 0", "expected": BOUND, "todo": "limits.side"},
+        )
+        for box, size in {
+            "/MediaBox[0 0 25000 25000]": "50000 × 50000",
+            "/MediaBox[0 0 612 25000]": "1224 × 50000",
+            f"{LETTER}/UserUnit 100": "122400 × 158400",
+            f"/MediaBox[0 0 1{'0' * 30} 10]": "16777216 × 20",
+            "/MediaBox[-2147483647 0 2147483647 10]": "16777216 × 20",
+        }.items()
+    },
+}
+"""Bytes that are no usable document, and what their fault says."""
+
+
+@pytest.mark.parametrize(("data", "facts"), REFUSED.values(), ids=REFUSED)
+def test_a_file_that_is_no_usable_document_is_refused_by_name(
+    data: bytes, facts: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.pdf").write_bytes(data)
+    fault = refused(tmp_path / "x.pdf")
+    assert {name: fact for name, fact in facts.items() if fact not in str(getattr(fault, name))} == {}, fault
+
+
+def test_a_missing_file_and_a_folder_are_refused_by_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "folder.pdf").mkdir()
+    missing, folder = refused(tmp_path / "none.pdf"), refused(tmp_path / "folder.pdf")
+    assert (missing.reason, missing.found) == ("missing-document", "no such file")
+    assert (folder.reason, folder.found) == ("missing-document", "a folder")
+
+
+def test_a_file_that_the_system_does_not_give_is_refused(tmp_path: Path) -> None:
+    fault = refused(tmp_path / f"{'x' * 300}.pdf")
+    assert (fault.reason, fault.found) == ("unreadable-document", "File name too long")
+
+
+def test_a_name_that_is_not_utf8_is_read_or_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.pdf")
+    path.write_bytes(drawn_pdf())
+    assert refused(path).reason == "broken-document"
+
+
+def test_the_longest_side_that_is_allowed_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(one_page("/MediaBox[0 0 8192 1]"))
+    assert page_sizes(path, 144, LIMITS) == [(16_384, 2)]
+    assert refused(path, Limits(1_000_000, 20, 16_383)).reason == "size-of-a-page"
+
+
+# Strange pages: what is planned is what is rendered
+
+
+FORM = stream("/A Do", "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</A 5 0 R>>>>")
+DRAWS_ITSELF = f"{LETTER}/Contents 4 0 R/Resources<</XObject<</A 5 0 R>>>>"
+NO_BOXES = ("[0 0 0 0]", "[0 0 612 0]", "[0 0 NaN NaN]", "(words)", "[0 0 612]", "[null null null null]", "9 0 R")
+CONTENTS = {
+    "a filter that fails": stream("x" * 10, "/Filter/FlateDecode"),
+    "an unknown filter": stream("x" * 10, "/Filter/Unknown"),
+    "operators without end": stream("q q q q BT ET (((( 1 0 0 Do"),
+    "a false length": "<</Length 999999999>>stream\nq",
+    "no stream": CATALOGUE,
+}
+DRAWN: dict[str, tuple[bytes, list[tuple[int, int]]]] = {
+    **{
+        box: (one_page(box), [size])
+        for box, size in {
+            "/MediaBox[0 0 595.28 841.89]": (1191, 1684),
+            f"{LETTER}/Rotate 90": (1584, 1224),
+            f"{LETTER}/Rotate -180": (1224, 1584),
+            f"{LETTER}/Rotate 270": (1584, 1224),
+            f"{LETTER}/Rotate 99999999999": (1224, 1584),
+            f"{LETTER}/CropBox[100 100 300 500]": (400, 800),
+            f"{LETTER}/CropBox[100 100 300 500]/Rotate 90": (800, 400),
+            f"{LETTER}/CropBox[1000 1000 3000 5000]": (1224, 1584),
+            "/MediaBox[-100 -50 512 742]": (1224, 1584),
+            "/MediaBox[-100.3 50.7 511.7 842.7]": (1224, 1584),
+            "/MediaBox[612 792 0 0]": (1224, 1584),
+            "/MediaBox[0 0 -612 -792]": (1224, 1584),
+            f"{LETTER}/UserUnit 2": (2448, 3168),
+            "/MediaBox[0 0 0.1 0.1]": (2, 2),
+        }.items()
+    },
+    "no box": (one_page(""), [LETTER_AT_144]),
+    **{box: (one_page(f"/MediaBox {box}"), [LETTER_AT_144]) for box in NO_BOXES},
+    **{f"a page that is {kid}": (page_tree("3 0 R", 1, object3=kid), [LETTER_AT_144]) for kid in ("[1 2 3]", "null")},
+    **{
+        name: (one_page(f"{LETTER}/Contents 4 0 R", object4=content), [LETTER_AT_144])
+        for name, content in CONTENTS.items()
+    },
+    "a form that draws itself": (one_page(DRAWS_ITSELF, object4=stream("/A Do"), object5=FORM), [LETTER_AT_144]),
+    "a broken table": (drawn_pdf().replace(b"startxref\n", b"startxref\n9"), [LETTER_AT_144] * 3),
+    "an owner's password": (
+        drawn_pdf(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, owner_pw="owner", permissions=0),
+        [LETTER_AT_144] * 3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "sizes"), DRAWN.values(), ids=DRAWN)
+def test_a_strange_page_is_planned_as_rendered(data: bytes, sizes: list[tuple[int, int]], tmp_path: Path) -> None:
+    assert planned_and_rendered(tmp_path, data) == sizes
+
+
+# Pages that fail after their document was found fit
+
+
+@contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch, method: str, error: Exception) -> Iterator[None]:
+    """MuPDF fails at a step, in a way of its own."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pymupdf.Page, method, fail)
+        yield
+
+
+ERRORS = [
+    pymupdf.mupdf.FzErrorLimit("too many things"),
+    RuntimeError("code=2: too many things"),
+    ValueError("too many things"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_page_that_fails_at_rendering_stops_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with failing(monkeypatch, "get_pixmap", error), pytest.raises(BuildError) as caught:
+        list(render_pages(path, [2], 144, 90, LIMITS))
+    message = str(caught.value)
+    assert message.startswith("x.pdf, page 2: unrenderable-page: expected a page that can be rendered, found ")
+    assert "too many things" in message
+    assert message.endswith("mend the document, or take it out of the sources, and build into a new folder")
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), BuildError)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_page_whose_text_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with failing(monkeypatch, "get_text", error), pytest.raises(SourceError, match=r"x\.pdf, page 0: unreadable-page"):
+        list(page_text(path, LIMITS))
+
+
+def test_want_of_memory_refuses_no_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with failing(monkeypatch, "get_text", MemoryError()), pytest.raises(BuildError, match=r"x\.pdf: memory ran out"):
+        list(page_text(path, LIMITS))
+
+
+def test_a_page_that_is_not_there_stops_the_build(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with pytest.raises(BuildError, match=r"x\.pdf, page 7: unrenderable-page"):
+        list(render_pages(path, [7], 144, 90, LIMITS))
+
+
+def test_a_page_that_is_too_long_for_a_jpeg_stops_the_build(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(one_page("/MediaBox[0 0 70000 1]"))
+    with pytest.raises(BuildError, match=r"x\.pdf, page 0: unrenderable-page"):
+        list(render_pages(path, [0], 72, 90, Limits(1_000_000, 20, 100_000)))
+
+
+def test_an_error_of_the_caller_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with pytest.raises(RuntimeError, match="mine"), open_pdf(path, LIMITS):
+        raise RuntimeError("mine")
+
+
+# Pages
+
+
+def test_a_relative_path_is_read_from_where_the_process_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, folder in enumerate(("one", "two"), 1):
+        (tmp_path / folder).mkdir()
+        draw_pdf(tmp_path / folder / "a.pdf", number)
+    for folder, pages in (("one", 1), ("two", 2)):
+        monkeypatch.chdir(tmp_path / folder)
+        assert len(pdf_reader.page_sizes(Path("a.pdf"), 72, Limits())) == pages
+
+
+SENTENCE = "A page of more than forty letters is told from others by its words."
+
+
+def test_keys_and_texts_are_the_same_read_at_once_or_apart(tmp_path: Path) -> None:
+    with pymupdf.open() as document:
+        for text in (SENTENCE, "stamp", "", SENTENCE):
+            document.new_page(width=400, height=200).insert_text((20, 40), text)
+        document.save(tmp_path / "four.pdf")
+    found = list(keys_and_texts_of(tmp_path / "four.pdf", Limits()))
+    assert [key for key, _ in found] == list(keys_of(tmp_path / "four.pdf", Limits()))
+    assert [text for _, text in found] == list(texts_of(tmp_path / "four.pdf", Limits()))
+    assert [bool(key) for key, _ in found] == [True, True, False, True]
+    assert found[0] == found[3] != found[1]
+    assert SENTENCE in found[0][1]
+
+
+def test_images_of_pages_have_keys_and_no_text(tmp_path: Path) -> None:
+    draw_pdf(tmp_path / "ash.pdf", 2)
+    files = []
+    with pymupdf.open(tmp_path / "ash.pdf") as document:
+        for number, page in enumerate(document):
+            files.append(tmp_path / f"{number}.png")
+            page.get_pixmap(dpi=72).save(files[-1])
+    pages = PageImages(tuple(files))
+    assert list(keys_and_texts_of(pages, Limits())) == [(key, "") for key in keys_of(pages, Limits())]
+
+
+def test_tables_and_figures_are_seen_without_a_network(tmp_path: Path) -> None:
+    doc, path = Doc("harbours-a", 2), tmp_path / "harbours-a.pdf"
+    doc.draw(path)
+    pages = [PageFacts(**each) for each in pdf_reader.page_facts(path, Limits())]
+    assert [page.key for page in pages] == list(pdf_reader.page_keys(path, Limits()))
+    value = str(doc.value(2, "Winter", "Barges", doc.years[0]))
+    assert ["Winter"] in pages[1].rows
+    assert grid_rows(pages[1].rows) >= 4
+    assert {*kind_of(pages[1], 2).kinds} == {"table", "figure", "text"}
+    assert ["Barges", value] == next(row for row in reversed(pages[1].rows) if row[0] == "Barges")[:2]
+    assert (pages[0].width, pages[0].height, pages[0].raster) == (420, 595, 0)
+    assert pages[0].drawings < 100 <= pages[1].drawings
+
+
+def test_a_page_under_a_picture_is_a_scan(tmp_path: Path) -> None:
+    Image.new("RGB", (60, 80), "white").save(tmp_path / "page.png")
+    with pymupdf.open() as document:
+        page = document.new_page(width=300, height=400)
+        page.insert_image(pymupdf.Rect(-50, -50, 350, 450), filename=str(tmp_path / "page.png"))
+        document.save(tmp_path / "scan.pdf")
+    facts = [PageFacts(**each) for each in pdf_reader.page_facts(tmp_path / "scan.pdf", Limits())]
+    assert facts[0].raster == 1
+    assert kind_of(facts[0], 2).kinds == ("scan",)
+
+
+# OCR
+
+
+WORDS = "Seven grey seals lay on the north pier."
+
+
+@pytest.mark.parametrize(
+    ("points", "dpi"),
+    [((612, 792), 288), ((792, 1224), 288), ((1920, 1080), 223), ((4000, 4000), 80), ((14000, 9), 84)],
+)
+def test_large_pages_are_read_at_a_lower_resolution(points: tuple[int, int], dpi: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    with pymupdf.open() as document:
+        document.new_page(width=points[0], height=points[1])
+        document.save(path)
+    assert page_sizes(path, 72, Limits())
+    ((number, (width, height), data),) = pages_to_read(path, [], Limits())
+    assert (number, ocr.dpi_of(*points)) == (0, dpi)
+    assert width * height <= ocr.MAX_PIXELS * 1.01
+    assert max(width, height) <= ocr.MAX_SIDE + 1
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.size == (width, height)
+        assert round(picture.info["dpi"][0]) == dpi
+
+
+def test_known_pages_are_not_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    with pymupdf.open() as document:
+        for _ in range(3):
+            document.new_page(width=100, height=50)
+        document.save(path)
+    assert [bool(data) for _, _, data in pages_to_read(path, [1], Limits())] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "dpi", "read"),
+    [
+        ((60, 80), 72, (240, 320)),
+        ((60, 80), None, (60, 80)),
+        ((60, 80), 600, (60, 80)),
+        ((6000, 5000), None, (4899, 4082)),
+    ],
+)
+def test_images_of_a_known_low_resolution_are_enlarged(
+    size: tuple[int, int], dpi: int | None, read: tuple[int, int], tmp_path: Path
+) -> None:
+    Image.new("RGB", size).save(tmp_path / "a.png")
+    ((number, data),) = images_to_read(PageImages((tmp_path / "a.png",), dpi=dpi), {})
+    with Image.open(io.BytesIO(data)) as picture:
+        assert (number, picture.size, picture.mode) == (0, read, "RGB")
+        assert [round(each) for each in picture.info.get("dpi", ())] == ([max(dpi, 288)] * 2 if dpi else [])
+
+
+def test_transparent_parts_of_an_image_are_read_as_white(tmp_path: Path) -> None:
+    Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(tmp_path / "a.png")
+    ((_, data),) = images_to_read(PageImages((tmp_path / "a.png",)), {})
+    with Image.open(io.BytesIO(data)) as picture:
+        assert picture.getextrema() == ((255, 255),) * 3
+
+
+def test_a_broken_image_is_named(tmp_path: Path) -> None:
+    Image.effect_noise((300, 300), 50).save(tmp_path / "a.png")
+    data = (tmp_path / "a.png").read_bytes()
+    (tmp_path / "a.png").write_bytes(data[: len(data) // 2])
+    with pytest.raises(SourceError, match=r"a\.png: broken-page"):
+        list(images_to_read(PageImages((tmp_path / "a.png",)), {}))
+
+
+def test_texts_are_kept_page_by_page_and_cut_lines_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "ocr" / "a.jsonl"
+    kept = KeptTexts(path)
+    assert kept.texts == {}
+    kept.add(0, "é\n\ud7ff")
+    with path.open("ab") as file:
+        file.write(b'{"page":1,"text":"cu')
+    kept = KeptTexts(path)
+    kept.add(2, "")
+    assert KeptTexts(path).texts == {0: "é\n\ud7ff", 2: ""}
+    path.write_bytes(path.read_bytes() + b"\0" * 20 + b'\n{"page":"3","text":""}\n[]\n')
+    assert KeptTexts(path).texts == {0: "é\n\ud7ff", 2: ""}
+
+
+def test_the_real_program_reads_a_page_always_alike(tmp_path: Path) -> None:
+    needs.tesseract()
+    path, kept = tmp_path / "a.pdf", KeptTexts()
+    with pymupdf.open() as document:
+        document.new_page(width=400, height=100).insert_text((20, 40), WORDS)
+        document.new_page(width=1, height=1)
+        document.save(path)
+    first = list(texts_of(path, Limits(), ocr="all", kept=kept))
+    assert first == [f"{WORDS}\n", ""]
+    assert kept.texts == dict(enumerate(first))
+    found = list(keys_and_texts_of(path, Limits(), ocr="all"))
+    assert ([text for _, text in found], [bool(key) for key, _ in found]) == (first, [True, False])
+
+
+def test_a_page_that_takes_the_program_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = StandIn(tmp_path / "bin")
+    stand_in.after(0, f"exec {shutil.which('sleep')} 60")
+    with (
+        programs_of(stand_in.folder, monkeypatch, alone=True),
+        pytest.raises(TimeLimitError, match=r"^x\.pdf, page 4: tesseract takes longer than 0\.3 s"),
+    ):
+        ocr.read_page(b"", "x.pdf, page 4", 0.3)
+
+
+def test_what_is_no_picture_is_an_error_of_the_program() -> None:
+    needs.tesseract()
+    with pytest.raises(ReaderDiedError, match=r"^x\.pdf, page 4: tesseract failed \(.+\); run the command again"):
+        ocr.read_page(b"no picture", "x.pdf, page 4", 60)
+
+
+# Every page of the real PDFs: what is planned without rendering is what rendering gives
+
+
+REAL_LIMITS = Limits(bytes=64 * 1024 * 1024, pages=500, side=16_384)
+UNCOUNTED = replace(REAL_LIMITS, operators=10**12, painted_pages=10**12)
+"""What a page costs is counted at 144 DPI, and not once more for each resolution and for the text."""
+PDFS = sorted((needs.SHARED / "real/mmlongbench-doc/documents").glob("*.pdf"), key=lambda path: path.stat().st_size)
+REAL = [pytest.param(path, marks=[pytest.mark.rare] if at else [], id=path.stem[:15]) for at, path in enumerate(PDFS)]
+"""The smallest document is read for each change, and all of them now and then."""
+
+
+@pytest.mark.parametrize("path", REAL or [pytest.param(None, id="absent")])
+def test_every_page_of_a_real_document_is_as_planned(path: Path) -> None:
+    needs.shared("real", "mmlongbench-doc", "documents")
+    for dpi in (144, 72, 100):
+        planned = page_sizes(path, dpi, REAL_LIMITS if dpi == 144 else UNCOUNTED)
+        some = sorted({0, len(planned) // 2, len(planned) - 1})
+        with open_pdf(path, REAL_LIMITS) as document:
+            for number in range(len(planned)) if dpi == 144 else some:
+                pixels = document.load_page(number).get_pixmap(dpi=dpi, alpha=False)
+                assert (pixels.width, pixels.height) == planned[number]
+        if dpi == 144:
+            rendered = list(render_pages(path, some, 144, 90, REAL_LIMITS))
+            assert [(number, size) for number, size, _ in rendered] == [(number, planned[number]) for number in some]
+            for _, size, data in rendered:
+                with Image.open(io.BytesIO(data)) as picture:
+                    assert (picture.format, picture.mode, picture.size) == ("JPEG", "RGB", size)
+    assert len(list(page_text(path, UNCOUNTED))) == len(planned)
+
+
+@pytest.mark.rare
+def test_the_real_documents_are_all_there() -> None:
+    needs.shared("real", "mmlongbench-doc", "documents")
+    assert len(PDFS) == 26
+    assert sum(len(page_sizes(path, 72, UNCOUNTED)) for path in PDFS) == 1035
