@@ -97,6 +97,7 @@ def test_the_written_test_passes(file_task: Path) -> None:
     assert "5 passed" in pytest_in(file_task)
 
 
+@pytest.mark.rare
 def test_the_package_is_installed_listed_built_audited_and_tested(package: Path, site: Path, tmp_path: Path) -> None:
     build = ["build", package / f"{NAME}.yaml", "--out", tmp_path / "out", "--workers", "1"]
     where = environment(PYTHONPATH=os.pathsep.join((str(site), str(ROOT))))
@@ -107,6 +108,7 @@ def test_the_package_is_installed_listed_built_audited_and_tested(package: Path,
     assert "5 passed" in pytest_in(package, site)
 
 
+@pytest.mark.rare
 def test_the_linter_and_mypy_find_nothing_in_what_is_written(file_task: Path, package: Path, tmp_path: Path) -> None:
     longest = tmp_path / "longest"
     assert command("new", "task", "a" * 36, "--out", longest).code == 0

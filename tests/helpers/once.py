@@ -12,13 +12,15 @@ from filelock import FileLock
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """Return a folder that `make` fills, once in a session; it is not to be changed.
 
-    `make` is given the folder, which is empty. If it fails, the next process tries again.
+    `make` is given the folder, which is empty. If it fails, the next process tries again. A name belongs to the module
+    of `make`, so two modules may use the same name.
     """
     base = factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"
     root.mkdir(exist_ok=True)
-    folder, done = root / name, root / f"{name}.done"
-    with FileLock(root / f"{name}.lock"):
+    own = f"{make.__module__.rpartition('.')[2]}-{name}"
+    folder, done = root / own, root / f"{own}.done"
+    with FileLock(root / f"{own}.lock"):
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()

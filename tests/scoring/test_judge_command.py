@@ -15,7 +15,8 @@ from score_lines import Line, score, scored, told, write
 from tiny import Ran, command
 
 import mmlongbench as mm
-from mmlongbench.metrics.judge import judged
+from mmlongbench.metrics.judge import Answers, judged
+from mmlongbench.task import Judge, Settings
 
 SUMM, DOCS = "summ/gov_K8.jsonl", "documentQA/mmlongdoc_K8.jsonl"
 WORDS = {
@@ -158,6 +159,23 @@ def test_a_dry_run_counts_the_calls_and_makes_none(run: Run, tmp_path: Path, ser
     assert {name: each["planned_calls"] for name, each in usage.items()} == {"judge-fluency-f1": 3, "judge-answers": 5}
     assert not server.requests
     assert not (tmp_path / "scores").exists()
+
+
+def test_every_option_of_judges_reaches_them(
+    run: Run, tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[Settings]()
+    make = Answers.__init__
+
+    def kept_settings(metric: Answers, settings: Settings) -> None:
+        made.append(settings)
+        make(metric, settings)
+
+    monkeypatch.setattr(Answers, "__init__", kept_settings)
+    options = ("--judge-cache", tmp_path / "c", "--judge-concurrency", 3, "--judge-timeout", 7, "--judge-samples", 2)
+    assert run("judge-answers", *options, "--judge-prices", 1, 2, "--dry-run").code == 0
+    numbers: Line = {"concurrency": 3, "timeout": 7.0, "samples": 2, "prices": (1.0, 2.0), "is_dry": True}
+    assert made[0].judge == Judge(server.url, ("j",), tmp_path / "c", **numbers)
 
 
 def test_a_committee_is_official_by_default_and_says_how_it_differs(
