@@ -58,7 +58,7 @@ more of tile-0: --dataset blanks, shown, inline
 @pytest.fixture(scope="module")
 def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory.mktemp("tiles")) as release:
+    with tiled(tmp_path_factory) as release:
         yield release
 
 
