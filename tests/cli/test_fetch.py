@@ -143,8 +143,8 @@ FULL = """
 set -e
 mount -t tmpfs -o size=2m none data
 ! {python} -c "import shutil; shutil.disk_usage = lambda path: shutil._ntuple_diskusage(9**9, 0, 9**9)
-import sys; sys.argv = ['mmlongbench', 'fetch', 'mmlongdoc', '--to', 'data']
-from mmlongbench.cli import main; main()" 2> full
+import runpy, sys; sys.argv = ['mmlongbench', 'fetch', 'mmlongdoc', '--to', 'data']
+runpy.run_module('mmlongbench', run_name='__main__')" 2> full
 ! {python} -m mmlongbench fetch mmlongdoc --to data 2> small
 test -f data/{to}/documents/a.pdf
 test ! -f data/{to}/documents/b.pdf

@@ -25,14 +25,14 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         yield calls
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A release of small tasks with needles; not to be changed."""
     with tiled(tmp_path_factory) as release:
         yield release
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scores(tiles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of scores of two models on `headed`: `two` has the middle needles wrong."""
 
