@@ -1,6 +1,5 @@
-"""Errors of the system in one line: which file, which limit, and what to do."""
+"""Commands under limits of the system: one line says which file, which limit, and what to do."""
 
-import errno
 import os
 import resource
 import shutil
@@ -10,48 +9,6 @@ from pathlib import Path
 import pytest
 from crash_harness import started
 from tiny import build, command, mmlongbench
-
-from mmlongbench.cli.failures import words_of
-from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import atomic_write
-
-pytestmark = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (OSError(errno.ENOSPC, "No space left", "/a/b"), "/a/b: No space left; no file is half-written"),
-        (OSError(errno.ENOSPC, "No space left"), "standard output, or a file in the output folder or in "),
-        (OSError(errno.EMFILE, "Too many open files", "/a/b"), "/a/b: Too many open files; allow more (ulimit -n)"),
-        (OSError(errno.EMFILE, "Too many open files"), "Too many open files; allow more (ulimit -n)"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory ran out; no file is half-written"),
-        (MemoryError(), "memory ran out; no file is half-written"),
-        (RuntimeError("can't start new thread"), "memory ran out; no file is half-written"),
-        (ImportError("libx.so: failed to map segment from shared object"), "memory ran out; no file"),
-        (BuildError("what it says"), "what it says"),
-    ],
-    ids=["full", "full-unnamed", "open", "open-unnamed", "enomem", "memory", "thread", "import", "own"],
-)
-def test_an_error_of_the_system_is_one_line(error: Exception, said: str) -> None:
-    assert words_of(error).startswith(said)
-
-
-def test_memory_that_ran_out_below_another_error_is_found() -> None:
-    error = ValueError("of a library")
-    error.__cause__ = MemoryError()
-    assert words_of(error).startswith("memory ran out")
-
-
-@pytest.mark.parametrize("error", [RuntimeError("a mistake"), ValueError("a mistake"), KeyError("a mistake")])
-def test_a_mistake_of_the_engine_keeps_its_traceback(error: Exception) -> None:
-    assert words_of(error) == ""
-
-
-def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as failed, atomic_write(tmp_path / "a.json"):
-        raise OSError(errno.ENOSPC, "No space left")
-    assert failed.value.filename == str(tmp_path / "a.json")
 
 
 def test_a_current_folder_that_was_removed_is_named(tmp_path: Path) -> None:
@@ -75,13 +32,10 @@ def test_an_output_that_is_full_is_one_line() -> None:
     assert ran.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "limit"), [("build", resource.RLIMIT_AS), ("audit", resource.RLIMIT_DATA)], ids=["build", "audit"]
-)
-def test_a_limit_of_memory_is_one_line(words: str, limit: int, source: Path, finished: Path, tmp_path: Path) -> None:
-    given = ("build", source / "tiny.yaml", "--out", tmp_path / "out") if words == "build" else ("audit", finished)
+def test_a_limit_of_memory_is_one_line(finished: Path) -> None:
     most = 60 * 1024 * 1024  # the interpreter starts, but the modules of the command do not load
-    ran = mmlongbench(*given, "-q", preexec_fn=lambda: resource.setrlimit(limit, (most, most)))
+    limit = (resource.RLIMIT_DATA, (most, most))
+    ran = mmlongbench("audit", finished, "-q", preexec_fn=lambda: resource.setrlimit(*limit))
     assert ran.code == 2
     assert ran.err.startswith("error: memory ran out")
     assert ran.err.count("\n") == 1

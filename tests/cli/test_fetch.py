@@ -13,8 +13,6 @@ from crash_harness import skip_unless_mounting
 from hub_server import Fault, HubServer, hub
 from tiny import command, environment
 
-pytestmark = pytest.mark.slow
-
 PDF = os.urandom(1) * 1_500_000
 DATASET = "yubo2333/MMLongBench-Doc"
 PARQUET = "data/train-00000-of-00001.parquet"
@@ -145,8 +143,8 @@ FULL = """
 set -e
 mount -t tmpfs -o size=2m none data
 ! {python} -c "import shutil; shutil.disk_usage = lambda path: shutil._ntuple_diskusage(9**9, 0, 9**9)
-import sys; sys.argv = ['mmlongbench', 'fetch', 'mmlongdoc', '--to', 'data']
-from mmlongbench.cli import main; main()" 2> full
+import runpy, sys; sys.argv = ['mmlongbench', 'fetch', 'mmlongdoc', '--to', 'data']
+runpy.run_module('mmlongbench', run_name='__main__')" 2> full
 ! {python} -m mmlongbench fetch mmlongdoc --to data 2> small
 test -f data/{to}/documents/a.pdf
 test ! -f data/{to}/documents/b.pdf
@@ -155,6 +153,7 @@ mount -o remount,size=16m data
 """
 
 
+@pytest.mark.rare
 def test_a_full_disk_is_named_and_what_is_done_is_kept(server: HubServer, tmp_path: Path) -> None:
     skip_unless_mounting()
     (tmp_path / "data").mkdir()

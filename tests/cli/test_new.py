@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from tiny import Ran, command, environment, in_one_process
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 NAME = "dated_notes"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -93,6 +91,7 @@ def test_every_question_is_kept_and_the_audit_finds_nothing(file_task: Path, tmp
     assert [line.split()[1] for line in audit.out.splitlines() if line.startswith("tasks/")] == ["72", "72"]
 
 
+@pytest.mark.rare
 def test_the_written_test_passes(file_task: Path) -> None:
     assert "5 passed" in pytest_in(file_task)
 

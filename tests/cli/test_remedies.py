@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tiny import command
 
-from mmlongbench.manifest.registry import installed
 from tokenization import TextTokenizer, vision_rules
 
 
@@ -118,8 +117,10 @@ def test_a_release_with_a_lock_takes_no_builder(finished: Path) -> None:
 
 
 def test_every_builder_can_be_named(download: Path) -> None:
-    for plugin in installed("builder"):
-        assert command("audit", download, "--builder", plugin.name).code in (0, 1)
+    builders = [each["name"] for each in json.loads(command("list", "--kind", "builder", "--json").out)["plugins"]]
+    assert len(builders) >= 6
+    for name in builders:
+        assert command("audit", download, "--builder", name).code in (0, 1)
 
 
 def test_a_failed_check_names_an_example_also_if_it_is_quiet(finished: Path) -> None:

@@ -1,17 +1,16 @@
 """The command `show`: what it prints of an example, as JSON, and what it answers to wrong words."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from once import linked
 from tiled import tiled
 from tiny import Ran, command
 
-from mmlongbench.cli.example_view import fold
-from mmlongbench.release.opened import open_release
+import mmlongbench as mm
 
 PICTURES = """\
 example  tile-0, depth 0.4
@@ -58,13 +57,13 @@ more of tile-0: --dataset blanks, shown, inline
 @pytest.fixture(scope="module")
 def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A release of small tasks with needles; not to be changed."""
-    with tiled(tmp_path_factory.mktemp("tiles")) as release:
+    with tiled(tmp_path_factory) as release:
         yield release
 
 
 @pytest.fixture
 def copy(tiles: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tiles, tmp_path / "copy"))
+    return linked(tiles, tmp_path / "copy")
 
 
 @pytest.fixture(autouse=True)
@@ -144,7 +143,7 @@ def test_control_characters_of_data_are_shown_as_escapes(copy: Path) -> None:
 
 
 def test_messages_are_those_of_the_example(tiles: Path) -> None:
-    example = next(open_release(tiles).examples("headed", "1K"))
+    example = next(mm.open_release(tiles).examples("headed", "1K"))
     assert json.loads(show(tiles, "--messages")) == example.messages()
     for form in ("path", "file-url", "data-uri", "http://127.0.0.1:8080/images"):
         assert json.loads(show(tiles, "--messages", "--images", form)) == example.messages(form)
@@ -230,15 +229,3 @@ def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
     ran: Ran = command("show", tmp_path)
     assert (ran.code, ran.out) == (2, "")
     assert "this is no release" in ran.err
-
-
-@pytest.mark.parametrize("most", [40, 60, 100, 400])
-def test_a_folded_text_counts_what_is_left_out(most: int) -> None:
-    text = " ".join(f"word{number}" for number in range(200))
-    folded = fold(text, most)
-    assert len(folded) <= most
-    first, count, last = folded.replace(" … ", "…").split("…")
-    assert text.startswith(first)
-    assert text.endswith(last)
-    assert len(first) + len(last) + int(count.split()[0].replace(",", "")) == len(text)
-    assert fold("short", most) == "short"

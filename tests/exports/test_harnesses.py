@@ -22,7 +22,7 @@ import pytest
 import yaml
 from exported import every_example, sequence_of, tree
 from hostile_release import CHANGED, FILE, FOLDER
-from once import once
+from once import linked, once
 from PIL import Image
 
 import mmlongbench as mm
@@ -135,6 +135,16 @@ def test_what_an_export_cannot_do_is_refused_before_anything_is_written(
     with pytest.raises(mm.ReleaseError, match="no example is chosen"):
         mm.export(copy, target, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_file_without_an_example_is_left_out(target: str, finished: Path, tmp_path: Path) -> None:
+    copy = linked(finished, tmp_path / "copy")
+    (copy / "mmlb_data/documentQA/mmlongdoc_K2.jsonl").write_bytes(b"")
+    mm.export(copy, target, tmp_path / "out")
+    written = tree(tmp_path / "out")
+    assert any("1K" in path for path in written)
+    assert not any("2K" in path for path in written)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -39,7 +39,8 @@ def copied(sample: Callable[[str], Sources], folder: Path, source: Path) -> list
             root = next(path for path in (first, *first.parents) if path.name == "sample")
             shutil.copytree(root, folder / reader)
             places = {name: folder / reader / path.relative_to(root) for name, path in drawn.items()}
-        given = {key: spec[key] for key in ("name", "builder", "reader", "options", "reference_length") if key in spec}
+        kept = ("name", "builder", "reader", "options", "reference_length", "pages")
+        given = {key: spec[key] for key in kept if key in spec}
         if corpus := places.pop("corpus", None):
             if not (folder / "corpus").exists():
                 assert command("corpus", "build", corpus, "--out", folder / "corpus").code == 0

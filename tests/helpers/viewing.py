@@ -1,69 +1,75 @@
-"""The viewer in a test: its index is made in this process, and a browser drives its pages."""
+"""What `mmlongbench view` serves, asked in this process as a browser on this machine asks."""
 
-import os
-import shutil
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
-import pytest
 import uvicorn
 from starlette.testclient import TestClient
-
-from mmlongbench.io.progress import Progress
-from mmlongbench.release.models import ask
-from mmlongbench.web.viewer.answers import read_answers
-from mmlongbench.web.viewer.app import application
-from mmlongbench.web.viewer.guard import Door
-from mmlongbench.web.viewer.index import open_index
-from mmlongbench.web.viewer.indexing import index_file
-from mmlongbench.web.viewer.site import Site
-from mmlongbench.web.viewer.sources import open_viewed
+from tiny import Ran, command
 
 HOST = "http://127.0.0.1:7870"
+POOL = "mmlongbench.io.process_pool.ProcessPoolExecutor"
+"""What indexes files, scores predictions and draws curves in processes of their own, which take seconds to start."""
 
 
-def site_of(
-    release: Path,
-    models: str = "",
-    windows: Sequence[str] = (),
-    scores: Sequence[Path] = (),
-    images: Path | None = None,
-    predictions: Sequence[Path] = (),
-) -> Site:
-    """Open a site; what the viewer keeps is in the folder that XDG_CACHE_HOME names."""
-    viewed = open_viewed(release, images)
-    index = open_index(viewed, images, progress=Progress(False), run=index_file)
-    opened = [each.open() for each in ask(models, windows)]
-    return Site(viewed, index, read_answers(viewed, predictions, scores), opened)
+class InThisProcess(ThreadPoolExecutor):
+    """Runs in a thread what would run in another process."""
 
+    calls: list[str]
+    """The names of the functions that were called."""
 
-def client(site: Site, door: Door | None = None, base: str = HOST) -> TestClient:
-    """A client that asks as a browser on this machine does."""
-    return TestClient(application(site, door), base_url=base, follow_redirects=False)
+    def __init__(self, workers: int, *_: object, **__: object) -> None:
+        super().__init__(workers)
 
-
-def browser() -> str:
-    """The path of a browser; without one the test is skipped, unless CI asks for all tests."""
-    found = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-    )
-    if not found:
-        if os.environ.get("CI") == "true":
-            pytest.fail("no chromium: apt-get install chromium")
-        pytest.skip("no chromium")
-    return found
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.calls.append(fn.__name__)
+        return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager
-def served(site: Site) -> Iterator[str]:
-    """Serve a site on a free port, and yield its address when it answers."""
+def in_this_process() -> Iterator[list[str]]:
+    """Start no processes; yield the names of the functions that would run in one."""
+    InThisProcess.calls = []
+    with mock.patch(POOL, InThisProcess):
+        yield InThisProcess.calls
+
+
+def serve(release: Path, *options: object) -> tuple[Any, Ran]:
+    """Return the application that the command serves, and what the command printed."""
+    served: list[Any] = []
+
+    def keep(server: uvicorn.Server, sockets: object = None) -> None:
+        served.append(server.config.app)
+
+    with mock.patch.object(uvicorn.Server, "run", keep):
+        ran = command("view", release, "--port", 0, *options)
+    assert ran.code == 0, ran.err
+    return served[0], ran
+
+
+def viewer(release: Path, *options: object, base: str = HOST) -> TestClient:
+    """Return a client of what the command serves."""
+    return TestClient(serve(release, *options)[0], base_url=base, follow_redirects=False)
+
+
+def static(release: Path, out: Path, *options: object) -> Ran:
+    """Write the pages as files."""
+    return command("view", release, "--static", out, *options)
+
+
+@contextmanager
+def served(release: Path, *options: object) -> Iterator[str]:
+    """Serve on a free port, and yield the address when it answers."""
+    app, _ = serve(release, *options)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(application(site), log_level="warning", lifespan="off", access_log=False)
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:

@@ -147,7 +147,7 @@ COUNTED = {
 }
 
 
-def change(release: Path, file: str, plant: Callable[[Records], None]) -> None:
+def change(release: Path, file: str, plant: Callable[[Records], object]) -> None:
     """Change the records of a public file."""
     path = next((release / "mmlb_data").glob(file))
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -60,7 +60,7 @@ def row(audit: mm.ContextAudit, dataset: str, value: str = "", model: str = "m")
 
 
 def needs(found: mm.ContextRow) -> list[str | None]:
-    return [each.need and each.need.verdict for each in found.differences]
+    return [each.need.verdict if each.need else None for each in found.differences]
 
 
 def test_means_differences_survival_and_verdicts_equal_the_script(audit: mm.ContextAudit) -> None:

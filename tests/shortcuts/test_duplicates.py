@@ -155,7 +155,8 @@ def test_words_that_stand_in_every_question_are_expected_by_chance() -> None:
         questions.append(about(f"{n}a", f"doc {n}", "the report", question=f"Which paper has {n} pages?"))
         questions.append(about(f"{n}b", f"doc {n}", f"name {n}", question=f"Who wrote the report {n}?"))
     finding = told_elsewhere(questions)
-    assert (finding.found, finding.chance, finding.verdict) == (0.5, pytest.approx(0.5), "undecided")
+    assert (finding.found, finding.verdict) == (0.5, "undecided")
+    assert finding.chance == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,8 @@ def test_common_words_of_padding_are_expected_by_chance() -> None:
     ferry = unit("padding", "The ferry goes to Norway.")
     answers = ["Norway" if number % 2 else f"place {'abcdefgh'[number % 8] * 4} {number}" for number in range(400)]
     frequent = leakage(*(about(str(n), str(n), answer, ferry) for n, answer in enumerate(answers)))[REST]
-    assert (frequent.found, frequent.chance) == (0.5, pytest.approx(0.5, abs=0.03))
+    assert frequent.found == 0.5
+    assert frequent.chance == pytest.approx(0.5, abs=0.03)
     assert frequent.verdict != "leak"
 
 

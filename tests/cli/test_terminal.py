@@ -1,0 +1,199 @@
+"""What a terminal shows: tables without cut numbers, errors of the system in one line, groups that are commands."""
+
+import errno
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from mmlongbench.cli.default_group import DefaultGroup
+from mmlongbench.cli.example_view import fold
+from mmlongbench.cli.failures import words_of
+from mmlongbench.cli.tables import show_audit
+from mmlongbench.errors import BuildError
+from mmlongbench.io.atomic import atomic_write
+from mmlongbench.release.findings import FileAudit
+
+# Tables and texts.
+
+MILLION = 1_048_576
+FILES = (
+    ("documentQA/mmlongdoc_with_a_name_that_is_rather_long_K1024.jsonl", 4500, MILLION - 256.0, 10_485.0, "1,048,320"),
+    ("vrag/infoseek_K1024_dep3.jsonl", 99_999, MILLION - 1.0, 2.5, "1,048,575"),
+)
+
+
+def audits() -> list[FileAudit]:
+    found = []
+    for file, examples, tokens, images, _ in FILES:
+        audit = FileAudit(file, MILLION, examples)
+        for spread in (audit.text, audit.image):
+            spread.add(tokens)
+        for number in (images, images + 2_000):
+            audit.images.add(number)
+        for fill in (0.8765, 0.9876):
+            audit.fill.add(fill)
+        audit.problems["over its length"] = 1234
+        found.append(audit)
+    return found
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, **environment: str) -> str:
+    for name in ("COLUMNS", "FORCE_COLOR", "TERM", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with redirect_stdout(io.StringIO()) as out:
+        show_audit(audits())
+    return re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
+
+
+def numbers() -> list[str]:
+    fills = [f"{fill:.4f}" for fill in (0.8765, 0.9876, (0.8765 + 0.9876) / 2)]
+    return [*fills, "1,048,320", "1,048,575", "11485.0 ± 1000.0", "1002.5 ± 1000.0", "4,500", "99,999", "1234"]
+
+
+@pytest.mark.parametrize("columns", ["80", "40", "100", "300"])
+def test_every_number_stands_in_the_table_of_a_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = shown(monkeypatch, TTY_COMPATIBLE="1", TERM="xterm", COLUMNS=columns)
+    for number in numbers():
+        assert number in table, number
+    assert "…" not in table
+    if int(columns) >= 80:
+        assert max(map(len, table.splitlines())) <= int(columns)
+
+
+@pytest.mark.parametrize("columns", ["80", "20", ""])
+def test_nothing_is_cut_or_folded_where_there_is_no_terminal(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = shown(monkeypatch, **({"COLUMNS": columns} if columns else {}))
+    for text in (*numbers(), *(file for file, *_ in FILES)):
+        assert text in table, text
+    lines = [line.split() for line in table.splitlines() if ".jsonl" in line]
+    assert [(line[0], line[1], line[5]) for line in lines] == [
+        (file, f"{examples:,}", tokens) for file, examples, _, _, tokens in FILES
+    ]
+
+
+@pytest.mark.parametrize("most", [40, 60, 100, 400])
+def test_a_folded_text_counts_what_is_left_out(most: int) -> None:
+    text = " ".join(f"word{number}" for number in range(200))
+    folded = fold(text, most)
+    assert len(folded) <= most
+    first, count, last = folded.replace(" … ", "…").split("…")
+    assert text.startswith(first)
+    assert text.endswith(last)
+    assert len(first) + len(last) + int(count.split()[0].replace(",", "")) == len(text)
+    assert fold("short", most) == "short"
+
+
+# Errors of the system.
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left", "/a/b"), "/a/b: No space left; no file is half-written"),
+        (OSError(errno.ENOSPC, "No space left"), "standard output, or a file in the output folder or in "),
+        (OSError(errno.EMFILE, "Too many open files", "/a/b"), "/a/b: Too many open files; allow more (ulimit -n)"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files; allow more (ulimit -n)"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory ran out; no file is half-written"),
+        (MemoryError(), "memory ran out; no file is half-written"),
+        (RuntimeError("can't start new thread"), "memory ran out; no file is half-written"),
+        (ImportError("libx.so: failed to map segment from shared object"), "memory ran out; no file"),
+        (BuildError("what it says"), "what it says"),
+    ],
+    ids=["full", "full-unnamed", "open", "open-unnamed", "enomem", "memory", "thread", "import", "own"],
+)
+def test_an_error_of_the_system_is_one_line(error: Exception, said: str) -> None:
+    assert words_of(error).startswith(said)
+
+
+def test_memory_that_ran_out_below_another_error_is_found_and_a_mistake_of_the_engine_keeps_its_traceback() -> None:
+    error = ValueError("of a library")
+    assert words_of(error) == words_of(RuntimeError("a mistake")) == words_of(KeyError("a mistake")) == ""
+    error.__cause__ = MemoryError()
+    assert words_of(error).startswith("memory ran out")
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as failed, atomic_write(tmp_path / "a.json"):
+        raise OSError(errno.ENOSPC, "No space left")
+    assert failed.value.filename == str(tmp_path / "a.json")
+
+
+# A group that is a command itself.
+
+
+@click.group()
+def program() -> None:
+    """A program with one such group."""
+
+
+@click.group(cls=DefaultGroup)
+def make() -> None:
+    """Replaced by the text of the own command."""
+
+
+@make.of_its_own
+@click.argument("folder")
+@click.option("--from", "kind", required=True, help="What to make it from.")
+def own(folder: str, kind: str) -> None:
+    """Make something of FOLDER."""
+    click.echo(f"made {folder} from {kind}")
+
+
+program.add_command(make)
+
+
+@make.command()
+@click.argument("folder")
+@click.option("--review", is_flag=True, help="For people.")
+def export(folder: str, review: bool) -> None:
+    """Export FOLDER."""
+    click.echo(f"exported {folder} {review}")
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(program, args)
+
+
+@pytest.mark.parametrize(
+    ("args", "printed"),
+    [
+        (("docs", "--from", "layer"), "made docs from layer\n"),
+        (("--from", "layer", "docs"), "made docs from layer\n"),
+        (("./export", "--from", "layer"), "made ./export from layer\n"),
+        (("--from", "layer", "export"), "made export from layer\n"),
+        (("--from", "export", "docs"), "made docs from export\n"),
+        (("export", "docs", "--review"), "exported docs True\n"),
+        (("export", "export"), "exported export False\n"),
+    ],
+)
+def test_only_a_first_argument_that_is_the_name_of_a_subcommand_runs_one(args: tuple[str, ...], printed: str) -> None:
+    done = run("make", *args)
+    assert (done.exit_code, done.output) == (0, printed)
+
+
+@pytest.mark.parametrize("args", [("--help",), ()])
+def test_the_help_shows_the_own_command_and_the_subcommands(args: tuple[str, ...]) -> None:
+    shown = run("make", *args).output
+    assert shown.startswith("Usage: program make [OPTIONS] FOLDER\n")
+    for text in ("Make something of FOLDER.", "--from TEXT", "What to make it from.", "export  Export FOLDER."):
+        assert text in shown
+
+
+def test_help_after_other_arguments_is_that_of_the_own_command() -> None:
+    shown = run("make", "docs", "--help")
+    assert shown.exit_code == 0
+    assert shown.output.startswith("Usage: program make [OPTIONS] FOLDER\n")
+
+
+def test_an_error_names_the_group_as_the_user_typed_it() -> None:
+    refused = run("make", "docs")
+    assert refused.exit_code == 2
+    assert "Try 'program make --help'" in refused.output
+    assert "Missing option '--from'" in refused.output
