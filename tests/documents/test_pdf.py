@@ -141,6 +141,15 @@ REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
     "no kids": (page_tree("", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
     "no page": (page_tree("3 0 R", 0, object3="null"), {"reason": "document-without-pages", "found": "none"}),
     "no catalogue": (raw_pdf({1: "<</Type/Nothing>>"}), {"reason": "document-without-pages"}),
+    "a deep page tree": (
+        page_tree(
+            "3 0 R",
+            1,
+            **{f"object{n}": f"<</Type/Pages/Parent {n - 1} 0 R/Kids[{n + 1} 0 R]/Count 1>>" for n in range(3, 103)},
+            object103=LETTER_PAGE,
+        ),
+        {"reason": "nested-page-tree", "file": "x.pdf", "expected": "at most 100 levels"},
+    ),
     **{
         f"{count} pages": (
             page_tree("3 0 R", count, object3=LETTER_PAGE),
