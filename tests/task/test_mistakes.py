@@ -39,7 +39,7 @@ BUILDERS = {
     "NeedlesOfNumbers": f"needles(), {ROW}TypeError: expected a list of texts and images, found [5]",
     "OddGold": f"record(), {ROW}metric 'picky' cannot score the answer 'red': expected a list",
     "FacetsKey": f"a method that scoring calls, {ROW}KeyError: 'boo' (mistakes.py, line ",
-    "DraftKey": "KeyError: 'boo' (mistakes.py, line ",
+    "DraftKey": f"draft(), {ROW_1}KeyError: 'boo' (mistakes.py, line ",
     "LazyKey": "KeyError: 'boo' (mistakes.py, line ",
     "RecordKey": f"record(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "PromptKey": f"prompt(), {ROW}KeyError: 'boo' (mistakes.py, line ",
