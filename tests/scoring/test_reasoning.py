@@ -124,7 +124,7 @@ LEFT: tuple[tuple[str, str, str], ...] = (
     ("<think>It may be. Answer: </think>", "", "stripped"),
     # a closing tag in backticks closes nothing within reasoning
     ("<think>a `</think>` b</think>12", "12", "stripped"),
-    ("<think>a <think>b `</think>` c</think> d</think>12", "12", "stripped"),
+    ("<think>a <think>b `</think>` c</think> so it is Peru", "", "unclosed"),
     # a quoted closing tag behind reasoning stays, as a mention does
     *(
         (
