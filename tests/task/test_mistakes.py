@@ -40,7 +40,7 @@ BUILDERS = {
     "OddGold": f"record(), {ROW}metric 'picky' cannot score the answer 'red': expected a list",
     "FacetsKey": f"a method that scoring calls, {ROW}KeyError: 'boo' (mistakes.py, line ",
     "DraftKey": f"draft(), {ROW_1}KeyError: 'boo' (mistakes.py, line ",
-    "LazyKey": "KeyError: 'boo' (mistakes.py, line ",
+    "LazyKey": f"draft(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "RecordKey": f"record(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "PromptKey": f"prompt(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "SpecKey": "spec, dataset 'tiles': KeyError: 'boo' (mistakes.py, line ",
