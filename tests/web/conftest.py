@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", autouse=True)
 def _logging_as_it_is() -> Iterator[None]:
-    """A server sets up logging anew, which closes the stream of absl's handler: that of pytest (see `viewing.serve`)."""
+    """A server that sets up logging anew closes the stream of absl's handler: that of pytest (see `viewing.serve`)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("logging.config.dictConfig", lambda config: None)
         yield
