@@ -24,7 +24,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     Bytes may hold the time, and whoever runs the tests side by side must find the same ids in every process.
     """
     if isinstance(val, str):
-        return None if val.isascii() and val.isprintable() and 0 < len(val) <= LONGEST_ID else argname
+        is_plain = val.isascii() and val.isprintable() and "\\" not in val
+        return None if is_plain and 0 < len(val) <= LONGEST_ID else argname
     is_nameless = isinstance(val, FunctionType) and val.__name__ == "<lambda>"
     return argname if isinstance(val, bytes | re.Pattern) or is_nameless else None
 

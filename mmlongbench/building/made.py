@@ -1,6 +1,5 @@
 """Compares the files in the release with what the shards of a build have made, before the lock is written."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,8 +104,7 @@ def refuse_damage(files: Mapping[str, LockedFile], out: Path) -> None:
             found = "it is missing" if size is None else f"it has {size} bytes"
             raise BuildError(
                 f"--out {out}: the release is damaged: {name}: expected {described.bytes} bytes, {found}; "
-                "put the file back, or remove the folder and build again "
-                f"(`mmlongbench audit {shlex.quote(str(out))}` lists all)"
+                f"put the file back, or remove the folder and build again (`mmlongbench audit {out}` lists all)"
             )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.manifest_options import lengths_option, with_manifest
+from mmlongbench.cli.manifest_options import with_manifest
 from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from mmlongbench.manifest.model import Manifest
 
 _MB = 1024 * 1024
-_REJECTS = 20
-"""How many rejected rows are printed."""
 
 
 @click.command()
 @with_manifest
-@lengths_option("8K,1M", "Plan these lengths instead of the manifest's.")
+@click.option("--lengths", metavar="8K,1M", help="Plan these lengths instead of the manifest's.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset; which ones is drawn."
 )
@@ -82,10 +80,6 @@ def _show(found: "DatasetForecast") -> None:
     rejected, skipped = (_counted(counts) for counts in (found.rejected, found.skipped))
     left_out = f"{f'; rejected: {rejected}' if rejected else ''}{f'; skipped: {skipped}' if skipped else ''}"
     say(f"{found.name}: {found.questions:,} questions{left_out}")
-    for reject in found.rejects[:_REJECTS]:
-        say(f"  {reject}")
-    if len(found.rejects) > _REJECTS:
-        say(f"  … and {len(found.rejects) - _REJECTS:,} more; --json lists all")
     for note in found.notes:
         say(f"  note: {note}")
     if found.noted:

@@ -1,7 +1,6 @@
 """The options and the output of `questions` with models; `questions.py` has the command."""
 
 import json
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -249,8 +248,7 @@ def _show_made(made: "Made", out: Path) -> None:
         for name in made.removed:
             say(f"  {name} of an earlier run was removed")
         return
-    command = f"mmlongbench questions export {shlex.quote(str(out))} --review sheet.csv"
-    say(f"{out}: people decide about held questions: {command}")
+    say(f"{out}: people decide about held questions: mmlongbench questions export {out} --review sheet.csv")
 
 
 def _number(count: int, what: str) -> str:

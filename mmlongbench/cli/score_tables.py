@@ -1,6 +1,5 @@
 """Tables of scores by dataset and length, and of problems of predictions."""
 
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,9 +22,7 @@ def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_qu
     for line in _wrong(outcome, problems):
         say(line, err=True)
     if not is_quiet:
-        compared = f"`mmlongbench report {shlex.quote(str(out.parent))}` compares models" if out else ""
-        nothing = "" if outcome.fits else ": no prediction fits an example"
-        say(f"{out}: written; {compared}" if out else f"nothing is written{nothing}")
+        say(f"{out}: written; `mmlongbench report {out.parent}` compares models" if out else "nothing is written")
 
 
 def _show_tables(outcome: Outcome) -> None:

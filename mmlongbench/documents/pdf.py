@@ -6,7 +6,6 @@ within the limits.
 
 import hashlib
 import io
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -28,8 +27,6 @@ _REPLACE = "replace the file, or exclude the document"
 _LETTERS = 40
 """A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
-_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
-_MOST_UNREADABLE = 0.1
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
@@ -51,7 +48,7 @@ def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple
     sizes = []
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
-            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number + 1}"):
+            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number}"):
                 sizes.append(_size(document, number, dpi))
             yield number
         _check_sizes(path, sizes, dpi, limits)
@@ -65,7 +62,7 @@ def fit_pages(path: Path, document: "Document", limits: Limits) -> Iterator[int]
     """Yield the number of each page that may be drawn; raises SourceError for a page that costs too much."""
     costs = Costs(document, limits)
     for number in range(document.page_count):
-        with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number + 1}"):
+        with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number}"):
             fault = (None if number else costs.function_fault()) or costs.page_fault(number)
         if fault:
             raise SourceError(replace(fault, file=path.name))
@@ -80,7 +77,7 @@ def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits:
             bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels} at {dpi} DPI"
             found = f"{width} × {height}"
             todo = "raise limits.side or limits.pixels in the manifest if the page is meant to be so"
-            raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number + 1}", todo=todo))
+            raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number}", todo=todo))
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
@@ -94,9 +91,9 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
             begun = time.monotonic()
-            with _named(path, "unreadable-page", "a page whose text can be read", f"page {number + 1}"):
+            with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
                 page = document.load_page(number)
-                text = readable(str(page.get_text()))
+                text = str(page.get_text())
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
             yield text
@@ -111,7 +108,7 @@ def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
     """
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
-            with _named(path, "unreadable-page", "a page whose words can be read", f"page {number + 1}"):
+            with _named(path, "unreadable-page", "a page whose words can be read", f"page {number}"):
                 page = document.load_page(number)
                 width, height = float(page.cropbox.width), float(page.cropbox.height)
                 if width <= 0 or height <= 0:
@@ -142,9 +139,9 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             begun = time.monotonic()
-            with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
+            with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
                 page = document.load_page(number)
-                text = readable(str(page.get_text()))
+                text = str(page.get_text())
                 key = key_of_page(page, text)
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
@@ -165,7 +162,7 @@ def key_of_page(page: "Page", text: str) -> str:
 @contextmanager
 def named_page(path: Path, number: int) -> Iterator[None]:
     """Turn whatever a page of a hostile PDF makes MuPDF raise into a SourceError with file and page."""
-    with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
+    with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
         yield
 
 
@@ -176,9 +173,9 @@ def _key(kind: str, data: bytes) -> str:
 def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
     """Return what `tesseract` reads on a page."""
     program = find_tesseract()
-    with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number + 1}"):
+    with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
         picture = page.get_pixmap(dpi=DPI, alpha=False).tobytes("png")
-        return run(program, picture, f"{path.name}, page {number + 1}", max(0.1, seconds))
+        return run(program, picture, f"{path.name}, page {number}", max(0.1, seconds))
 
 
 def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
@@ -195,23 +192,11 @@ def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[
             if number in left_out:
                 yield number, (0, 0), b""
                 continue
-            with _named(path, "unreadable-page", "a page that can be drawn", f"page {number + 1}"):
+            with _named(path, "unreadable-page", "a page that can be drawn", f"page {number}"):
                 page = document.load_page(number)
                 pixels = page.get_pixmap(dpi=dpi_of(page.rect.width, page.rect.height), alpha=False)
                 data = pixels.tobytes("png")
             yield number, (pixels.width, pixels.height), data
-
-
-def readable(text: str) -> str:
-    r"""Return the text of a layer without control characters and private-use glyphs, which no reader sees as a page
-    shows them; empty if these are more than a tenth of it, since then the layer is none.
-
-    >>> readable("Port\x00 Elleray\n"), readable("\uf041\uf042 \uf043\uf044 Elleray")
-    ('Port Elleray\n', '')
-    """
-    kept = _UNREADABLE.sub("", text)
-    lost = len(text) - len(kept)
-    return "" if lost > _MOST_UNREADABLE * sum(not sign.isspace() for sign in text) else kept
 
 
 def has_words(text: str) -> bool:
@@ -231,7 +216,7 @@ def render_pages(
     with open_pdf(path, limits) as document:
         for number in numbers:
             try:
-                with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number + 1}", _LEAVE_OUT):
+                with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number}", _LEAVE_OUT):
                     size, data = _jpeg(document.load_page(number), dpi, quality)
             except SourceError as error:
                 raise BuildError(str(error)) from error
@@ -265,7 +250,7 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
 
 def unreadable_page_named(path: Path, number: int, expected: str) -> AbstractContextManager[None]:
     """Turn an error at a page into a SourceError with file and page."""
-    return _named(path, "unreadable-page", expected, f"page {number + 1}")
+    return _named(path, "unreadable-page", expected, f"page {number}")
 
 
 @contextmanager

@@ -214,9 +214,7 @@ class Asking:
             return None
         if dataset not in self._costs:
             at = self.release.datasets.index(dataset)
-            counter = locked_dataset(
-                self.release.lock.manifest[at], None, self.release.tasks, self.release.path
-            ).counter
+            counter = locked_dataset(self.release.lock.manifest[at], None, self.release.tasks).counter
             self._costs[dataset] = Costs(self.rule, self.tokenizer, counter.text.count)
         return self._costs[dataset]
 

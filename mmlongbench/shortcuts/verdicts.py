@@ -46,23 +46,18 @@ class Judged:
 
 
 def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
-    """Return the findings of measurements, each with the names of its dataset and file.
-
-    What was measured at several lengths is one finding, at the length at which it is strongest; its null is the
-    strongest of the lengths, too, so that more lengths give no more false leaks.
-    """
+    """Return the findings of measurements, each with the names of its dataset and file."""
     if not measured:
         return Judged((), None)
-    of_lengths: dict[tuple[str, str], list[tuple[float, Floats, tuple[str, str, Measured]]]] = {}
-    for each in measured:
-        strength, draws = _standardised(each[2])
-        of_lengths.setdefault((each[0], each[2].kind), []).append((strength, draws, each))
-    strongest = [max(group, key=lambda one: one[0]) for group in of_lengths.values()]
-    null = np.array([np.max([draws for _, draws, _ in group], axis=0) for group in of_lengths.values()])
-    reached = int((null.max(axis=0) >= max(strength for strength, _, _ in strongest) - _EQUAL).sum())
-    p = [_p(strength, draws) for (strength, _, _), draws in zip(strongest, null, strict=True)]
+    strengths = [_standardised(each) for _, _, each in measured]
+    real, null = np.array([s for s, _ in strengths]), np.array([n for _, n in strengths])
+    reached = int((null.max(axis=0) >= real.max() - _EQUAL).sum())
+    p = [_p(s, n) for s, n in strengths]
     chosen = _chosen(p)
-    found = [_finding(*each, p[number], number in chosen) for number, (_, _, each) in enumerate(strongest)]
+    found = [
+        _finding(dataset, file, each, p[number], number in chosen)
+        for number, (dataset, file, each) in enumerate(measured)
+    ]
     return Judged(tuple(found), (1 + reached) / (1 + PERMUTATIONS))
 
 
@@ -116,7 +111,6 @@ def _finding(dataset: str, file: str, each: Measured, p: float, is_chosen: bool)
     return Finding(
         dataset=dataset,
         file=file,
-        length=each.length,
         kind=each.kind,
         verdict=verdict(low, high, is_chosen=is_chosen),
         questions=len(each.ids),

@@ -481,10 +481,18 @@ def test_pictures_of_inaturalist_are_found_with_and_without_their_first_folder(b
         assert INaturalist().image(found, name) is None
 
 
-def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> None:
-    categories = [{"id": 0, "name": "a", "supercategory": "Birds"}, {"id": 1, "name": "b"}]
-    images = [{"id": n, "file_name": f"val/{n}.jpg"} for n in range(2)]
-    pairs = [(0, 0), (1, 1), (2, 0)]  # the last image cannot be read
+def test_a_picture_of_inaturalist_is_looked_for_under_its_full_name_first(tmp_path: Path) -> None:
+    (tmp_path / "val").mkdir()
+    for name in ("val/a.jpg", "a.jpg"):
+        (tmp_path / name).write_text(name)
+    assert INaturalist().image({"images": tmp_path}, "val/a.jpg") == tmp_path / "val/a.jpg"
+
+
+def test_inaturalist_without_supercategory_or_image_or_with_two_categories_is_named(tmp_path: Path) -> None:
+    categories = [{"id": n, "name": name, "supercategory": "Birds"} for n, name in ((0, "a"), (2, "c"))]
+    categories.append({"id": 1, "name": "b"})
+    images = [{"id": n, "file_name": f"val/{n}.jpg"} for n in (0, 1, 3)]
+    pairs = [(0, 0), (1, 1), (2, 0), (3, 0), (3, 2)]  # the third image cannot be read, the last has two categories
     annotations = [{"image_id": image, "category_id": category} for image, category in pairs]
     for split in ("train", "test"):
         data = {"images": images, "annotations": annotations, "categories": categories}
@@ -493,8 +501,12 @@ def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> 
     found = list(read_rows(INaturalist(), sources))
     assert [row.id for row in found if isinstance(row, mt.Row)] == ["inat-0"]
     faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mt.RowFault)]
-    assert faults[:2] == [("inat-1", "no-supercategory", "annotation 1"), ("inat-2", "no-such-image", "annotation 2")]
-    assert {id for id, _, _ in faults[2:]} == {"train-1", "train-2"}
+    assert faults[:4] == [
+        ("inat-1", "no-supercategory", "annotation 1"),
+        ("inat-2", "no-such-image", "annotation 2"),
+        *(("inat-3", "image-of-two-classes", f"annotation {n}") for n in (3, 4)),
+    ]
+    assert {id for id, _, _ in faults[4:]} == {"train-1", "train-2", "train-3"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"images": []}', '{"images": [], "annotations": [{}], "categories": []}'])

@@ -125,6 +125,7 @@ def test_a_heading_stands_on_lines_of_its_own(text: str, heading: str) -> None:
 
 def test_words_are_compared_without_hyphens_ligatures_and_case() -> None:
     assert grams("The o\ufb03ce re\u00ad\nquired long-\nterm TESTS") == grams("the office required longterm tests")
+    assert grams("one two three four five six") == {"one two three four five", "two three four five six"}
 
 
 def test_a_first_page_that_cannot_be_checked_is_removed_and_is_no_summary_page_that_is_found() -> None:

@@ -129,6 +129,9 @@ def test_a_row_that_cannot_be_asked_is_one_fault_that_names_its_field(tmp_path: 
     assert fault.found == "-1, which stands for a missing number"
     [fault] = viquae(tmp_path, {name: value for name, value in SHOWN.items() if name != "input"})
     assert (fault.reason, fault.field, fault.found) == (MISTYPED, "input", "nothing")
+    longest, longer = viquae(tmp_path, *({**SHOWN, "input": "ж" * letters} for letters in (10_000, 10_001)))
+    assert isinstance(longest, mt.Row)
+    assert (longer.reason, longer.field, longer.found) == ("field-too-long", "input", "10001")
 
 
 def test_a_line_that_is_no_row_is_one_fault_and_the_next_is_read(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def test_a_manifest_that_keeps_all_rules_exits_with_0_and_prints_a_table(source:
     about, (head, *table), last = (part.splitlines() for part in ran.out.split("\n\n"))
     said = " ".join(map(str.strip, about))
     assert said.startswith("mmlongdoc: 2 questions at 1K, 2K; runs builder 'docvqa' (builders.docvqa:DocVQA of ")
+    assert "metric 'doc_qa' (mmlongbench.metrics." in said
     assert head.split() == ["rule", "result"]
     assert max(len(line.rstrip()) for line in ran.out.splitlines()) <= 80
     assert "another process builds the same bytes        holds" in [line.rstrip() for line in table]

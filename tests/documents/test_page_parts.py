@@ -16,7 +16,7 @@ from PIL import Image, ImageChops
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_parts import MAX_CROPS, WHOLE_PAGE, crop_pages, page_parts
 from mmlongbench.documents.pdf import page_sizes
-from mmlongbench.documents.regions import area, cut
+from mmlongbench.documents.regions import Line, area, cut, is_contents
 
 LIMITS = Limits()
 PROSE = "The harbour was dredged in spring, and the barges went out with the tide every morning. "
@@ -135,6 +135,17 @@ def test_the_words_of_a_table_stand_before_its_crop(tmp_path: Path) -> None:
     assert kinds(found) == ["table"]
     assert found["texts"][0].endswith("546")
     assert found["texts"][1].startswith("The harbour")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "is_listing"),
+    [((3, 4, 4, 9, 12), True), ((3, 4, 4, 9), False), ((3, 9, 4, 4, 12), False), ((3,) * 5, False)],
+    ids=["rising", "four", "out of order", "equal"],
+)
+def test_a_table_of_contents_is_no_table(numbers: tuple[int, ...], is_listing: bool) -> None:
+    rows = ((10.0 + 20 * row, f"Chapter {'.' * 9} {number}") for row, number in enumerate(numbers))
+    lines = [Line((10.0, top, 200.0, top + 10), text, row) for row, (top, text) in enumerate(rows)]
+    assert is_contents((0.0, 0.0, 300.0, 300.0), lines) == is_listing
 
 
 def test_a_page_without_text_is_one_crop_and_a_blank_page_none(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def serve(release: Path, *options: object) -> tuple[Any, Ran]:
     def keep(server: uvicorn.Server, sockets: object = None) -> None:
         served.append(server.config.app)
 
-    with mock.patch.object(uvicorn.Server, "run", keep):
+    # a server sets up logging anew, which closes the stream of every old handler: that of absl, which a metric imports,
+    # is the one in which pytest keeps what a test prints
+    with mock.patch("logging.config.dictConfig"), mock.patch.object(uvicorn.Server, "run", keep):
         ran = command("view", release, "--port", 0, *options)
     assert ran.code == 0, ran.err
     return served[0], ran
@@ -69,7 +71,7 @@ def served(release: Path, *options: object) -> Iterator[str]:
     """Serve on a free port, and yield the address when it answers."""
     app, _ = serve(release, *options)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", access_log=False))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:

@@ -277,6 +277,8 @@ def test_audits_are_told_in_the_card(trees: Path, tmp_path: Path) -> None:
     assert "| mmlongdoc | answer from places | answers guessed right | 80.0% | 50.0% | +10.0% to +50.0% |" in card
     assert "| implementation | Figures were counted a second time | met | yes |" in card
     assert "were not counted again" not in card
+    about = yaml.safe_load(card.split("---\n", 2)[1])
+    assert (about["license"], about["license_name"], about["license_link"]) == ("other", "several-see-card", "LICENSES")
     finding["dataset"] = "other"
     (tmp_path / "shortcuts.json").write_text(json.dumps(finding), "utf-8")
     refused = command("publish", trees, "--allow-unknown-licence", "--out", tmp_path / "more", *given)

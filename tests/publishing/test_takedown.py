@@ -10,6 +10,8 @@ from once import linked
 from taken_down import asked_for, assets, change_assets, remains
 from tiny import command, hashes, lock, records, rejects
 
+import mmlongbench.task as mt
+
 DAY = "2026-11-25"
 PAGE = "mmlongbench-doc/birch/birch_page1.jpg"
 
@@ -144,6 +146,24 @@ def test_a_source_of_questions_takes_out_every_example_of_its_dataset_and_its_li
     assert {row["dataset"] for row in assets(new)} == {"text_mmlongdoc"}
     rights = command("rights", new, "--json")
     assert (rights.code, "mmlongdoc/" in rights.out.replace("text_mmlongdoc/", "")) == (0, False)
+
+
+def test_a_line_that_is_no_object_is_not_passed_on(trees: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_text('{"id": "a"}\n\n{"id": "b"}\n[]\n', "utf-8")
+    kept = mt.JsonLines().without(path, lambda record: record["id"] == "a")
+    assert [next(kept), next(kept)] == [b"\n", b'{"id": "b"}\n']
+    with pytest.raises(mt.ReleaseError, match=r"lines\.jsonl, line 4: expected a JSON object"):
+        next(kept)
+
+
+def test_a_question_about_a_withdrawn_document_goes_though_it_shows_another(finished: Path, tmp_path: Path) -> None:
+    old, file = linked(finished, tmp_path / "old"), "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
+    lines = [{**each, "doc_name": "ash"} if each["id"] == "mmlongdoc_10" else each for each in records(old, "1K")]
+    (old / file).unlink()
+    (old / file).write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    take_down(old, "document", "ash", tmp_path / "new")
+    assert "mmlongdoc_10" not in [each["id"] for each in records(tmp_path / "new", "1K")]
 
 
 def test_a_takedown_does_not_write_into_its_release(trees: Path) -> None:

@@ -187,9 +187,11 @@ def test_calls_that_fail_leave_questions_pending_and_no_table(tmp_path: Path) ->
     replayed = command(
         *("questions", world.folder, "--out", out, "--over", "1", "--dpi", "36", "--replay"),
         *("--model", "gpt-4o", "--model", "claude-3", "--model", "gemini-2", "--check-model", "qwen-2"),
+        "--strict-anchor",  # there is no other document, so that nothing more is asked
     )
     assert replayed.code == 0, replayed.err
     assert "0 made" in replayed.out
+    assert json.loads((out / "questions.lock.json").read_text("utf-8"))["settings"]["strict_anchor"] is True
 
 
 def test_another_document_changes_no_question_of_the_others_and_the_forecast_holds(tmp_path: Path) -> None:

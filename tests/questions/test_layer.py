@@ -15,7 +15,7 @@ from mmlongbench.questions.layer.checks import first_failed, places_elsewhere
 from mmlongbench.questions.layer.choosing import ABSENT_SHARE, MOST_OF_A_KIND, MOST_OF_A_PAGE, asked_twice, chosen
 from mmlongbench.questions.layer.columns import WordTable, read_table
 from mmlongbench.questions.layer.document import Document, document_of
-from mmlongbench.questions.layer.facts import facts_of
+from mmlongbench.questions.layer.facts import facts_of, is_contents
 from mmlongbench.questions.layer.headers import Header
 from mmlongbench.questions.layer.index import PageIndex
 from mmlongbench.questions.layer.kinds.table import candidates_of
@@ -315,6 +315,14 @@ def test_a_table_of_contents_gives_no_fact() -> None:
     found = facts_of(page(1, table(lines), [BOX], edges=(40.0, 280.0, 380.0)))
     assert not found.facts
     assert found.losses["table-of-contents"]
+
+
+@pytest.mark.parametrize("name", ["Contents", "Table of Contents", "Index:", "List of Tables", "List of Figures"])
+def test_a_page_that_calls_itself_contents_is_one(name: str) -> None:
+    lines = [(50.0, 71.0, name), *table([[(50.0, f"About {each} {n}")] for n, each in enumerate("abcde", 3)])]
+    heading = (50.0, 70.0, 500.0, 82.0, "section-header")
+    assert is_contents(page(1, lines, [BOX], [heading]))
+    assert not is_contents(page(1, lines, [BOX]))
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,7 @@ def test_formats_are_repaired_by_name() -> None:
     assert getattr(normal(["21%"], "Integer"), "format", "") == "Float"
     assert getattr(normal(["red", "blue"], "String"), "repairs", ()) == ("string-to-list",)
     assert isinstance(normal([""], "String"), Faulty)
+    assert [isinstance(normal(["ж" * letters], "String"), Faulty) for letters in (80, 81)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ def test_a_release_as_it_was_built_has_no_problem_and_a_line_a_public_file(finis
     assert command("audit", finished, "-q") == Ran(0, "", "")
     lines = [json.loads(line) for line in command("audit", finished, "--json").out.splitlines()]
     assert [(line["file"], line["examples"], line["problems"]) for line in lines] == [(FILE, 6, []), (LONGER, 6, [])]
+    rows = [row.split()[2:5] for row in command("audit", finished).out.splitlines() if row.startswith((FILE, LONGER))]
+    assert rows == [[f"{line['fill'][key]:.4f}" for key in ("mean", "min", "max")] for line in lines]
 
 
 @pytest.mark.parametrize(("field", "part"), [("length", None), ("tokens.text", "text"), ("tokens.image", "image")])

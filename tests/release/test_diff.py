@@ -204,6 +204,18 @@ def test_images_are_told_by_their_pixels_and_bytes(finished: Path, other: Path) 
     assert lines[4].endswith(" against cannot be read (UnidentifiedImageError), 4 bytes")
 
 
+def test_of_what_only_one_has_all_files_are_named_and_the_first_images(finished: Path, other: Path) -> None:
+    (other / "extra").mkdir()
+    for name in ("extra/a.bin", "extra/b.bin", "mmlb_image/new.jpg", "mmlb_image/newer.jpg"):
+        (other / name).touch()
+    assert said(finished, other, "--limit", 1) == [
+        "extra/a.bin: only in B",
+        "extra/b.bin: only in B",
+        "mmlb_image/new.jpg: only in B",
+        "mmlb_image: only in B: and 1 more",
+    ]
+
+
 def test_a_public_object_is_compared_member_by_member(finished: Path, other: Path, tmp_path: Path) -> None:
     linked(finished, tmp_path / "one")
     for folder, answer in ((tmp_path / "one", 3), (other, 4)):

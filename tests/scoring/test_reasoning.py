@@ -122,6 +122,9 @@ LEFT: tuple[tuple[str, str, str], ...] = (
         for text in ("Answer: <think>", "It opens so.\n**Answer:** `</think>`", 'answer: "<think>".')
     ),
     ("<think>It may be. Answer: </think>", "", "stripped"),
+    # a closing tag in backticks closes nothing within reasoning
+    ("<think>a `</think>` b</think>12", "12", "stripped"),
+    ("<think>a <think>b `</think>` c</think> so it is Peru", "", "unclosed"),
     # a quoted closing tag behind reasoning stays, as a mention does
     *(
         (

@@ -75,12 +75,14 @@ def test_pearson_finds_it_through_noise_and_another_scale(tmp_path: Path) -> Non
     assert at(found, 0.7)["ece"] == pytest.approx(0.15, abs=0.05)  # the coarse scale has an error of its own
 
 
-def test_over_models_the_alpha_of_the_lowest_correlation_with_their_errors_is_best(tmp_path: Path) -> None:
-    models = ("one", "two", "three", "four")
+@pytest.mark.parametrize("models", [("one", "two", "three"), ("one", "two", "three", "four")], ids=len)
+def test_over_models_the_alpha_of_the_lowest_correlation_with_their_errors_is_best(
+    models: tuple[str, ...], tmp_path: Path
+) -> None:
     means = {model: np.mean([parts(number, model) for number in range(4)], axis=0) for model in models}
     errors: list[Line] = [{"model": m, "ece": float(0.9 - 0.5 * (0.3 * a + 0.7 * b))} for m, (a, b) in means.items()]
     found = calibrated(scored(tmp_path, *models, count=4), [*errors, {"model": "not scored", "ece": 0.5}])
-    assert (found["given"], found["count"], found["best"]) == ("models", 4, {"ece": None, "pearson": 0.3})
+    assert (found["given"], found["count"], found["best"]) == ("models", len(models), {"ece": None, "pearson": 0.3})
     assert at(found, 0.3) == {"alpha": 0.3, "ece": None, "pearson": pytest.approx(-1)}
 
 

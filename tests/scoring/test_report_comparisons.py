@@ -51,6 +51,17 @@ def test_tau_is_the_balance_of_pairs_in_and_out_of_order(
     assert found["ranks"] == dict(zip("abcd", ranks, strict=False))
 
 
+def test_the_mean_of_a_model_weighs_files_not_examples(tmp_path: Path) -> None:
+    lines = [
+        line(n, float(dataset == model), model=model, metric=metric, dataset=dataset)
+        for model in ("few", "many", "none")
+        for metric in ("one", "two")
+        for dataset, count in (("few", 1), ("many", 9))
+        for n in range(count)
+    ]
+    assert pair(tmp_path, lines)["scores"] == {"few": [0.5, 0.5], "many": [0.5, 0.5], "none": [0, 0]}
+
+
 def test_models_with_the_same_scores_in_another_order_are_equal(tmp_path: Path) -> None:
     assert sum(SUMS["a"]) != sum(SUMS["b"])
     lines = [line(n, score, model=model, metric="one") for model, each in SUMS.items() for n, score in enumerate(each)]

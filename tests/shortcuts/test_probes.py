@@ -261,6 +261,9 @@ def test_detectors_know_what_they_do_not_know() -> None:
     assert unknown is not None
     assert DETECTORS["share of the question's words on the best page"](unknown) is None
     assert DETECTORS["own pages shown"](unknown) == 2
+    some = shown_in(replace(asked("q", "Which boats?", images[0], unit("own", "boats")), pages=(4, 5)), None)
+    assert some is not None
+    assert DETECTORS["share of the question's words on the best page"](some) == 1
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,10 @@ def test_the_letters_of_a_file_name_or_folder_tell_gold(form: str) -> None:
     assert golds(groups, *NAME[5:]).scores.mean() == 1.0
 
 
+def test_files_are_numbered_by_the_last_number_of_their_names() -> None:
+    assert of_name("val2017/COCO_2014_train_0012.jpg")[2] == 12.0
+
+
 def test_equal_features_and_five_subjects_are_not_measured() -> None:
     equal = [with_features(group, np.full((UNITS, 1), 3.0)) for group in contexts(20, 0.0)]
     assert find_golds("gold from files", ("bytes",), equal) is None
@@ -225,7 +229,7 @@ def test_a_place_that_is_right_too_often_is_a_leak_and_a_balanced_one_is_not() -
     biased, balanced = offered_prior(ids, ids, often), offered_prior(ids, ids, [(n % 4, 4) for n in range(800)])
     assert biased is not None
     assert balanced is not None
-    found = judge([("biased", "file", biased), ("balanced", "file", balanced)])
+    found = judge([("set", "file", biased), ("set", "file", balanced)])
     assert [each.verdict for each in found.findings] == ["leak", "clean"]
     assert found.findings[0].chance == 0.25
     assert found.p is not None
@@ -295,3 +299,9 @@ def test_a_null_of_one_value_takes_no_difference_of_rounding_for_a_leak() -> Non
     ids, scores, null = tuple(numbered(20)), np.full(20, 0.1), np.full(PERMUTATIONS, 0.1)
     found = judge([("set", "file", Measured("kind", "measure", ids, ids, scores + 1e-16, null, "e", chance=0.0))])
     assert found.p == found.findings[0].p == 1.0
+
+
+def test_a_p_value_counts_the_score_itself_among_the_draws() -> None:
+    ids, scores, null = tuple(numbered(20)), np.full(20, 0.5), np.zeros(PERMUTATIONS)
+    null[:20] = 1.0
+    assert p_of(Measured("kind", "measure", ids, ids, scores, null, "e", chance=0.0)) == 21 / (PERMUTATIONS + 1)

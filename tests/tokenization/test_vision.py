@@ -276,6 +276,7 @@ def test_totals() -> None:
 
 def test_limits() -> None:
     assert {RULES[name].max_images for name in ("claude", "claude-high-resolution", "claude-w-h-750")} == {100}
+    assert {RULES[name].max_images for name in ("gpt-4o", "gpt-4o-low")} == {1500}
     assert RULES["qwen2.5-vl"].max_images is None
 
 

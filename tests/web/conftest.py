@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _logging_as_it_is() -> Iterator[None]:
+    """A server that sets up logging anew closes the stream of absl's handler: that of pytest (see `viewing.serve`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("logging.config.dictConfig", lambda config: None)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The names of the functions that the viewer calls in processes of their own. It keeps what it makes in a folder

@@ -17,6 +17,7 @@ PREDICTION = {
     "file": "documentQA/mmlongdoc_K1.jsonl",
     "usage": {"prompt_tokens": 812},
     "receipt": "image-lost",
+    "finish_reason": "length",
     "prediction": "Answer: <b>hard</b>",
 }
 FINDING = {
@@ -113,6 +114,7 @@ def test_a_site_has_answers_scores_differences_and_findings(finished: Path, tmp_
         "doc_qa",
         "images were lost",
         "<dt>prompt tokens</dt><dd>812</dd>",
+        "<dt>finish reason</dt><dd>length</dd>",
     ):
         assert part in page
     index = (tmp_path / "site/index.html").read_text("utf-8")

@@ -41,8 +41,7 @@ def prune_shortcuts(
     drops, numbers = dict[str, DatasetDrops](), dict[str, int]()
     with progress.bar("datasets pruned", len(names)) as advance:
         for name in names:
-            length = next(each.length for each in found.leaks if each.dataset == name)
-            kept = _kept(release, name, length or None)
+            kept = _kept(release, name)
             drops[name], numbers[name] = _drops(release, name, kept, found), len(kept.ids)
             advance()
     without = {name: {drop.id for drop in each.drops} for name, each in drops.items() if each.drops}
@@ -62,10 +61,10 @@ def prune_shortcuts(
     )
 
 
-def _kept(release: Release, dataset: str, length: int | None) -> Kept:
+def _kept(release: Release, dataset: str) -> Kept:
     images = ImageFacts(release.path / IMAGES)
     has_depths, texts = has_requested_places(release, dataset), PageTexts(release)
-    return keep(asked_questions(release, dataset, length), images, has_depths=has_depths, texts=texts)
+    return keep(asked_questions(release, dataset), images, has_depths=has_depths, texts=texts)
 
 
 def _drops(release: Release, dataset: str, kept: Kept, found: ShortcutAudit) -> DatasetDrops:

@@ -303,7 +303,7 @@ class Model:
         self.seen += 1
         light = items[0].getpixel((0, 0))[0] / 255  # type: ignore[index]
         if not self.is_late:
-            return np.array([[light, 1 - light]])
+            return np.array([[light, 1 - light]]) * (9 if 0 < light < 1 else 1)  # a longer vector is no better one
         return [np.array([[light, 1 - light], [0.6, 0.8]])]
 
 
