@@ -5,7 +5,8 @@ whole text and the part after these words; the better score counts. If the outpu
 neither "yes" nor "no", the public code takes an answer that depends on the question's place in the file. The profile
 `official` does the same. So does the profile `paper`, but it reads only the rest of the line after "Answer:", as the
 public code did when the paper's figures were made. The profile `ours` puts nothing before an output. For a yes/no
-question, it counts an output with neither "yes" nor "no" as wrong.
+question, it counts an output with neither "yes" nor "no" as wrong; it reads answers about documents as a person would
+(`own.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from mmlongbench.metrics.benchmark.answers import (
     yes_or_no,
 )
 from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
+from mmlongbench.metrics.benchmark.own import own_doc_qa
 from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, Scorer, rouge, rouge_scorer
 from mmlongbench.metrics.benchmark.texts import after_prefix, normalised, rest_of_line
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
@@ -212,7 +214,8 @@ class DocumentAnswer(BenchmarkMetric):
         kind = asked.answer_format
         if not isinstance(kind, str) or kind not in FORMATS:
             return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
-        return Score(doc_qa(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
+        compare = own_doc_qa if self.profile == "ours" else doc_qa
+        return Score(compare(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
 
 
 class RougeL(BenchmarkMetric):
