@@ -38,10 +38,14 @@ def parse_length(text: str | int) -> int:
     """
     found = re.fullmatch(r"\s*(\d{1,9})\s*([KM]?)\s*", str(text), re.IGNORECASE)
     tokens = int(found[1]) * _FACTORS.get(found[2].upper(), 1) if found else 0
-    if tokens < K or tokens % K:
+    # who writes 128000 means 128K, not 125K; numbers come from files that state lengths in tokens
+    in_thousands = isinstance(text, str) and bool(found and not found[2]) and tokens % 1000 == 0
+    if tokens < K or tokens % K or in_thousands:
+        near = dict.fromkeys((max(1, tokens // K), tokens // K + 1, tokens // 1000)) if found and tokens >= 1000 else ()
+        hint = "".join(f", {number}K = {number * K:,} tokens" for number in near if 0 < number * K < 2 * tokens + K)
         raise ManifestError(
             f"length {repr(text)[:40]}: expected a whole number of K (1024 tokens) or M, at least 1K, such as 8K, 96K "
-            "or 1M"
+            f"or 1M{f'; near it are{hint[1:]}' if hint else ''}"
         )
     return tokens
 

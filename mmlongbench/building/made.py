@@ -1,5 +1,6 @@
 """Compares the files in the release with what the shards of a build have made, before the lock is written."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,7 +105,8 @@ def refuse_damage(files: Mapping[str, LockedFile], out: Path) -> None:
             found = "it is missing" if size is None else f"it has {size} bytes"
             raise BuildError(
                 f"--out {out}: the release is damaged: {name}: expected {described.bytes} bytes, {found}; "
-                f"put the file back, or remove the folder and build again (`mmlongbench audit {out}` lists all)"
+                "put the file back, or remove the folder and build again "
+                f"(`mmlongbench audit {shlex.quote(str(out))}` lists all)"
             )
 
 

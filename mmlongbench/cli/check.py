@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.manifest_options import with_manifest
+from mmlongbench.cli.manifest_options import lengths_option, with_manifest
 from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
@@ -24,10 +24,9 @@ _WIDTH = 80
 
 @click.command()
 @with_manifest
-@click.option(
-    "--lengths",
-    metavar="8K,16K",
-    help="Build these lengths; by default the two shortest of the manifest, or its only one and the double of it.",
+@lengths_option(
+    "8K,16K",
+    "Build these lengths; by default the two shortest of the manifest, or its only one and the double of it.",
 )
 @click.option(
     "--limit",

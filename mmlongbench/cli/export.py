@@ -1,6 +1,7 @@
 """The subcommands `export` (a release in the form of other tools) and `collect` (results as predictions)."""
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -151,7 +152,7 @@ def collect(
             say(f"{problem.count:,} {problem.words}: {'; '.join(problem.first)}", err=True)
         say(
             f"{found.out}: {found.answered:,} of {found.examples:,} examples of the release have an answer; "
-            f"`mmlongbench score {release} {found.out}` scores them"
+            f"`mmlongbench score {shlex.quote(str(release))} {shlex.quote(str(found.out))}` scores them"
         )
     if found.problems:
         sys.exit(1)

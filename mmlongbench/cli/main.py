@@ -21,7 +21,7 @@ from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.fetch import fetch
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.listing import list_installed
-from mmlongbench.cli.manifest_options import with_manifest
+from mmlongbench.cli.manifest_options import lengths_option, with_manifest
 from mmlongbench.cli.new import new
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.publish import publish
@@ -83,7 +83,7 @@ def cli(debug: bool) -> None:
     help="The release's folder: new, with a build to continue, or with a release to extend; or a URL that fsspec "
     "knows, such as s3://bucket/release.",
 )
-@click.option("--lengths", metavar="8K,32K", help="Build these lengths instead of the manifest's.")
+@lengths_option("8K,32K", "Build these lengths instead of the manifest's.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset; which ones is drawn."
 )

@@ -37,6 +37,17 @@ def with_manifest(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def lengths_option(metavar: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `--lengths`, whose values are joined if it is given more than once."""
+    return click.option(
+        "--lengths",
+        multiple=True,
+        metavar=metavar,
+        callback=lambda _context, _parameter, given: ",".join(given) or None,
+        help=help,
+    )
+
+
 def _read(manifest: str, data: Path | None, settings: tuple[str, ...]) -> "Manifest":
     from mmlongbench.manifest.builtin_manifests import find_manifest
     from mmlongbench.manifest.chosen import data_folder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.manifest_options import with_manifest
+from mmlongbench.cli.manifest_options import lengths_option, with_manifest
 from mmlongbench.cli.task_option import say_code
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _MB = 1024 * 1024
 
 @click.command()
 @with_manifest
-@click.option("--lengths", metavar="8K,1M", help="Plan these lengths instead of the manifest's.")
+@lengths_option("8K,1M", "Plan these lengths instead of the manifest's.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset; which ones is drawn."
 )

@@ -1,6 +1,7 @@
 """The subcommand `questions`: questions about a folder of PDFs."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -120,7 +121,7 @@ def _show(out: Path, made: "Made") -> None:
         f"text is right on {counts['text reader is right']:,} of {summary.questions:,}"
     )
     say(f"{out}/{DOCUMENTS} says more about each document, {out}/{REJECTS} about what was left out")
-    say(f"build them: mmlongbench build {out}/{MANIFEST} --out RELEASE")
+    say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
 
 
 questions.add_command(export_sheet)

@@ -1,6 +1,7 @@
 """The options and the output of `questions` with models; `questions.py` has the command."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -248,7 +249,8 @@ def _show_made(made: "Made", out: Path) -> None:
         for name in made.removed:
             say(f"  {name} of an earlier run was removed")
         return
-    say(f"{out}: people decide about held questions: mmlongbench questions export {out} --review sheet.csv")
+    command = f"mmlongbench questions export {shlex.quote(str(out))} --review sheet.csv"
+    say(f"{out}: people decide about held questions: {command}")
 
 
 def _number(count: int, what: str) -> str:

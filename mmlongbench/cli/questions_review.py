@@ -1,6 +1,7 @@
 """The subcommands `questions export` and `questions import`: review of questions by people."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,4 +87,4 @@ def _show(merged: "Merged", reviewed: Path) -> None:
         say(f"not used: {fault}")
     if len(merged.faults) > _NAMED:
         say(f"and {len(merged.faults) - _NAMED:,} more, see {reviewed}/faults.jsonl")
-    say(f"build them with `mmlongbench build {reviewed}/manifest.yaml --out release`")
+    say(f"build them with `mmlongbench build {shlex.quote(f'{reviewed}/manifest.yaml')} --out release`")

@@ -1,5 +1,6 @@
 """Tables of scores by dataset and length, and of problems of predictions."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_qu
     for line in _wrong(outcome, problems):
         say(line, err=True)
     if not is_quiet:
-        say(f"{out}: written; `mmlongbench report {out.parent}` compares models" if out else "nothing is written")
+        compared = f"`mmlongbench report {shlex.quote(str(out.parent))}` compares models" if out else ""
+        say(f"{out}: written; {compared}" if out else "nothing is written")
 
 
 def _show_tables(outcome: Outcome) -> None:

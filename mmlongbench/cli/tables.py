@@ -1,5 +1,6 @@
 """Prints tables of what was built, counted and installed."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,12 @@ def show_build(built: Built, tasks: Iterable[Path] = ()) -> None:
             say(f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144")
         for document, fault in data.documents.refused.items():
             say(f"  document {document} refused: {fault}")
+    if not any(cell.examples for data in built.lock.readable.values() for cell in data.cells.values()):
+        say(f"{built.out} has no example: no question was kept; {REJECTS} there says why")
+        return
     state = "was complete already" if built.was_complete else "is complete"
-    given = "".join(f" --task {_near(task)}" for task in dict.fromkeys(tasks))
-    say(f"{built.out} {state}; `mmlongbench audit {built.out}{given}` counts it again")
+    given = "".join(f" --task {shlex.quote(str(_near(task)))}" for task in dict.fromkeys(tasks))
+    say(f"{built.out} {state}; `mmlongbench audit {shlex.quote(str(built.out))}{given}` counts it again")
 
 
 def _near(path: Path) -> Path:

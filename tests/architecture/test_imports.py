@@ -55,7 +55,7 @@ ORDER = (
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 99_578, "files": 760, "classes": 1_087}
+CEILINGS = {"lines": 100_478, "files": 765, "classes": 1_100}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
 CIRCLES = 4
 """Groups of files that import each other, at any place in them."""
