@@ -70,7 +70,10 @@ class Lines:
 
 
 class Units:
-    """The examples of a file of items; an example is the list of its units' rows, in the order of the context."""
+    """The examples of a file of items; an example is the list of its units' rows, in the order of the context.
+
+    Of the table of assets, each row is an example of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the whole file once.
@@ -86,7 +89,7 @@ class Units:
         """Return some of the examples, by name."""
         return {name: rows for name, rows in self._all() if name in names} if names else {}
 
-    def _all(self) -> Iterator[tuple[str, list[dict[str, object]]]]:
+    def _all(self) -> Iterator[tuple[str, object]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -94,10 +97,15 @@ class Units:
         try:
             with self._path.open("rb") as opened, pq.ParquetFile(opened) as file:
                 rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+                if {"dataset", "kind", "name", "sha256"} <= set(file.schema_arrow.names):
+                    for row in rows:
+                        asset = {**row, "sha256": row["sha256"].hex()}
+                        yield names.free(f"{row['dataset']}: {row['kind']} {row['name']}"), asset
+                    return
                 for _, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
                     units = list(group)
                     yield names.free(name_of(units[0])), units
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
             raise ReleaseError(f"{self._path.name}: is no Parquet file of items: {type(error).__name__}") from error
 
 
