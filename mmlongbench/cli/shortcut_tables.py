@@ -34,7 +34,7 @@ def show_findings(release: Path, found: ShortcutAudit, *, show_all: bool) -> Non
 def _print_findings(findings: Sequence[Finding]) -> None:
     table = Table(title="shares of 100, with the 95 % interval of the excess", title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
-    for name in ("dataset", "what tells", "verdict"):
+    for name in ("dataset", "at", "what tells", "verdict"):
         table.add_column(name, no_wrap=True)
     for name in ("n", "found", "chance", "excess", "shows", "needed"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -44,7 +44,8 @@ def _print_findings(findings: Sequence[Finding]) -> None:
         shows = f"{100 * each.smallest:+.0f}" if is_open and each.smallest is not None else ""
         needed = f"{each.needed:,}" if is_open and each.needed else ""
         numbers = (f"{each.questions:,}", f"{100 * each.found:.1f}", f"{100 * each.chance:.1f}", excess)
-        table.add_row(each.dataset, each.kind, each.verdict, *numbers, shows, needed)
+        at = format_length(each.length) if each.length else ""
+        table.add_row(each.dataset, at, each.kind, each.verdict, *numbers, shows, needed)
     print_table(table)
     for each in findings:
         if each.verdict == "leak":

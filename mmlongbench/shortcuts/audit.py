@@ -106,51 +106,53 @@ class _Read:
         self._images = ImageFacts(release.path / IMAGES)
         self._texts = PageTexts(release)
         self._pictures = shared.pictures if shared else Pictures.of(release)
-        self.measured: list[tuple[str, str, Measured]] = []
+        self.measured: list[tuple[str, str, int, Measured]] = []
         self.counted: list[Finding] = []
         self.notes: list[str] = []
         self.difficulties: list[Difficulty] = []
 
     def add(self, dataset: str) -> None:
-        file, has_depths = "", has_requested_places(self._release, dataset)
-        kept, counting = Kept(), (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
+        """Try every length: a question may tell its answer in a short context that a longer one hides."""
         lengths = self._release.lengths(dataset)
         searched = drawn_questions(dataset, ids_of(self._release, dataset, lengths[-1])) if lengths else frozenset()
-        hard = [Difficulties(dataset, length, self._searches, self._texts) for length in lengths]
-        for asked in asked_questions(self._release, dataset):
-            if asked.id in self._without.get(dataset, ()):
-                continue
-            file = asked.file
-            if asked.id in searched:
-                hard[-1].add(asked)
-            keep_one(kept, asked, self._images, has_depths=has_depths, texts=self._texts)
-            for each in counting:
-                each.add(asked)
-            if self._shared:
-                self._shared.add(dataset, asked)
-        if file and not items_path(self._release.path, file).is_file():
-            self.notes.append(
-                f"{dataset}: the release has no items of {file}: gold is looked for only where the needles are known"
-            )
-        found = [(dataset, file, each) for each in measure(kept)]
-        if not found:
+        was_tried = False
+        counted: dict[str, Finding] = {}
+        for length in lengths:
+            file, kept = "", Kept()
+            has_depths = has_requested_places(self._release, dataset)
+            counting = (Leakage(dataset), Overlap(dataset, self._pictures), Depths(dataset))
+            hard = Difficulties(dataset, length, self._searches, self._texts)
+            for asked in asked_questions(self._release, dataset, length):
+                if asked.id in self._without.get(dataset, ()):
+                    continue
+                file = asked.file
+                if asked.id in searched:
+                    hard.add(asked)
+                keep_one(kept, asked, self._images, has_depths=has_depths, texts=self._texts)
+                for each in counting:
+                    each.add(asked)
+                if self._shared and length == lengths[-1]:
+                    self._shared.add(dataset, asked)
+            if file and not items_path(self._release.path, file).is_file():
+                only = "gold is looked for only where the needles are known"
+                self.notes.append(f"{dataset}: the release has no items of {file}: {only}")
+            # lessons are large, and not needed any more
+            found = [(dataset, file, length, replace(each, lesson=None)) for each in measure(kept)]
+            was_tried |= bool(found)
+            self.measured += found
+            self.difficulties += hard.lines()
+            for finding in (finding for each in counting for finding in each.findings()):
+                known = counted.get(finding.kind)
+                if known is None or (finding.verdict == "leak", finding.excess) > (
+                    known.verdict == "leak",
+                    known.excess,
+                ):
+                    counted[finding.kind] = finding.model_copy(update={"length": length})
+        if lengths and not was_tried:
             self.notes.append(
                 f"{dataset}: not tried: its questions are about fewer than {MIN_CLUSTERS} subjects, or one answer"
             )
-        self.difficulties += self._of_lengths(dataset, hard, searched)
-        self.measured += [(name, where, replace(each, lesson=None)) for name, where, each in found]  # lessons are large
-        self.counted += [finding for each in counting for finding in each.findings()]
-
-    def _of_lengths(self, dataset: str, hard: Sequence[Difficulties], searched: frozenset[str]) -> Iterator[Difficulty]:
-        """Yield the difficulty at each length; the longest one was read before. If no gold could be ranked there, the
-        others are not read.
-        """
-        longest = [line for each in hard[-1:] for line in each.lines()]
-        for each in hard[:-1] if longest else ():
-            for asked in asked_questions(self._release, dataset, each.length, searched):
-                each.add(asked)
-            yield from each.lines()
-        yield from longest
+        self.counted += counted.values()
 
     def shared_with(self, against: Path | None) -> Iterator[Finding]:
         if self._shared and against is not None:

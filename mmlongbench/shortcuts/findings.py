@@ -16,7 +16,9 @@ class Finding(BaseModel):
     dataset: str
     """The name of the dataset."""
     file: str
-    """The public file whose contexts were read, below `mmlb_data/`."""
+    """The public file whose contexts tell most, below `mmlb_data/`."""
+    length: int = 0
+    """The length of this file, in tokens; 0 if what was found is the same at every length."""
     kind: str
     """What was tried, such as `answer from the question`."""
     verdict: Verdict

@@ -59,7 +59,7 @@ def questions_to_look_at(
 ) -> Mapping[tuple[str, str], tuple[SeenQuestion, ...]]:
     """Return the questions that carry findings most, by the dataset and the kind of the finding.
 
-    Each dataset is read once, up to the last of these questions.
+    Each file is read once, up to the last of these questions.
 
     Raises:
         ReleaseError: a file or an image cannot be read.
@@ -68,13 +68,13 @@ def questions_to_look_at(
     """
     found: dict[tuple[str, str], tuple[SeenQuestion, ...]] = {}
     images = f.ImageFacts(release.path / IMAGES)
-    datasets: dict[str, list[Finding]] = {}
+    cells: dict[tuple[str, int], list[Finding]] = {}
     for each in findings:
-        datasets.setdefault(each.dataset, []).append(each)
-    for dataset, own in datasets.items():
+        cells.setdefault((each.dataset, each.length), []).append(each)
+    for (dataset, length), own in cells.items():
         wanted = {id: [each for each in own if id in each.examples[:MAX_EXAMPLES]] for id in _ids(own)}
         seen: dict[tuple[str, str], SeenQuestion] = {}
-        for asked in _read(release, dataset, set(wanted)):
+        for asked in _read(release, dataset, length, set(wanted)):
             for finding in wanted[asked.id]:
                 seen[finding.kind, asked.id] = _seen(asked, finding, images)
         for each in own:
@@ -87,9 +87,9 @@ def _ids(findings: Iterable[Finding]) -> list[str]:
     return list(dict.fromkeys(id for each in findings for id in each.examples[:MAX_EXAMPLES]))
 
 
-def _read(release: Release, dataset: str, ids: set[str]) -> Iterator[AskedQuestion]:
+def _read(release: Release, dataset: str, length: int, ids: set[str]) -> Iterator[AskedQuestion]:
     left = set(ids)
-    for asked in asked_questions(release, dataset) if left and dataset in release.datasets else ():
+    for asked in asked_questions(release, dataset, length or None) if left and dataset in release.datasets else ():
         if asked.id in left:
             left.remove(asked.id)
             yield asked

@@ -45,19 +45,24 @@ class Judged:
     measured."""
 
 
-def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
-    """Return the findings of measurements, each with the names of its dataset and file."""
+def judge(measured: Sequence[tuple[str, str, int, Measured]]) -> Judged:
+    """Return the findings of measurements, each with the names of its dataset and file, and its length.
+
+    What was measured at several lengths is one finding, at the length at which it is strongest; its null is the
+    strongest of the lengths, too, so that more lengths give no more false leaks.
+    """
     if not measured:
         return Judged((), None)
-    strengths = [_standardised(each) for _, _, each in measured]
-    real, null = np.array([s for s, _ in strengths]), np.array([n for _, n in strengths])
-    reached = int((null.max(axis=0) >= real.max() - _EQUAL).sum())
-    p = [_p(s, n) for s, n in strengths]
+    of_lengths: dict[tuple[str, str], list[tuple[float, Floats, tuple[str, str, int, Measured]]]] = {}
+    for each in measured:
+        strength, draws = _standardised(each[3])
+        of_lengths.setdefault((each[0], each[3].kind), []).append((strength, draws, each))
+    strongest = [max(group, key=lambda one: one[0]) for group in of_lengths.values()]
+    null = np.array([np.max([draws for _, draws, _ in group], axis=0) for group in of_lengths.values()])
+    reached = int((null.max(axis=0) >= max(strength for strength, _, _ in strongest) - _EQUAL).sum())
+    p = [_p(strength, draws) for (strength, _, _), draws in zip(strongest, null, strict=True)]
     chosen = _chosen(p)
-    found = [
-        _finding(dataset, file, each, p[number], number in chosen)
-        for number, (dataset, file, each) in enumerate(measured)
-    ]
+    found = [_finding(*each, p[number], number in chosen) for number, (_, _, each) in enumerate(strongest)]
     return Judged(tuple(found), (1 + reached) / (1 + PERMUTATIONS))
 
 
@@ -101,7 +106,7 @@ def _chosen(p: Sequence[float]) -> set[int]:
     return set(order[:last])
 
 
-def _finding(dataset: str, file: str, each: Measured, p: float, is_chosen: bool) -> Finding:
+def _finding(dataset: str, file: str, length: int, each: Measured, p: float, is_chosen: bool) -> Finding:
     chance = float(each.null.mean()) if each.chance is None else each.chance
     found, effective = float(each.scores.mean()), effective_number(each.scores, each.clusters)
     spread = max(float(each.null.std()), 1e-9)
@@ -111,6 +116,7 @@ def _finding(dataset: str, file: str, each: Measured, p: float, is_chosen: bool)
     return Finding(
         dataset=dataset,
         file=file,
+        length=length,
         kind=each.kind,
         verdict=verdict(low, high, is_chosen=is_chosen),
         questions=len(each.ids),

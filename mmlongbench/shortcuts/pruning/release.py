@@ -41,7 +41,8 @@ def prune_shortcuts(
     drops, numbers = dict[str, DatasetDrops](), dict[str, int]()
     with progress.bar("datasets pruned", len(names)) as advance:
         for name in names:
-            kept = _kept(release, name)
+            length = next(each.length for each in found.leaks if each.dataset == name)
+            kept = _kept(release, name, length or None)
             drops[name], numbers[name] = _drops(release, name, kept, found), len(kept.ids)
             advance()
     without = {name: {drop.id for drop in each.drops} for name, each in drops.items() if each.drops}
@@ -61,10 +62,10 @@ def prune_shortcuts(
     )
 
 
-def _kept(release: Release, dataset: str) -> Kept:
+def _kept(release: Release, dataset: str, length: int | None) -> Kept:
     images = ImageFacts(release.path / IMAGES)
     has_depths, texts = has_requested_places(release, dataset), PageTexts(release)
-    return keep(asked_questions(release, dataset), images, has_depths=has_depths, texts=texts)
+    return keep(asked_questions(release, dataset, length), images, has_depths=has_depths, texts=texts)
 
 
 def _drops(release: Release, dataset: str, kept: Kept, found: ShortcutAudit) -> DatasetDrops:
