@@ -22,6 +22,8 @@ _ROWS = 3
 """The minimum number of answers that must be off by the same number of pages before all pages of a document count as
 shifted."""
 _NAMED = re.compile(r"\bpage\s+(\d{1,4})\b", re.IGNORECASE)
+_RARE_DIGITS = 4
+"""A number with so many digits is seldom on a page by chance."""
 _PICTURES = ("chart", "figure", "image")
 
 
@@ -102,6 +104,25 @@ def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Su
         elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
             evidence = f"{_shown(row)} has another format than the one declared ({', '.join(wrong)})"
             yield _suspect(row, "answer-of-another-format", evidence, ())
+        elif row.pages and (why := _not_judged(row, found.get(row.id), read)):
+            yield mt.Suspect(row.id, why, "", could_judge=False)
+
+
+def _not_judged(row: DocumentQuestion, found: frozenset[int] | None, read: Read) -> str:
+    """Return why nothing is known about the answer pages of a row; empty if an answer page has the answer."""
+    if not all(read.has_text[page] for page in row.pages):
+        return "its answer page has no text"
+    if found is None:
+        return "its answer is too short to be told from others"
+    if found & set(row.pages):
+        return ""
+    if not found:
+        return "its answer stands on no page as it is written"
+    return (
+        "its answer stands on too many pages"
+        if len(found) > _NEAR
+        else "its answer stands on a page that fits no better"
+    )
 
 
 def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> frozenset[int]:
@@ -109,14 +130,16 @@ def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> froz
     empty if an annotated page contains the answer or has no text, or if the answer is on many pages.
 
     A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
-    usually has no more of the question's words than the annotated page.
+    usually has no more of the question's words than the annotated page. A name of two words or a number of four digits
+    is seldom there by chance, so where the source names no chart the page need not match better.
     """
     if not all(read.has_text[page] for page in row.pages) or found & set(row.pages) or not 1 <= len(found) <= _NEAR:
         return frozenset()
     asked = Counter(words(row.question).split())
     here = max(_common(asked, read.pages[page]) for page in row.pages)
     in_pictures = any(word in source.casefold() for source in row.sources for word in _PICTURES)
-    more = 2 if in_pictures or len(row.pages) > 1 else 1
+    is_rare = len(found) == 1 and all(map(_is_rare, _phrases(row)))
+    more = 2 if in_pictures or len(row.pages) > 1 else -len(asked) if is_rare else 1
     return frozenset(page for page in found if _common(asked, read.pages[page]) >= here + more)
 
 
@@ -176,6 +199,12 @@ def _is_telling(phrase: str) -> bool:
     parts = phrase.split()
     letters = [part for part in parts if part.isalpha()]
     return any(len(part) >= 6 for part in letters) or len(letters) >= 2 or sum(map(str.isdigit, phrase)) >= 3
+
+
+def _is_rare(phrase: str) -> bool:
+    """Return whether a phrase is hardly ever on a page by chance: a number of four digits, or two longer words."""
+    parts = phrase.split()
+    return any(part.isdigit() and len(part) >= _RARE_DIGITS for part in parts) or sum(len(p) > 3 for p in parts) >= 2
 
 
 def _one(pages: frozenset[int]) -> tuple[int, ...]:

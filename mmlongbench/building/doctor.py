@@ -1,6 +1,7 @@
 """The doctor: finds annotations of a source that may be wrong, and drafts errata for them. It changes nothing."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +41,8 @@ class Diagnosis:
     """The corrections that the builder proposes for some of these suspects, in the form of an errata file."""
     fields: Mapping[str, Mapping[str, object]]
     """The fields of the source's row of each suspect, by id; a row that cannot be read has none."""
+    not_judged: Mapping[str, int]
+    """The number of rows about which nothing is known, by reason."""
 
 
 def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
@@ -81,10 +84,12 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
         asked = set(builder.examined_documents(rows))
     sources = Sources(documents=_documents(plan, asked, progress), rows=rows)
     with calling("builder", plan.spec.builder, "suspects()"):
-        suspects |= {suspect.id: suspect for suspect in builder.suspects(rows, sources)}
+        looked_at = list(builder.suspects(rows, sources))
+    suspects |= {suspect.id: suspect for suspect in looked_at if suspect.could_judge}
+    not_judged = Counter(each.kind for each in looked_at if not each.could_judge)
     ordered = tuple(suspects[id] for id in raw if id in suspects)
     fields = {id: row.fields for id in suspects if isinstance(row := raw.get(id), RawRow)}
-    return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)), fields)
+    return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)), fields, not_judged)
 
 
 def _errata(

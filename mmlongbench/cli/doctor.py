@@ -24,7 +24,7 @@ def doctor(given: "Manifest", out: Path | None, as_json: bool) -> None:
     """List annotations of MANIFEST's sources that may be wrong; nothing is changed.
 
     It finds answer pages that a document does not have, answers whose text is only on another page, and documents with
-    other page numbers. Check each finding before you use it.
+    other page numbers, and says how many answers it could not look for and why. Check each finding before you use it.
     """
     from mmlongbench.building.doctor import errata_file, examine
     from mmlongbench.io.progress import Progress
@@ -49,6 +49,10 @@ def doctor(given: "Manifest", out: Path | None, as_json: bool) -> None:
                 f"{found.dataset}: {len(found.suspects)} suspects among {found.rows} rows, {len(found.errata)} with a "
                 "correction to look at"
             )
+            if unknown := sum(found.not_judged.values()):
+                say(f"  nothing is known about the answer pages of {unknown} more rows:")
+            for reason, number in sorted(found.not_judged.items(), key=lambda each: -each[1]):
+                say(f"  {number:>5,}  {reason}")
     if out:
         out.write_text(errata_file(errata), encoding="utf-8")
         if not as_json:

@@ -72,6 +72,8 @@ class Suspect:
     """Why it may be wrong, in words."""
     correction: Mapping[str, Any] = field(default_factory=dict)
     """The correct values, by the names of the fields in the source; empty if they are not known."""
+    could_judge: bool = True
+    """False: nothing is known about the row, for the reason that `kind` says; such rows are only counted."""
 
 
 def raw_row(id: str, fields: dict[str, Any] | Fault, file: str, place: str) -> RawRow | RowFault:
