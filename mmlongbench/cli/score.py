@@ -244,6 +244,7 @@ def score(
     outcome, problems = score_model(
         asked, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
     )
+    file = file if outcome.fits else None  # it does not appear if no prediction fits an example
     if as_json:
         click.echo(json.dumps(_summary(outcome, problems, file)))
     else:

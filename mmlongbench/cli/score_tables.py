@@ -24,7 +24,8 @@ def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_qu
         say(line, err=True)
     if not is_quiet:
         compared = f"`mmlongbench report {shlex.quote(str(out.parent))}` compares models" if out else ""
-        say(f"{out}: written; {compared}" if out else "nothing is written")
+        nothing = "" if outcome.fits else ": no prediction fits an example"
+        say(f"{out}: written; {compared}" if out else f"nothing is written{nothing}")
 
 
 def _show_tables(outcome: Outcome) -> None:

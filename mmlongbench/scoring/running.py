@@ -6,7 +6,7 @@ Examples are processed in order. Memory holds the `Predictions`, the examples th
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
@@ -77,6 +77,10 @@ class Run:
     """Whether to leave out every example without a prediction."""
 
 
+class _NothingFits(Exception):
+    """No prediction fits an example, so there are no scores; the scores file does not appear."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a run."""
@@ -91,6 +95,8 @@ class Outcome:
     """How many predictions had reasoning, by what was done with it (see `Reasoning`)."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many examples the model cannot be given, by reason."""
+    fits: bool = True
+    """False if no prediction fits an example: `tallies` are empty, and no file appears."""
 
 
 def score(
@@ -116,7 +122,10 @@ def score(
     context = predictions.context()
     if not run.allows_stale:
         refuse_stale(asked, predictions, known)
-    with ExitStack() as stack:
+    usage: dict[str, Mapping[str, float]] = {}
+    metrics: dict[str, _Chosen] = {}
+    fits = True
+    with suppress(_NothingFits), ExitStack() as stack:
         names = sorted({name for names in choice.values() for name in names})
         metrics = _open_metrics(names, run, stack, context)
         out = None if run.is_dry else out
@@ -141,6 +150,9 @@ def score(
                     _write(writer, line)
             tallies.end_cell()
             advance()
+        if not run.is_dry and not counts.answers and not counts.skipped:
+            tallies, fits = Tallies(), False
+            raise _NothingFits
         usage = {name: used for name, each in metrics.items() if (used := usage_of(each.metric))}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
@@ -150,7 +162,7 @@ def score(
         whole, examples = problems.forgive("no-predictions"), problems.forgive("absent")
         of_predictions.append(f"left out by --only-answered: {examples:,} examples of the files, {whole:,} whole files")
     notes = [*said_of_choice(run.metrics, choice), *left_out, *said, *of_predictions]
-    return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped)
+    return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped, fits)
 
 
 @dataclass(slots=True)

@@ -75,10 +75,10 @@ class Scores:
     model: str
     """The model whose predictions were scored."""
     file: Path | None
-    """The file with a line for each example and metric, which a report reads; None if no file was requested, or for a
-    dry run."""
+    """The file with a line for each example and metric, which a report reads; None if no file was requested, for a dry
+    run, or if no prediction fits an example."""
     cells: tuple[CellScore, ...]
-    """A score for each metric, dataset and length; empty for a dry run."""
+    """A score for each metric, dataset and length; empty for a dry run, or if no prediction fits an example."""
     problems: tuple[PredictionProblem, ...]
     """The problems of predictions; empty if there are none."""
     profiles: Mapping[str, Provenance]
@@ -185,7 +185,7 @@ def scores_of(run: Run, outcome: Outcome, problems: Problems, out: Path | None) 
     found = problems.summary()
     return Scores(
         model=run.model,
-        file=out,
+        file=out if outcome.fits else None,
         cells=tuple(_cell(*key, tally) for key, tally in outcome.tallies.cells.items()),
         problems=tuple(
             PredictionProblem(reason, each["count"], tuple(each["first"])) for reason, each in found.items()

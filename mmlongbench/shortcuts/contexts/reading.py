@@ -73,8 +73,9 @@ def read_answers(
             for reason, problem in problems.summary().items():
                 said = f"{problem['count']:,} {REASONS[reason]}: {'; '.join(problem['first'])}"
                 notes.append(f"{_named(model, context)}: {said}")
-            notes += _add(found, ((context, line) for line in read_scores(out)))
-            out.unlink()
+            if out.exists():  # it does not appear if nothing fits
+                notes += _add(found, ((context, line) for line in read_scores(out)))
+                out.unlink()
     for path in scores_files:
         notes += _add(found, ((_context_of(line), line) for line in read_scores(path)))
     names = sorted({given for each in found.values() for given in each.scores})
