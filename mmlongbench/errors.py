@@ -1,6 +1,7 @@
 """The errors of the project, in words that a user can act on. Nothing here knows how they are shown."""
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
@@ -153,13 +154,25 @@ class DraftError(MMLongBenchError):
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a hint for a mistyped word; empty if no word is similar to it.
+    """Return a hint for a mistyped word; empty if no word is similar to it. Case and the form of Unicode do not count.
 
-    >>> nearest("lenghts", ["lengths", "seed"])
-    "; did you mean 'lengths'?"
+    >>> nearest("lenghts", ["lengths", "seed"]), nearest("ASH_2019", ["ash_2019"])
+    ("; did you mean 'lengths'?", "; did you mean 'ash_2019'?")
+    >>> nearest("e\u0301t\u00e9", ["\u00e9t\u00e9"])
+    "; did you mean 'été'? It looks the same, but its letters are composed otherwise: '\\xe9t\\xe9' in ASCII"
     """
-    close = difflib.get_close_matches(word, list(words), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    plain = {_compared(known): known for known in words}
+    close = difflib.get_close_matches(_compared(word), plain, 1)
+    if not close:
+        return ""
+    found = plain[close[0]]
+    looks_same = unicodedata.normalize("NFC", found) == unicodedata.normalize("NFC", word)
+    other = f" It looks the same, but its letters are composed otherwise: {ascii(found)} in ASCII" if looks_same else ""
+    return f"; did you mean {found!r}?{other}"
+
+
+def _compared(word: str) -> str:
+    return unicodedata.normalize("NFKC", word).casefold()
 
 
 def error_text(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Literal
 
 from mmlongbench.documents.names import distinct_labels
@@ -148,6 +149,8 @@ class Documents:
                 return self.usable[name]
             if name in self.faults:
                 raise Rejected(self.faults[name])
+        if (fault := self.faults.get(PurePosixPath(id).name.removesuffix(".pdf"))) is not None:
+            raise Rejected(fault)  # the id has the folder of one of two documents of this name
         raise Rejected(self._missing(id))
 
     def _missing(self, id: str) -> Fault:
