@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,28 +29,45 @@ if TYPE_CHECKING:
 def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str, ...], as_json: bool) -> None:
     """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts.
 
-    A folder counts as one thing: everything in it together, also in folders below it, except hidden files.
+    A folder counts as one thing: everything in it together, also in folders below it, except hidden files. A file that
+    cannot be counted is named, the others are counted, and the exit code is 1.
     """
+    from mmlongbench.cli.console import say
     from mmlongbench.cli.tables import show_counts
+    from mmlongbench.errors import MMLongBenchError
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.models import ask
 
     opened, progress = [each.open() for each in ask(models, (), tokenizers)], Progress()
-    rows = [{"thing": thing.name or str(thing), **_described(thing, dpi, opened, progress)} for thing in things]
+    rows: list[dict[str, object]] = []
+    broken: list[str] = []
+    for thing in things:
+        try:
+            rows.append({"thing": thing.name or str(thing), **_described(thing, dpi, opened, progress, broken)})
+        except MMLongBenchError as error:
+            broken.append(str(error))
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
-        return
-    show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
+    elif rows:
+        show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
+    for said in broken:
+        say(f"error: {said}" if not rows else f"not counted: {said}", err=True)
+    if broken:
+        sys.exit(1)
 
 
-def _described(thing: Path, dpi: int, models: Sequence["Model"], progress: "Progress") -> dict[str, object]:
-    """Return what a thing is (`what`), and its tokens by the benchmark's counter and on each model (`tokens`)."""
+def _described(
+    thing: Path, dpi: int, models: Sequence["Model"], progress: "Progress", broken: list[str]
+) -> dict[str, object]:
+    """Return what a thing is (`what`), and its tokens by the benchmark's counter and on each model (`tokens`). What
+    cannot be counted in a folder is added to `broken`.
+    """
     from mmlongbench.manifest.model import CounterSpec
     from tokenization import TokenizationError
 
     counter = CounterSpec().open()
-    what, texts, sizes = _of_folder(thing, dpi) if thing.is_dir() else _of_file(thing, dpi)
+    what, texts, sizes = _of_folder(thing, dpi, broken) if thing.is_dir() else _of_file(thing, dpi)
     counts = _text_tokens(texts, [counter.text, *(model.text or counter.text for model in models)], progress)
     if isinstance(counts[0], TokenizationError):
         raise counts[0]
@@ -88,11 +106,11 @@ _Opened: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
 """(description, texts, sizes of images) of a thing."""
 
 
-def _of_folder(folder: Path, dpi: int) -> _Opened:
+def _of_folder(folder: Path, dpi: int, broken: list[str]) -> _Opened:
     """Open everything in a folder.
 
     Raises:
-        SourceError: nothing in the folder can be counted, a picture or a PDF is broken, or there is too much to count.
+        SourceError: nothing in the folder can be counted, or there is too much to count.
 
     """
     from mmlongbench.errors import Fault, SourceError
@@ -109,15 +127,16 @@ def _of_folder(folder: Path, dpi: int) -> _Opened:
             _, more, images = _of_file(file, dpi)
         except SourceError as error:
             if error.fault.reason != _UNKNOWN:
-                raise
-            others += 1
+                broken.append(str(error))
+            else:
+                others += 1
             continue
         size += file.stat().st_size if more else 0
         if size > MAX_TEXT:
             raise SourceError(_too_much(folder, _ALL_TEXT, "more"))
         texts += more
         sizes += images
-    if not texts and not sizes:
+    if not texts and not sizes and not broken:
         found = f"{others} other files" if others else "none"
         raise SourceError(
             Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name, todo=_TODO)
