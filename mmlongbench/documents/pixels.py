@@ -1,4 +1,8 @@
-"""The pixels of one picture: its size from the header, its bytes as released, and what it looks like."""
+"""The pixels of one picture: its size from the header, its bytes as released, and what it looks like.
+
+How a picture is read is decided here alone, so that header, pixels, copies and audit agree: it is turned by its EXIF
+orientation (of a PNG, by its eXIf chunk; a broken one counts as none), and what is transparent is white.
+"""
 
 import io
 import math
@@ -24,6 +28,10 @@ below 1 for re-encoded and shrunk copies, up to 3 for copies that were cropped b
 for other pictures (measured on 60 small objects on white, sky and noise)."""
 _MAX_EXIF = 1024 * 1024
 """The bytes of an EXIF chunk that are read."""
+_KEPT = ("icc_profile", "gamma", "dpi", "transparency")
+"""What a picture that is written anew keeps beside its pixels."""
+OTHER_FORMATS = {"avif": "AVIF", "avis": "AVIF", **dict.fromkeys(("heic", "heix", "heim", "heis", "mif1"), "HEIC")}
+"""Formats of pictures that few readers open, by the brand in their first bytes."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """The formats that are opened. Pillow can save each of them, and reads them without another program (as EPS needs)."""
 
@@ -66,8 +74,9 @@ def header(file: PictureFile) -> tuple[tuple[int, int], int]:
         if frames > 1 and picture.format != "MPO":  # an MPO of a phone has one scene twice
             raise ValueError(f"{frames} frames: an animated picture, or one of several pages")
         width, height = picture.size
-        turned = _png_orientation(picture) if picture.format == "PNG" else orientation(picture)
-        return ((height, width) if turned >= 5 else (width, height)), turned
+        turned = _turn(picture)
+        is_swapped = turned >= 5 and picture.format != "TIFF"  # Pillow states the size of a TIFF as it is turned
+        return ((height, width) if is_swapped else (width, height)), turned
 
 
 @contextmanager
@@ -75,17 +84,40 @@ def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
     """Open a picture without Pillow's warnings, which are not needed: limits refuse a large picture, and a broken one
     raises an error.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\.")
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        with Image.open(file, formats=FORMATS) as picture:
+        try:
+            picture = Image.open(file, formats=FORMATS)
+        except UnidentifiedImageError as error:
+            raise ValueError(_unidentified(file)) from error
+        with picture:
             yield picture
 
 
-def orientation(picture: "Image.Image") -> int:
-    """Return the EXIF orientation, 1 to 8; 1 if the tag is missing or invalid."""
+def _unidentified(file: Path | io.BytesIO) -> str:
+    """Return what a file is that is no picture of `FORMATS`, from its first bytes."""
+    if isinstance(file, Path):
+        with file.open("rb") as read:
+            head = read.read(32)
+    else:
+        head = file.getvalue()[:32]
+    kind = OTHER_FORMATS.get(head[8:12].decode("latin-1")) if head[4:8] == b"ftyp" else None
+    return f"a picture in {kind}: convert it to JPEG or PNG" if kind else f"none of {', '.join(FORMATS)}"
+
+
+def _turn(picture: "Image.Image") -> int:
+    """Return the orientation by which a picture is turned, 1 to 8, from its header; 1 for none or a broken one."""
+    try:
+        return _png_orientation(picture) if picture.format == "PNG" else _orientation(picture)
+    except unreadable():
+        return 1
+
+
+def _orientation(picture: "Image.Image") -> int:
+    """Return the orientation as Pillow knows it, 1 to 8; of a PNG that is loaded, also from XMP and raw profiles."""
     found = picture.getexif().get(ORIENTATION, 1)
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
@@ -130,16 +162,21 @@ def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:
 def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
     """Return the bytes of a picture as released: its own bytes if every reader shows them upright and in this size.
 
-    A picture that depends on its EXIF orientation, has another size, is in CMYK or has 16 bits is written anew in its
-    own format. Raises one of `unreadable()`.
+    A picture that depends on its orientation, has another size, is transparent, is in CMYK or has 16 bits is written
+    anew in its own format. Raises one of `unreadable()`.
     """
     with opened(io.BytesIO(data)) as picture:
-        picture.load()
-        if picture.size == size and orientation(picture) == 1 and _is_plain(picture):
+        turned = _turn(picture)
+        shown = _shown(picture)
+        is_upright = turned == 1 and not _is_turned_by_some(picture)
+        if shown.size == size and _is_plain(picture) and is_upright and not _is_transparent(shown):
             return data
         form = "JPEG" if picture.format == "MPO" else picture.format
         buffer = io.BytesIO()
-        _resized(_plain(_upright(picture)), size).save(buffer, form, **({"quality": 95} if form == "JPEG" else {}))
+        flat = _on_white(shown) if _is_transparent(shown) else shown
+        bare = _resized(flat, size).copy()
+        bare.info = {name: value for name, value in bare.info.items() if name in _KEPT}
+        bare.save(buffer, form, **({"quality": 95} if form in ("JPEG", "WEBP") else {}))
         return buffer.getvalue()
 
 
@@ -149,9 +186,8 @@ def jpeg_bytes(data: bytes, size: tuple[int, int]) -> bytes:
     Raises one of `unreadable()`.
     """
     with opened(io.BytesIO(data)) as picture:
-        picture.load()
         buffer = io.BytesIO()
-        resized = _resized(_on_white(_plain(_upright(picture))), size)
+        resized = _resized(_on_white(_shown(picture)), size)
         resized.save(buffer, "JPEG", quality=95, exif=b"", icc_profile=None, comment=b"")
         return buffer.getvalue()
 
@@ -196,9 +232,7 @@ def likeness(data: bytes) -> bytes:
     from PIL import Image
 
     with opened(io.BytesIO(data)) as picture:
-        picture.load()
-        colours = _plain(_upright(picture)).convert("RGB")
-        return colours.resize((_SIDE, _SIDE), Image.Resampling.BOX).tobytes()
+        return _on_white(_shown(picture)).resize((_SIDE, _SIDE), Image.Resampling.BOX).tobytes()
 
 
 def small_copy(data: bytes, side: int) -> "Image.Image":
@@ -209,8 +243,7 @@ def small_copy(data: bytes, side: int) -> "Image.Image":
 
     with opened(io.BytesIO(data)) as picture:
         picture.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a smaller size, which is faster
-        picture.load()
-        return _on_white(_plain(_upright(picture))).resize((side, side), Image.Resampling.BOX)
+        return _on_white(_shown(picture)).resize((side, side), Image.Resampling.BOX)
 
 
 def thumbnail(data: bytes, side: int, most: int) -> bytes:
@@ -223,8 +256,7 @@ def thumbnail(data: bytes, side: int, most: int) -> bytes:
         picture.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a smaller size, which is faster
         if picture.size[0] * picture.size[1] > most:
             raise ValueError(f"more than {most:,} pixels")
-        picture.load()
-        small = _on_white(_plain(_upright(picture)))
+        small = _on_white(_shown(picture))
         small.thumbnail((side, side), Image.Resampling.LANCZOS)
         buffer = io.BytesIO()
         small.save(buffer, "JPEG", quality=82)
@@ -247,6 +279,40 @@ def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
     return bool((off <= ALIKE * len(one)).any())
 
 
+def _shown(picture: "Image.Image") -> "Image.Image":
+    """Return the pixels of an opened picture, upright and in 8 bits."""
+    turned = _turn(picture)
+    picture.load()
+    return _plain(_turned(picture, turned))
+
+
+def _turned(picture: "Image.Image", turned: int) -> "Image.Image":
+    from PIL import Image
+
+    if turned == 1 or picture.format == "TIFF":  # Pillow turns a TIFF while it loads it
+        return picture
+    turns = Image.Transpose
+    by = {2: turns.FLIP_LEFT_RIGHT, 3: turns.ROTATE_180, 4: turns.FLIP_TOP_BOTTOM, 5: turns.TRANSPOSE}
+    by |= {6: turns.ROTATE_270, 7: turns.TRANSVERSE, 8: turns.ROTATE_90}
+    return picture.transpose(by[turned])
+
+
+def _is_turned_by_some(picture: "Image.Image") -> bool:
+    """Whether a loaded picture has an orientation that only some readers find, as in XMP or a raw profile of a PNG."""
+    try:
+        return _orientation(picture) != 1
+    except unreadable():
+        return True  # a reader may stumble over it
+
+
+def _is_transparent(picture: "Image.Image") -> bool:
+    """Whether a pixel is not opaque, so that readers show it differently."""
+    if picture.mode not in ("LA", "PA", "RGBA") and "transparency" not in picture.info:
+        return False
+    alpha = picture.convert("RGBA").getchannel("A")
+    return alpha.histogram()[255] < alpha.width * alpha.height
+
+
 def _on_white(picture: "Image.Image") -> "Image.Image":
     """Return a picture in RGB; what is transparent becomes white."""
     from PIL import Image
@@ -255,12 +321,6 @@ def _on_white(picture: "Image.Image") -> "Image.Image":
         shown = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", shown.size, "white"), shown)
     return picture.convert("RGB")
-
-
-def _upright(picture: "Image.Image") -> "Image.Image":
-    from PIL import ImageOps
-
-    return ImageOps.exif_transpose(picture)
 
 
 def _is_plain(picture: "Image.Image") -> bool:
@@ -277,7 +337,10 @@ def _plain(picture: "Image.Image") -> "Image.Image":
         import numpy as np
 
         levels = np.clip(np.asarray(picture).astype(np.int64), 0, 65_535)
-        return Image.fromarray((levels >> 8).astype(np.uint8))
+        grey = (levels >> 8).astype(np.uint8)
+        if isinstance(clear := picture.info.get("transparency"), int):
+            grey[levels == clear] = 255  # the level that stands for nothing is white
+        return Image.fromarray(grey)
     if picture.mode == "F":
         raise ValueError("pixels that are fractions")
     return picture.convert("RGB")
