@@ -24,9 +24,12 @@ from mmlongbench.task import (
     file_inside,
     json_lines,
     raw_row,
+    visible_files,
 )
 
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+_NOT_READ = (".heic", ".heif", ".avif", ".tif", ".tiff", ".bmp", ".gif")
+"""The endings of other pictures, which are named and not used."""
 
 
 class Photographs(Reader[PhotographQuestion]):
@@ -54,7 +57,7 @@ class Photographs(Reader[PhotographQuestion]):
         self._annotations = Annotations()
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question, with its `id` or, without one, `vh-<line>`."""
+        """Yield each question, with its `id` or, without one, `vh-<line>`; then what cannot be in the pool."""
         self._annotations.read(sources)
         for number, _, raw in json_lines(sources["questions"]):
             id, fields = f"vh-{number}", raw
@@ -63,6 +66,7 @@ class Photographs(Reader[PhotographQuestion]):
             except Rejected as refused:
                 fields = refused.fault
             yield raw_row(id, fields, sources["questions"].name, f"line {number}")
+        yield from _not_read(sources["images"])
 
     def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
         """Return one question cleaned, and checked against the annotations; raises Rejected."""
@@ -133,9 +137,16 @@ def _needles(path: Path) -> Iterator[str]:
             continue
 
 
-def _pictures(folder: Path) -> Iterator[str]:
+def _pictures(folder: Path, endings: tuple[str, ...] = _ENDINGS) -> Iterator[str]:
     """Yield the pictures below a folder, except hidden ones, by their names relative to it."""
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if path.suffix.lower() in _ENDINGS and path.is_file() and not any(p.startswith(".") for p in name.parts):
-            yield name.as_posix()
+    for path in visible_files(folder) if folder.is_dir() else ():
+        if path.suffix.lower() in endings:
+            yield path.relative_to(folder).as_posix()
+
+
+def _not_read(folder: Path) -> Iterator[RowFault]:
+    """Yield a fault for each picture of the folder in a format that is not read; the pool lacks none silently."""
+    for name in _pictures(folder, _NOT_READ):
+        expected, todo = f"a picture that ends in {', '.join(_ENDINGS)}", "convert it to JPEG or PNG"
+        fault = Fault("picture-not-read", expected, Path(name).suffix, name, todo=todo, is_expected=True)
+        yield RowFault(f"images/{name}", fault)
