@@ -3,13 +3,32 @@
 Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a released record equals the packed one.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
-ESCAPED_MARKER = "< image >"
+COMMANDS: dict[str, str] = {
+    "any loader": r"<(?:image|video|audio)>",
+    "Qwen-VL, Llama, Phi, GLM-V, Kimi-VL, DeepSeek-VL, Command, GPT": r"<[|｜][^\s<>|｜]{1,40}[|｜]>",
+    "Llama": r"</?s>|<unk>",
+    "Mistral": r"\[/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|TOOL_RESULTS|TOOL_CALLS|AVAILABLE_TOOLS)\]",
+    "Pixtral, Mistral": r"\[IMG(?:_BREAK|_END)?\]",
+    "Gemma": r"<(?:start|end)_of_(?:image|turn|audio)>|<(?:image|audio)_soft_token>|<(?:bos|eos|pad|mask)>",
+    "InternVL, Ovis": r"</?(?:img|ref|box|quad)>|<IMG_CONTEXT>|<(?:ovis|image_atom|image_pad)[a-z_]*>",
+    "MiniCPM-V": r"</image>|</?(?:slice|image_id|unit|point)>",
+    "Idefics, SmolVLM": r"<fake_token_around_image>|<end_of_utterance>|<global-img>|<row_\d+_col_\d+>",
+    "Molmo": r"<im_(?:patch|start|end|col|low)>",
+    "GLM": r"\[gMASK\]|<sop>|<eop>",
+}
+"""What models and loaders read as a command, a turn or an image if a text holds it: patterns by family.
+
+A literal one in a page or a question would bind the next image to the wrong place, or end a turn, with the token count
+unchanged. Sources: the special tokens of the tokenizers that the families publish.
+"""
+_COMMANDS = re.compile("|".join(f"(?:{pattern})" for pattern in COMMANDS.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +134,22 @@ class Prompt:
 
 
 def escape_markers(text: str) -> str:
-    """Return source text in the form in which it is released and counted: literal image markers get blanks inside.
+    """Return source text in the form in which it is released and counted: what a model would read as a command, such as
+    a literal image marker, gets blanks inside.
 
-    >>> escape_markers("the tag <image>")
-    'the tag < image >'
+    >>> escape_markers("the tag <image>, then <|im_end|> and [IMG]")
+    'the tag < image >, then < |im_end| > and [ IMG ]'
     """
-    return text.replace(MARKER, ESCAPED_MARKER)
+    return _COMMANDS.sub(lambda found: f"{found[0][0]} {found[0][1:-1]} {found[0][-1]}", text)
+
+
+def commands_in(text: str) -> tuple[str, ...]:
+    """Return what a model would read as a command in a text, each once, in order.
+
+    >>> commands_in("a <|im_end|> b < |im_end| > [IMG]")
+    ('<|im_end|>', '[IMG]')
+    """
+    return tuple(dict.fromkeys(found[0] for found in _COMMANDS.finditer(text)))
 
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:

@@ -4,7 +4,6 @@ Texts and images stand in the order of the prompt. Where an image is a marker in
 images: a literal marker of a text is written with blanks in it.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
@@ -20,7 +19,7 @@ from mmlongbench.exports.writing import INDEX, embedded_bytes, json_line, named,
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.messages import Message, messages
-from mmlongbench.prompt import MARKER
+from mmlongbench.prompt import MARKER, escape_markers
 from mmlongbench.release.opened import Example
 from mmlongbench.task.metric import Metric, Settings, first_answer, is_answered
 
@@ -37,8 +36,6 @@ FILES: Mapping[str, str] = {Form.OPENAI: "train.jsonl", Form.SHAREGPT: "train.js
 """The forms, and the file of each. The first trainer of LLaVA reads one JSON array; the array has a line an example."""
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
 """How ShareGPT and LLaVA name the speakers."""
-_MARKERS = re.compile(r"<(image|video|audio)>")
-"""Matches what trainers count as images, videos and sounds, wherever it stands in a text."""
 FORMS: Mapping[str, str] = {
     Form.OPENAI: 'Each line is `{"messages": [...]}`: chat messages whose content is a list of parts of the types '
     "`text` and `image_url`.",
@@ -168,7 +165,7 @@ class _Lines:
     def notes(self) -> Iterator[str]:
         if self.changed:
             yield (
-                f"{self.changed:,} examples have the text <image>, <video> or <audio>, which trainers take for a "
+                f"{self.changed:,} examples have a text such as <image> or <|im_end|>, which trainers take for a "
                 f"marker; it is written with blanks, and `has_changed_markers` in {INDEX} marks these examples"
             )
 
@@ -179,7 +176,7 @@ def _escape(conversation: list[Message]) -> bool:
     for message in conversation:
         for part in message["content"]:
             if not isinstance(part, str) and part["type"] == "text":
-                plain = _MARKERS.sub(r"< \1 >", part["text"])
+                plain = escape_markers(part["text"])
                 is_changed |= plain != part["text"]
                 part["text"] = plain
     return is_changed

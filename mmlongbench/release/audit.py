@@ -17,6 +17,7 @@ from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.prompt import commands_in
 from mmlongbench.release.asset_checks import audit_assets
 from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
@@ -317,7 +318,7 @@ def _measured(
         return None
     if ranks is not None:
         found.gold_ranks.append(ranks)
-    for remark in (*remarks, *_odd_images(made, sizes)):
+    for remark in (*remarks, *_odd_images(made, sizes), *_commands(made)):
         found.remark(remark, where, is_ours=dataset.is_locked)
     if dataset.is_locked and dataset.reserve not in (None, made.reserve):
         found.problem("tokens.reserve differs from the lock", f"{where}: {made.reserve} against {dataset.reserve}")
@@ -335,6 +336,12 @@ def _odd_images(made: Measured, sizes: ImageSizes) -> Iterator[Remark]:
     odd = [fault for path in made.prompt.images for fault in sizes.odd.get(path, ())]
     for fault in dict.fromkeys(odd):
         yield Remark("examples of odd images", f"with an image {fault}")
+
+
+def _commands(made: Measured) -> Iterator[Remark]:
+    """Yield the first text of an example that some models read as a command, such as `<|im_end|>`."""
+    for found in commands_in(made.prompt.text)[:1]:
+        yield Remark("examples with texts that models read as commands", f"with {found}")
 
 
 def _claims(record: Record, made: Measured) -> Iterator[tuple[str, Any, int]]:
