@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 16 * 1024 * 1024
 """The maximum size of a response."""
+_SHORTEST_KEY = 8
+"""The characters of a key that is looked for in messages; a shorter one, as for a local server, is no secret."""
 _CONNECT = 10.0
 """The maximum seconds to connect to the endpoint."""
 _REFUSES_OPTIONS = (400, 422, 501)
@@ -144,7 +146,7 @@ class Endpoint:
 
     def _without_key(self, said: str) -> str:
         """Return an endpoint's message without the key, because files with such messages may be passed on."""
-        return said.replace(self._key, "<key>") if self._key else said
+        return said.replace(self._key, "<key>") if len(self._key) >= _SHORTEST_KEY else said
 
     def _refused(self, error: "openai.APIStatusError") -> RequestError:
         """Return the error for a status that is not a success.

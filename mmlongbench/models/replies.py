@@ -1,7 +1,7 @@
 """Reads a response of an endpoint as a `Reply`, or as a `RequestError` if it holds no chat completion."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -102,9 +102,11 @@ def read_reply(body: bytes) -> Outcome:
         return RequestError("a response without an answer", name="not-a-completion")
     usage = dict(_counts(read.usage))
     words = _text_of(message.content)
+    if cut_off and apart and words.strip() == apart.strip():
+        words = ""  # some servers copy reasoning that never ended into the answer
     return Reply(
         _encodable(words or message.refusal or ""),
-        usage.get("prompt_tokens", 0),
+        prompt_tokens(usage) or 0,
         usage.get("completion_tokens", 0),
         fault=f"an answer that was {cut_off}" if cut_off else "",
         reasoning=_encodable(apart),
@@ -112,6 +114,35 @@ def read_reply(body: bytes) -> Outcome:
         is_refusal=bool(message.refusal) and not words,
         usage=usage,
     )
+
+
+def prompt_tokens(usage: Mapping[str, int]) -> int | None:
+    """Return the tokens of a prompt; None if the endpoint did not count them.
+
+    Most endpoints count cached tokens among those of the prompt, a few leave them out. They are added if there are more
+    of them than the prompt has; see also `leaves_cached_out`.
+
+    >>> [prompt_tokens({"prompt_tokens": n, "cached_tokens": 99 - n}) for n in (90, 9)]
+    [90, 99]
+    """
+    counted, cached = usage.get("prompt_tokens"), usage.get("cached_tokens", 0)
+    return counted if counted is None or cached <= counted else counted + cached
+
+
+def leaves_cached_out(counts: Sequence[tuple[int, int, int]]) -> bool:
+    """Return whether an endpoint leaves cached tokens out of its counts: (counted, cached, expected) of its prompts.
+
+    It does if adding them explains nearly all that lacks; a loss of image tokens has no such relation
+    to what was cached.
+
+    >>> leaves_cached_out([(60, 40, 100), (30, 70, 101), (80, 21, 100)])
+    True
+    >>> leaves_cached_out([(60, 90, 100), (60, 10, 100), (60, 5, 100)])
+    False
+    """
+    off = sum(abs(counted + cached - expected) for counted, cached, expected in counts)
+    lacking = sum(expected - counted for counted, _, expected in counts)
+    return any(cached for _, cached, _ in counts) and 4 * off <= lacking
 
 
 class _Listed(BaseModel):

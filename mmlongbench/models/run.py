@@ -21,6 +21,7 @@ from mmlongbench.models.prediction_lines import PredictionLine, read_lines, writ
 from mmlongbench.models.probes import NO_USAGE, Probed, Probes
 from mmlongbench.models.receipts import Paid, Receipts, receipts
 from mmlongbench.models.refusals import REFUSALS, SKIPS
+from mmlongbench.models.replies import leaves_cached_out, prompt_tokens
 from mmlongbench.prompt import Prompt
 
 _AHEAD = 2
@@ -96,6 +97,8 @@ class _Outcomes:
     lines: list[PredictionLine] = field(default_factory=list)
     paid: dict[str, list[tuple[int, Paid]]] = field(default_factory=lambda: defaultdict(list))
     """The calls that the endpoint counted, by file, each with the number of its line."""
+    cached: dict[str, int] = field(default_factory=dict)
+    """The cached tokens that the endpoint says a prompt had, by the name of the call."""
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     asked: set[tuple[object, ...]] = field(default_factory=set)
     """The places of all calls, also of those that failed."""
@@ -152,6 +155,7 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
     """
     planned, probed = prepared.planned, prepared.probed
     found = _ask(asking, client, prepared, progress)
+    _add_cached(found)
     datasets = {plan.file: plan.dataset for plan in planned}
     checked = {
         file: receipts(file, [each for _, each in paid], probed.calibrations[datasets[file]])
@@ -176,7 +180,7 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
         finish_reasons=dict(found.finish_reasons),
         shrunk=len(asking.urls.shrunk),
         usage=client.usage(),
-        notes=(*probed.notes, *_notes(asking, client)),
+        notes=(*probed.notes, *_notes(asking, client), *_empty(lines)),
     )
 
 
@@ -203,7 +207,7 @@ def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Pr
         if isinstance(found, Failed):
             notes.append(f"a probe of the endpoint failed: {found.why}")
             return None
-        return found.usage.get("prompt_tokens")
+        return prompt_tokens(found.usage)
 
     probed = Probes(ask, costs, asking.size).run({name: spread.kept for name, spread in asking.spread.items()})
     said = [note for note in probed.notes if note != NO_USAGE or not notes]
@@ -282,10 +286,20 @@ def _take(
     }
     found.lines.append(line.model_copy(update=made))
     found.finish_reasons[answer.finish_reason or "not given"] += 1
-    usage = answer.usage.get("prompt_tokens")
+    usage = prompt_tokens(answer.usage)
     if expected is not None and plan.cost is not None and usage is not None:
         name = plan.name if line.sample is None else f"{plan.name}, sample {line.sample}"
         found.paid[plan.file].append((len(found.lines) - 1, Paid(name, plan.cost, expected, usage)))
+        # of an answer that was counted with its cached tokens already, none are left to add
+        found.cached[name] = answer.usage.get("cached_tokens", 0) if usage == answer.usage.get("prompt_tokens") else 0
+
+
+def _add_cached(found: _Outcomes) -> None:
+    """Add cached tokens to the counts of an endpoint that leaves them out."""
+    calls = [call for paid in found.paid.values() for _, call in paid]
+    if leaves_cached_out([(call.usage, found.cached[call.name], call.expected) for call in calls]):
+        for file, paid in found.paid.items():
+            found.paid[file] = [(n, replace(call, usage=call.usage + found.cached[call.name])) for n, call in paid]
 
 
 def _skip(found: _Outcomes, line: PredictionLine, reason: str) -> None:
@@ -309,6 +323,17 @@ def _notes(asking: Asking, client: ModelClient) -> Iterator[str]:
         yield f"the endpoint refuses the options {', '.join(refused)}; they were not sent"
     if asking.unchanged:
         yield f"{asking.unchanged:,} prompts are the same with the context {asking.options.context!r} as without it"
+
+
+def _empty(lines: Sequence[PredictionLine]) -> Iterator[str]:
+    """Yield how many answers have no text, though nothing failed."""
+    empty = [line for line in lines if line.prediction is not None and not line.prediction.strip()]
+    if empty:
+        reasons = Counter(line.finish_reason or "not given" for line in empty)
+        ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
+        apart = sum(bool(line.reasoning.strip()) for line in empty)
+        where = f"; {apart:,} of them have text in `reasoning` alone, which is not scored" if apart else ""
+        yield f"{len(empty):,} answers are empty and score nothing (finish reason: {ended}){where}"
 
 
 def _failures(found: _Outcomes) -> Iterator[Failure]:
