@@ -36,9 +36,9 @@ class DocVQAOptions(mt.Options):
     and its question is rejected. The manifests of the paper's datasets set 5, which is the paper's rule. None: there is
     no limit; answers of more than five words are in the group `answer length: long`, and token F1 does not score
     them."""
-    answer_words: AnswerWords = "whole"
-    """How the words of a list are counted: `whole` counts all elements together, `per_element` only the element
-    with the most words."""
+    answer_words: AnswerWords = "per_element"
+    """How the words of a list are counted: `per_element` counts only the element with the most words, `whole` all
+    elements together. Which of them the paper used is not known; the page of the manifests says what is."""
     span: Literal["document", "window"] = "document"
     """Which pages may be shown if the source gives a window of the document with each question (LongDocURL): those of
     the whole `document`, or those of the `window`."""
