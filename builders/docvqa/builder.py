@@ -129,7 +129,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             required,
             take_order,
             rendered_as_text=mt.Rendering((told,), partial(with_text, documents)) if is_rendered else None,
-            noted=anchor.noted,
+            noted=(f"answer read as {row.answer_format}", *anchor.noted),
         )
 
     def _around(

@@ -19,7 +19,7 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.first_look import FirstLook
-from mmlongbench.building.lines import QUESTIONS, RowCounts
+from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.page_making import make_pages
 from mmlongbench.building.planning import plan_build
@@ -83,6 +83,8 @@ class DatasetForecast:
     """How many questions are kept."""
     rejected: dict[str, int] = field(default_factory=dict)
     """Rows that cannot be used, by reason."""
+    rejects: tuple[str, ...] = ()
+    """Each of these rows: the id, then file, line and field, what is wrong, and what to do."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows that the benchmark itself leaves out, by reason."""
     noted: dict[str, int] = field(default_factory=dict)
@@ -151,6 +153,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
     spec, build_dir = plan.spec, session.build_dir
     dataset, rows = session.dataset(spec.name), session.questions(spec.name)
     counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
+    lost = [line for line in build_dir.read(questions_shard(spec.name), QUESTIONS) if isinstance(line, Reject)]
     shown: Shown = {}
     probed = _spread(rows, probe)
     searched = _search(session, spec.name, rows, probed)
@@ -164,6 +167,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
         spec.name,
         questions=len(rows),
         rejected=counts.rejected,
+        rejects=tuple(f"{each.id}: {each.fault}" for each in lost if not each.fault.is_expected),
         skipped=counts.skipped,
         noted=counts.noted,
         retrieval=counts.retrieval,

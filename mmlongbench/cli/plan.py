@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mmlongbench.manifest.model import Manifest
 
 _MB = 1024 * 1024
+_REJECTS = 20
+"""How many rejected rows are printed."""
 
 
 @click.command()
@@ -80,6 +82,10 @@ def _show(found: "DatasetForecast") -> None:
     rejected, skipped = (_counted(counts) for counts in (found.rejected, found.skipped))
     left_out = f"{f'; rejected: {rejected}' if rejected else ''}{f'; skipped: {skipped}' if skipped else ''}"
     say(f"{found.name}: {found.questions:,} questions{left_out}")
+    for reject in found.rejects[:_REJECTS]:
+        say(f"  {reject}")
+    if len(found.rejects) > _REJECTS:
+        say(f"  … and {len(found.rejects) - _REJECTS:,} more; --json lists all")
     for note in found.notes:
         say(f"  note: {note}")
     if found.noted:
