@@ -80,7 +80,8 @@ def _evidence(example: ShownExample) -> str:
     found = example.evidence
     if found is None:
         return ""
-    pages = f"page{'' if len(found.pages) == 1 else 's'} {', '.join(map(str, found.pages))}" if found.pages else "none"
+    numbers = ", ".join(map(str, example.evidence_pages))
+    pages = f"page{'' if len(example.evidence_pages) == 1 else 's'} {numbers}" if numbers else "none"
     hidden = f"; not shown: {', '.join(map(str, example.hidden_pages))}" if example.hidden_pages else ""
     return f"{pages}{f' of {found.document}' if found.document and found.pages else ''}{hidden}"
 

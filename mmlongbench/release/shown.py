@@ -134,8 +134,14 @@ class ShownExample:
         return tuple(piece for block in self.blocks for piece in block.pieces if isinstance(piece, ShownImage))
 
     @property
+    def evidence_pages(self) -> tuple[int, ...]:
+        """The pages of the evidence as a person counts them, from 1; records count them from 0."""
+        found = self.evidence
+        return tuple(page + 1 for page in found.document_pages or found.pages) if found else ()
+
+    @property
     def hidden_pages(self) -> tuple[int, ...]:
-        """The pages of the evidence that the prompt does not show."""
+        """The pages of the evidence that the prompt does not show, from 1."""
         if self.evidence is None:
             return ()
-        return tuple(page for page in self.evidence.pages if page not in self.evidence.shown)
+        return tuple(page + 1 for page in self.evidence.pages if page not in self.evidence.shown)
