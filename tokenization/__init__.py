@@ -8,7 +8,7 @@ many models do. The package knows nothing of prompts, tasks or data sets, and im
 from tokenization.counting import CrossModalCounter, TokenCount
 from tokenization.errors import TokenizationError
 from tokenization.images import PatchRule
-from tokenization.text import TextTokenizer, load_tokenizer
+from tokenization.text import TextTokenizer, load_tokenizer, tokenizer_file
 from tokenization.vision import VisionRule, vision_rule, vision_rules
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "TokenizationError",
     "VisionRule",
     "load_tokenizer",
+    "tokenizer_file",
     "vision_rule",
     "vision_rules",
 ]

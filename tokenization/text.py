@@ -99,6 +99,14 @@ def load_tokenizer(name: str) -> TextTokenizer:
     )
 
 
+def tokenizer_file(name: str) -> Path | None:
+    """Return the file of a tokenizer that `load_tokenizer` loads; None for the embedded one."""
+    if name == LLAMA2:
+        return None
+    path = Path(name)
+    return path if _exists(name, path) else _download(name)
+
+
 @functools.cache
 def _llama2() -> TextTokenizer:
     """Load the embedded tokenizer; `data/NOTICE` says what it is and where it comes from."""

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.assets import write_asset_table
@@ -27,7 +28,7 @@ from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.release.assets import ASSETS
-from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
+from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS, TOKENIZERS
 from mmlongbench.release.lock import (
     CellCounts,
     ClassCounts,
@@ -44,6 +45,7 @@ from mmlongbench.release.lock import (
 )
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
+from tokenization import tokenizer_file
 
 
 def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
@@ -68,6 +70,7 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         files.update(_images(plan, session))
     write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
     files[REJECTS] = described(build_dir.out / REJECTS)
+    files |= _keep_tokenizers(plans, build_dir.out)
     unmatched = write_asset_table(plans, session, files)
     files[ASSETS] = described(build_dir.out / ASSETS)
     manifest = [plan.public() for plan in plans]
@@ -80,6 +83,18 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     sweep(build_dir.out)
     write_whole(build_dir.out / LOCK, lock_bytes(lock))
     return lock
+
+
+def _keep_tokenizers(plans: Sequence[DatasetPlan], out: Path) -> dict[str, LockedFile]:
+    """Copy the tokenizers that are no part of this package into the release, so that it can be counted anywhere."""
+    kept = {}
+    for name in sorted({plan.spec.counter.tokenizer for plan in plans}):
+        if (file := tokenizer_file(name)) is not None:
+            content = file.read_bytes()
+            path = f"{TOKENIZERS}/{hashlib.sha256(content).hexdigest()}.json"
+            write_whole(out / path, [content])
+            kept[path] = described(out / path)
+    return kept
 
 
 def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:

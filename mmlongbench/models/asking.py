@@ -214,7 +214,9 @@ class Asking:
             return None
         if dataset not in self._costs:
             at = self.release.datasets.index(dataset)
-            counter = locked_dataset(self.release.lock.manifest[at], None, self.release.tasks).counter
+            counter = locked_dataset(
+                self.release.lock.manifest[at], None, self.release.tasks, self.release.path
+            ).counter
             self._costs[dataset] = Costs(self.rule, self.tokenizer, counter.text.count)
         return self._costs[dataset]
 

@@ -19,7 +19,7 @@ from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import files_below
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.positions import Prices
 from mmlongbench.task.builder import Builder
@@ -100,7 +100,7 @@ def load_release(
 
     """
     lock = read_lock(release)
-    datasets = [locked_dataset(data, tokenizer, tasks) for data in lock.manifest]
+    datasets = [locked_dataset(data, tokenizer, tasks, release) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {release} was counted with it; leave it out")
     files = {
@@ -256,16 +256,22 @@ def by_length(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path)]
 
 
-def locked_dataset(data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES) -> AuditedDataset:
-    """Return a dataset of the lock with its builder, and the counter that it was counted with."""
+def locked_dataset(
+    data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
+) -> AuditedDataset:
+    """Return a dataset of the lock with its builder, and the counter that it was counted with: of the tokenizer that is
+    given, of the one that the release keeps, or of the one that is found by its name.
+    """
     spec, recorded = locked_spec(data, tokenizer, tasks)
+    if tokenizer is None and release and (kept := release / TOKENIZERS / f"{recorded['sha256']}.json").is_file():
+        spec = spec.model_copy(update={"counter": spec.counter.model_copy(update={"tokenizer": str(kept)})})
     try:
         counter = spec.counter.open()
     except ManifestError as error:
         raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
     if counter.text.sha256 != recorded["sha256"]:
         if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
-            return locked_dataset(data, None, tasks)
+            return locked_dataset(data, None, tasks, release)
         raise ReleaseError(
             f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
             f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
