@@ -18,6 +18,8 @@ VERSION = 1
 """Changes when the same page gives other lines."""
 MAX_WORDS = 8_000
 """A page with more words is not looked at: its tables would take minutes."""
+MAX_DRAWINGS = 1_000
+"""A page with more lines and shapes is not looked at: the network of the layout takes milliseconds for each."""
 MAX_TABLES = 20
 """At most so many boxes of tables of a page are looked at."""
 INK_DPI = 100
@@ -63,11 +65,13 @@ def load_layout() -> None:
 
 def _layer(page: Any) -> dict[str, Any]:  # noqa: ANN401  (PyMuPDF has no types)
     words = [] if page.rotation else page.get_text("words")
-    is_read = 0 < len(words) <= MAX_WORDS
+    is_crowded = len(words) > MAX_WORDS or len(page.get_cdrawings()) > MAX_DRAWINGS
+    is_read = bool(words) and not is_crowded
     found: dict[str, Any] = {
         "size": [round(float(page.rect.width), 2), round(float(page.rect.height), 2)],
         "rotation": int(page.rotation),
         "word_count": len(words),
+        "is_crowded": is_crowded,
         "words": [],
         "lines": [],
         "boxes": [],
@@ -111,7 +115,10 @@ def _words(page: Any, words: Sequence[Any]) -> list[list[Any]]:  # noqa: ANN401
 def _lines(page: Any) -> list[list[Any]]:  # noqa: ANN401
     """Return each line as x0, y0, x1, y1, text, size of its largest font, and whether all of it is bold."""
     found = []
-    for block in page.get_text("dict")["blocks"]:
+    import pymupdf
+
+    flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES  # no picture is decoded for its text
+    for block in page.get_text("dict", flags=flags)["blocks"]:
         for line in block.get("lines", ()):
             spans = [span for span in line["spans"] if span["text"].strip()]
             text = "".join(span["text"] for span in line["spans"]).strip()

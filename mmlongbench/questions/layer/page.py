@@ -110,6 +110,8 @@ class RawPage(BaseModel):
     """The degrees by which the page is turned; such a page has no words here."""
     word_count: int
     """How many words the page has; more than are read if there are too many."""
+    is_crowded: bool = False
+    """Whether the page has too many words or drawings to be looked at."""
     words: tuple[tuple[float, float, float, float, str, bool], ...]
     """x0, y0, x1, y1, text, and whether there is ink."""
     lines: tuple[tuple[float, float, float, float, str, float, bool], ...]

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from mmlongbench.documents.page_layer import MAX_WORDS
 from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.document import Document
 from mmlongbench.questions.question import Line, Question, Reject
@@ -118,7 +117,7 @@ def report_of(
         document=document.name,
         pages=len(raws),
         pages_without_words=sum(not raw.word_count and not raw.rotation for raw in raws),
-        pages_left_out=sum(bool(raw.rotation) or raw.word_count > MAX_WORDS for raw in raws),
+        pages_left_out=sum(bool(raw.rotation) or raw.is_crowded for raw in raws),
         tables=sum(page.tables for page in pages),
         cells=sum(page.cells for page in pages),
         facts=sum(page.facts for page in pages),

@@ -13,7 +13,6 @@ from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import read_page
-from mmlongbench.documents.page_layer import MAX_WORDS
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.questions.layer.page import Page
 
@@ -67,7 +66,7 @@ def is_doubtful(page: Page) -> bool:
     of a page with few words.
     """
     raw = page.raw
-    if raw.rotation or raw.word_count > MAX_WORDS or not page.words:
+    if raw.rotation or raw.is_crowded or not page.words:
         return True
     if has_words(page.text):
         return False
