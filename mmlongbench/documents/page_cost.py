@@ -36,6 +36,8 @@ _ENTRY = re.compile(r"/([^\s/\[\]()<>{}%]+)\s*(\d{1,9}) \d+ R")
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
 _ESCAPE = re.compile(r"#([0-9A-Fa-f]{2})")
+_PICTURE_FILTERS = ("JBIG2Decode", "DCTDecode", "JPXDecode", "CCITTFaxDecode")
+"""Filters of pictures, which the content of a page has no use for."""
 _BLOCK = 1 << 20
 """The bytes whose operators are counted at a time."""
 _MAX_CHAIN = 100
@@ -239,7 +241,11 @@ class Costs:
             xref = self._named(resources, "XObject", name)
             if xref is None or self._key(xref, "Subtype") == "/Form":
                 return PageCost() if xref is None else self._form(xref, resources, path, exact=exact, area=area)
-            return PageCost(image_pixels=self._integer(xref, "Width") * self._integer(xref, "Height"))
+            masks = (self._reference(xref, key) for key in ("SMask", "Mask"))  # a mask may be larger than its picture
+            pictures = (xref, *(mask for mask in masks if mask is not None))
+            return PageCost(
+                image_pixels=sum(self._integer(each, "Width") * self._integer(each, "Height") for each in pictures)
+            )
         if operator == "Tf":
             return self._glyphs(self._named(resources, "Font", name), resources, path, exact=exact, area=area)
         if operator == "gs":
@@ -329,17 +335,27 @@ class Costs:
         """Return the unpacked content of a stream; empty if it cannot be unpacked."""
         try:
             return bytes(self._document.xref_stream(xref) or b"")
-        except Exception:  # noqa: BLE001  (MuPDF raises errors of many types; it draws such a stream as an empty one)
+        except Exception as error:
+            if _is_out_of_memory(error):
+                raise MemoryError from error
             return b""
 
     def _unpacked(self, xref: int, most: int) -> int:
         """Return the number of bytes that a stream unpacks to, at most `most` + 1; the bytes are not kept."""
         if not self._is_there(xref) or not self._document.xref_is_stream(xref):
             return 0
+        if any(each in self._key(xref, "Filter") for each in _PICTURE_FILTERS):
+            raise _TooMuchError("content_bytes")  # some kilobytes of it unpack to gigabytes before they can be counted
         try:
             return int(self._mupdf.fz_skip(self._mupdf.pdf_open_stream_number(self._pdf, xref), most + 1))
-        except Exception:  # noqa: BLE001
+        except Exception as error:
+            if _is_out_of_memory(error):
+                raise MemoryError from error
             return 0
+
+    def _reference(self, xref: int, key: str) -> int | None:
+        kind, text = self._entry(xref, key)
+        return int(text.split()[0]) if kind == "xref" else None
 
     def _key(self, xref: int, key: str) -> str:
         """Return the value of an object's key as it is written in the PDF; `null` if there is none."""
@@ -363,6 +379,11 @@ class Costs:
 
     def _is_there(self, xref: int) -> bool:
         return 0 < xref < self._objects
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether MuPDF lacked memory, so that nothing is known about a stream."""
+    return isinstance(error, MemoryError) or "malloc" in str(error) or "out of memory" in str(error)
 
 
 def _first(text: str) -> float:
