@@ -398,6 +398,6 @@ def _plain(name: str) -> str:
 
 
 def _fault(reason: str, unit: str, most: int, option: str, page: int | None = None) -> Fault:
-    place = "" if page is None else f"page {page}"
+    place = "" if page is None else f"page {page + 1}"
     todo = f"raise limits.{option} if the document is meant to be so, or exclude it"
     return Fault(reason, f"at most {most:,} {unit}", "more", place=place, todo=todo)

@@ -76,7 +76,7 @@ def _read_texts(document: Pages, limits: Limits, kept: KeptTexts) -> Iterator[st
     for number, picture in _pictures(document, limits, list(known)):
         if number not in known:
             name = document.files[number].name if isinstance(document, PageImages) else document.name
-            kept.add(number, read_page(picture, f"{name}, page {number}", limits.seconds_a_page))
+            kept.add(number, read_page(picture, f"{name}, page {number + 1}", limits.seconds_a_page))
         yield known[number]
 
 

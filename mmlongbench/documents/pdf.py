@@ -48,7 +48,7 @@ def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple
     sizes = []
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
-            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number}"):
+            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number + 1}"):
                 sizes.append(_size(document, number, dpi))
             yield number
         _check_sizes(path, sizes, dpi, limits)
@@ -62,7 +62,7 @@ def fit_pages(path: Path, document: "Document", limits: Limits) -> Iterator[int]
     """Yield the number of each page that may be drawn; raises SourceError for a page that costs too much."""
     costs = Costs(document, limits)
     for number in range(document.page_count):
-        with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number}"):
+        with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number + 1}"):
             fault = (None if number else costs.function_fault()) or costs.page_fault(number)
         if fault:
             raise SourceError(replace(fault, file=path.name))
@@ -77,7 +77,7 @@ def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits:
             bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels} at {dpi} DPI"
             found = f"{width} × {height}"
             todo = "raise limits.side or limits.pixels in the manifest if the page is meant to be so"
-            raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number}", todo=todo))
+            raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number + 1}", todo=todo))
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
@@ -91,7 +91,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
             begun = time.monotonic()
-            with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
+            with _named(path, "unreadable-page", "a page whose text can be read", f"page {number + 1}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
             if ocr and not has_words(text):
@@ -108,7 +108,7 @@ def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
     """
     with open_pdf(path, limits) as document:
         for number in fit_pages(path, document, limits):
-            with _named(path, "unreadable-page", "a page whose words can be read", f"page {number}"):
+            with _named(path, "unreadable-page", "a page whose words can be read", f"page {number + 1}"):
                 page = document.load_page(number)
                 width, height = float(page.cropbox.width), float(page.cropbox.height)
                 if width <= 0 or height <= 0:
@@ -139,7 +139,7 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             begun = time.monotonic()
-            with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
+            with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
                 key = key_of_page(page, text)
@@ -162,7 +162,7 @@ def key_of_page(page: "Page", text: str) -> str:
 @contextmanager
 def named_page(path: Path, number: int) -> Iterator[None]:
     """Turn whatever a page of a hostile PDF makes MuPDF raise into a SourceError with file and page."""
-    with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
+    with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
         yield
 
 
@@ -173,9 +173,9 @@ def _key(kind: str, data: bytes) -> str:
 def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
     """Return what `tesseract` reads on a page."""
     program = find_tesseract()
-    with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
+    with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number + 1}"):
         picture = page.get_pixmap(dpi=DPI, alpha=False).tobytes("png")
-        return run(program, picture, f"{path.name}, page {number}", max(0.1, seconds))
+        return run(program, picture, f"{path.name}, page {number + 1}", max(0.1, seconds))
 
 
 def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
@@ -192,7 +192,7 @@ def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[
             if number in left_out:
                 yield number, (0, 0), b""
                 continue
-            with _named(path, "unreadable-page", "a page that can be drawn", f"page {number}"):
+            with _named(path, "unreadable-page", "a page that can be drawn", f"page {number + 1}"):
                 page = document.load_page(number)
                 pixels = page.get_pixmap(dpi=dpi_of(page.rect.width, page.rect.height), alpha=False)
                 data = pixels.tobytes("png")
@@ -216,7 +216,7 @@ def render_pages(
     with open_pdf(path, limits) as document:
         for number in numbers:
             try:
-                with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number}", _LEAVE_OUT):
+                with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number + 1}", _LEAVE_OUT):
                     size, data = _jpeg(document.load_page(number), dpi, quality)
             except SourceError as error:
                 raise BuildError(str(error)) from error
@@ -250,7 +250,7 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
 
 def unreadable_page_named(path: Path, number: int, expected: str) -> AbstractContextManager[None]:
     """Turn an error at a page into a SourceError with file and page."""
-    return _named(path, "unreadable-page", expected, f"page {number}")
+    return _named(path, "unreadable-page", expected, f"page {number + 1}")
 
 
 @contextmanager

@@ -236,7 +236,7 @@ class _Reader:
             said = json.loads(self._channel.recv_bytes()) if self._says_something(limits.seconds_a_page) else {}
             if not said or "late" in said:
                 at = numbers[page] if isinstance(numbers, list) and numbers else page
-                raise TimeLimitError(f"{path.name}, page {at}: takes longer than {limits.seconds_a_page:g} s")
+                raise TimeLimitError(f"{path.name}, page {at + 1}: takes longer than {limits.seconds_a_page:g} s")
             if "item" not in said:
                 return dict(said)
             item = said["item"]
