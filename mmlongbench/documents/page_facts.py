@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import key_of_page, named_page, open_pdf
+from mmlongbench.documents.pdf import key_of_page, named_page, open_pdf, readable
 
 if TYPE_CHECKING:
     from mmlongbench.documents.mupdf_types import Page, Word
@@ -55,7 +55,7 @@ def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
         for number in range(document.page_count):
             with named_page(path, number):
                 page = document.load_page(number)
-                text = str(page.get_text())
+                text = readable(str(page.get_text()))
                 key = key_of_page(page, text)
                 rows = rows_of(page.get_text("words"))
                 facts = PageFacts(key, text, *_size(page), _raster(page), len(page.get_cdrawings()), rows)

@@ -6,6 +6,7 @@ within the limits.
 
 import hashlib
 import io
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -27,6 +28,8 @@ _REPLACE = "replace the file, or exclude the document"
 _LETTERS = 40
 """A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
+_MOST_UNREADABLE = 0.1
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
@@ -93,7 +96,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
             begun = time.monotonic()
             with _named(path, "unreadable-page", "a page whose text can be read", f"page {number + 1}"):
                 page = document.load_page(number)
-                text = str(page.get_text())
+                text = readable(str(page.get_text()))
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
             yield text
@@ -141,7 +144,7 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
             begun = time.monotonic()
             with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
                 page = document.load_page(number)
-                text = str(page.get_text())
+                text = readable(str(page.get_text()))
                 key = key_of_page(page, text)
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
@@ -197,6 +200,18 @@ def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[
                 pixels = page.get_pixmap(dpi=dpi_of(page.rect.width, page.rect.height), alpha=False)
                 data = pixels.tobytes("png")
             yield number, (pixels.width, pixels.height), data
+
+
+def readable(text: str) -> str:
+    r"""Return the text of a layer without control characters and private-use glyphs, which no reader sees as a page
+    shows them; empty if these are more than a tenth of it, since then the layer is none.
+
+    >>> readable("Port\x00 Elleray\n"), readable("\uf041\uf042 \uf043\uf044 Elleray")
+    ('Port Elleray\n', '')
+    """
+    kept = _UNREADABLE.sub("", text)
+    lost = len(text) - len(kept)
+    return "" if lost > _MOST_UNREADABLE * sum(not sign.isspace() for sign in text) else kept
 
 
 def has_words(text: str) -> bool:
