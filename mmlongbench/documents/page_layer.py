@@ -64,7 +64,10 @@ def load_layout() -> None:
 
 
 def _layer(page: Any) -> dict[str, Any]:  # noqa: ANN401  (PyMuPDF has no types)
-    words = [] if page.rotation else page.get_text("words")
+    import pymupdf
+
+    flags = pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES  # a question and its answer have letters
+    words = [] if page.rotation else page.get_text("words", flags=flags)
     is_crowded = len(words) > MAX_WORDS or len(page.get_cdrawings()) > MAX_DRAWINGS
     is_read = bool(words) and not is_crowded
     found: dict[str, Any] = {
@@ -117,7 +120,8 @@ def _lines(page: Any) -> list[list[Any]]:  # noqa: ANN401
     found = []
     import pymupdf
 
-    flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES  # no picture is decoded for its text
+    # no picture is decoded for its text
+    flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
     for block in page.get_text("dict", flags=flags)["blocks"]:
         for line in block.get("lines", ()):
             spans = [span for span in line["spans"] if span["text"].strip()]
