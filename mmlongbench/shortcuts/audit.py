@@ -106,7 +106,7 @@ class _Read:
         self._images = ImageFacts(release.path / IMAGES)
         self._texts = PageTexts(release)
         self._pictures = shared.pictures if shared else Pictures.of(release)
-        self.measured: list[tuple[str, str, int, Measured]] = []
+        self.measured: list[tuple[str, str, Measured]] = []
         self.counted: list[Finding] = []
         self.notes: list[str] = []
         self.difficulties: list[Difficulty] = []
@@ -137,7 +137,7 @@ class _Read:
                 only = "gold is looked for only where the needles are known"
                 self.notes.append(f"{dataset}: the release has no items of {file}: {only}")
             # lessons are large, and not needed any more
-            found = [(dataset, file, length, replace(each, lesson=None)) for each in measure(kept)]
+            found = [(dataset, file, replace(each, lesson=None, length=length)) for each in measure(kept)]
             was_tried |= bool(found)
             self.measured += found
             self.difficulties += hard.lines()

@@ -78,6 +78,8 @@ class Measured:
     """The share that is reached if nothing tells, if it is known; None: the mean of the null."""
     lesson: Lesson | None = None
     """What it was learned from; None if it cannot be learned again."""
+    length: int = 0
+    """The length of the contexts, in tokens; 0 if it is not known."""
 
 
 def uniforms(n: int, *key: str | int) -> Floats:

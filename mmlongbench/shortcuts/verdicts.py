@@ -45,18 +45,18 @@ class Judged:
     measured."""
 
 
-def judge(measured: Sequence[tuple[str, str, int, Measured]]) -> Judged:
-    """Return the findings of measurements, each with the names of its dataset and file, and its length.
+def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
+    """Return the findings of measurements, each with the names of its dataset and file.
 
     What was measured at several lengths is one finding, at the length at which it is strongest; its null is the
     strongest of the lengths, too, so that more lengths give no more false leaks.
     """
     if not measured:
         return Judged((), None)
-    of_lengths: dict[tuple[str, str], list[tuple[float, Floats, tuple[str, str, int, Measured]]]] = {}
+    of_lengths: dict[tuple[str, str], list[tuple[float, Floats, tuple[str, str, Measured]]]] = {}
     for each in measured:
-        strength, draws = _standardised(each[3])
-        of_lengths.setdefault((each[0], each[3].kind), []).append((strength, draws, each))
+        strength, draws = _standardised(each[2])
+        of_lengths.setdefault((each[0], each[2].kind), []).append((strength, draws, each))
     strongest = [max(group, key=lambda one: one[0]) for group in of_lengths.values()]
     null = np.array([np.max([draws for _, draws, _ in group], axis=0) for group in of_lengths.values()])
     reached = int((null.max(axis=0) >= max(strength for strength, _, _ in strongest) - _EQUAL).sum())
@@ -106,7 +106,7 @@ def _chosen(p: Sequence[float]) -> set[int]:
     return set(order[:last])
 
 
-def _finding(dataset: str, file: str, length: int, each: Measured, p: float, is_chosen: bool) -> Finding:
+def _finding(dataset: str, file: str, each: Measured, p: float, is_chosen: bool) -> Finding:
     chance = float(each.null.mean()) if each.chance is None else each.chance
     found, effective = float(each.scores.mean()), effective_number(each.scores, each.clusters)
     spread = max(float(each.null.std()), 1e-9)
@@ -116,7 +116,7 @@ def _finding(dataset: str, file: str, length: int, each: Measured, p: float, is_
     return Finding(
         dataset=dataset,
         file=file,
-        length=length,
+        length=each.length,
         kind=each.kind,
         verdict=verdict(low, high, is_chosen=is_chosen),
         questions=len(each.ids),
