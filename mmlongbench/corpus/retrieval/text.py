@@ -32,6 +32,8 @@ _RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _UNSPACED_ONE = re.compile(rf"[{_UNSPACED}]")
 _VOICING = "\u3099\u309a"
 """The marks that make が of か and ぱ of は: other letters, unlike accents."""
+_VOICED = re.compile(r".[\u3099\u309a\uff9e\uff9f]")
+"""A letter and its voicing mark, each a character, as some PDFs and file systems write them."""
 _POINT = "\ue000"
 """Replaces a decimal point where punctuation is removed; a character without a meaning of its own."""
 _BREAK = re.compile(rf"[^\w{_POINT}]+|_+")
@@ -130,7 +132,7 @@ def normalise(text: str) -> str:
     >>> normalise("The  Café—“Déjà-vu”, an  inn in Łódź")
     'cafedejavu inn in lodz'
     """
-    return " ".join(_ARTICLES.sub(" ", text.translate(_BARE)).split())
+    return " ".join(_ARTICLES.sub(" ", _composed(text).translate(_BARE)).split())
 
 
 def contains(text: str, answer: str) -> bool:
@@ -152,6 +154,11 @@ def contains(text: str, answer: str) -> bool:
     return (len(spaced) > 1 or spaced == bare) and f" {spaced} " in f" {_spaced(text)} "
 
 
+def _composed(text: str) -> str:
+    """Return a text with each letter and its voicing mark as one character, since other tables read single ones."""
+    return _VOICED.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+
+
 def _glued(text: str) -> str:
     """Return the normalised text, but keep decimal points."""
     return normalise(_INNER.sub(_POINT, _COMMAS.sub(lambda found: found.group().replace(",", ""), text)))
@@ -161,6 +168,7 @@ def _spaced(text: str) -> str:
     """Return the words of a text with single spaces. Decimal points stay, and each number gets one spelling: 3,000.0km
     becomes 3000 km.
     """
+    text = _composed(text)
     words = text.translate(_AS_WORDS)
     if not _DIGIT.search(words):
         return " ".join(words.split())
@@ -174,7 +182,7 @@ def _loose(text: str) -> tuple[str, str, str]:
     spelling, without articles and possessives.
     """
     telling = (word for word in _spaced(text).split() if word not in _ARTICLES_AND_POSSESSIVES)
-    return normalise(text), " ".join(text.translate(_BROKEN).split()), " ".join(telling)
+    return normalise(text), " ".join(_composed(text).translate(_BROKEN).split()), " ".join(telling)
 
 
 @lru_cache(maxsize=TEXTS_KEPT)

