@@ -92,7 +92,7 @@ def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
         try:
             picture = Image.open(file, formats=FORMATS)
         except UnidentifiedImageError as error:
-            raise ValueError(_unidentified(file)) from error
+            raise UnidentifiedImageError(_unidentified(file)) from error
         with picture:
             yield picture
 

@@ -162,7 +162,7 @@ REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
             page_tree(kids, count, object3=LETTER_PAGE),
             {"reason": "unreadable-page", "place": f"page {page}"},
         )
-        for kids, count, page in (("", 1, 0), ("2 0 R", 1, 0), ("3 0 R", 3, 1))
+        for kids, count, page in (("", 1, 1), ("2 0 R", 1, 1), ("3 0 R", 3, 2))
     },
     "too many pages": (
         drawn_pdf(21),
@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[bytes, dict[str, str]]] = {
     **{
         box: (
             one_page(box),
-            {"reason": "size-of-a-page", "found": size, "place": "page 0", "expected": BOUND, "todo": "limits.side"},
+            {"reason": "size-of-a-page", "found": size, "place": "page 1", "expected": BOUND, "todo": "limits.side"},
         )
         for box, size in {
             "/MediaBox[0 0 25000 25000]": "50000 × 50000",
@@ -313,7 +313,7 @@ def test_a_page_that_fails_at_rendering_stops_the_build(
     with failing(monkeypatch, "get_pixmap", error), pytest.raises(BuildError) as caught:
         list(render_pages(path, [2], 144, 90, LIMITS))
     message = str(caught.value)
-    assert message.startswith("x.pdf, page 2: unrenderable-page: expected a page that can be rendered, found ")
+    assert message.startswith("x.pdf, page 3: unrenderable-page: expected a page that can be rendered, found ")
     assert "too many things" in message
     assert message.endswith("mend the document, or take it out of the sources, and build into a new folder")
     assert isinstance(pickle.loads(pickle.dumps(caught.value)), BuildError)
@@ -323,7 +323,7 @@ def test_a_page_that_fails_at_rendering_stops_the_build(
 def test_a_page_whose_text_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(drawn_pdf())
-    with failing(monkeypatch, "get_text", error), pytest.raises(SourceError, match=r"x\.pdf, page 0: unreadable-page"):
+    with failing(monkeypatch, "get_text", error), pytest.raises(SourceError, match=r"x\.pdf, page 1: unreadable-page"):
         list(page_text(path, LIMITS))
 
 
@@ -337,14 +337,14 @@ def test_want_of_memory_refuses_no_document(tmp_path: Path, monkeypatch: pytest.
 def test_a_page_that_is_not_there_stops_the_build(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(drawn_pdf())
-    with pytest.raises(BuildError, match=r"x\.pdf, page 7: unrenderable-page"):
+    with pytest.raises(BuildError, match=r"x\.pdf, page 8: unrenderable-page"):
         list(render_pages(path, [7], 144, 90, LIMITS))
 
 
 def test_a_page_that_is_too_long_for_a_jpeg_stops_the_build(tmp_path: Path) -> None:
     path = tmp_path / "x.pdf"
     path.write_bytes(one_page("/MediaBox[0 0 70000 1]"))
-    with pytest.raises(BuildError, match=r"x\.pdf, page 0: unrenderable-page"):
+    with pytest.raises(BuildError, match=r"x\.pdf, page 1: unrenderable-page"):
         list(render_pages(path, [0], 72, 90, Limits(1_000_000, 20, 100_000)))
 
 

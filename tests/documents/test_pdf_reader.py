@@ -91,7 +91,7 @@ def test_a_fault_of_a_document_is_that_of_this_process(tmp_path: Path) -> None:
 
 
 def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
-    with pytest.raises(BuildError, match=r"drawn\.pdf, page 7: unrenderable-page"):
+    with pytest.raises(BuildError, match=r"drawn\.pdf, page 8: unrenderable-page"):
         [*pdf_reader.render_pages(drawn, [7], 144, 90, LIMITS)]
 
 
@@ -101,7 +101,7 @@ def test_a_page_that_takes_too_long_is_named_and_its_process_ended(
     monkeypatch.setattr(pdf_reader, "_GRACE", 0.2)
     assert pdf_reader.page_sizes(slow, 144, LIMITS) == [(1224, 1584)]
     (reader,) = pdf_reader._free(os.getpid())
-    with pytest.raises(TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 1 s; leave the document out, or"):
+    with pytest.raises(TimeLimitError, match=r"^slow\.pdf, page 1: takes longer than 1 s; leave the document out, or"):
         [*pdf_reader.render_pages(slow, [0], 144, 90, HURRIED)]
     assert not reader.is_alive()
     assert not pdf_reader._free(os.getpid())
@@ -117,9 +117,9 @@ def test_the_page_that_takes_too_long_is_the_one_that_is_named(
         document.new_page(0)
         document.new_page(1)
         document.save(tmp_path / "third.pdf")
-    with pytest.raises(TimeLimitError, match=r"^third\.pdf, page 2: takes longer than"):
+    with pytest.raises(TimeLimitError, match=r"^third\.pdf, page 3: takes longer than"):
         [*pdf_reader.render_pages(tmp_path / "third.pdf", [1, 2], 144, 90, HURRIED)]
-    with pytest.raises(TimeLimitError, match=r"^third\.pdf, page 2: takes longer than"):
+    with pytest.raises(TimeLimitError, match=r"^third\.pdf, page 3: takes longer than"):
         [*pdf_reader.page_keys(tmp_path / "third.pdf", HURRIED)]
 
 

@@ -38,7 +38,7 @@ def judged(*measured: Measured | None) -> Finding:
     """Return the finding of the first of some probes of a release."""
     known = [each for each in measured if each is not None]
     assert len(known) == len(measured)
-    return judge([("set", "file", each) for each in known]).findings[0]
+    return judge([(f"set {number}", "file", each) for number, each in enumerate(known)]).findings[0]
 
 
 def golds(groups: Sequence[Group], *names: str) -> Measured:

@@ -152,7 +152,7 @@ def test_pages_of_the_evidence_that_the_prompt_lacks_are_listed(finished: Path) 
     example = next(each for each in opened.examples("mmlongdoc", 1024) if each.evidence and each.evidence.pages)
     assert example.evidence is not None
     without = replace(example, evidence=replace(example.evidence, pages=(0, 97), shown=(0,)))
-    assert shown_example(opened, without).hidden_pages == (97,)
+    assert shown_example(opened, without).hidden_pages == (98,)
 
 
 def test_a_prompt_without_an_outline_is_shown_part_by_part(tiles: Path) -> None:

@@ -229,7 +229,7 @@ def test_a_place_that_is_right_too_often_is_a_leak_and_a_balanced_one_is_not() -
     biased, balanced = offered_prior(ids, ids, often), offered_prior(ids, ids, [(n % 4, 4) for n in range(800)])
     assert biased is not None
     assert balanced is not None
-    found = judge([("set", "file", biased), ("set", "file", balanced)])
+    found = judge([("biased", "file", biased), ("balanced", "file", balanced)])
     assert [each.verdict for each in found.findings] == ["leak", "clean"]
     assert found.findings[0].chance == 0.25
     assert found.p is not None
