@@ -103,7 +103,7 @@ def test_a_cluster_is_the_document_entity_picture_or_class(records: dict[str, li
     for file, several in made.items():
         (tmp_path / "mmlb_data" / file).parent.mkdir(parents=True, exist_ok=True)
         write((tmp_path / "mmlb_data" / file).parent, several, Path(file).name)
-    score(tmp_path, [], tmp_path)
+    score(tmp_path, [{"file": DOCS, "id": "q0", "prediction": "x"}], tmp_path)
     found = {file: [each.cluster for each in scored(tmp_path / "scores") if each.file == file] for file in made}
     assert found == {file: [cluster for name, _, cluster in CLUSTERS if name == file] for file in made}
 
