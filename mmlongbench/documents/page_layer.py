@@ -6,7 +6,6 @@ seconds. This module runs in the process that reads PDFs; `pdf_reader.page_layer
 
 import importlib.metadata
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,7 @@ def crop_makers() -> dict[str, str]:
 
 
 def load_layout() -> None:
-    """Import the networks; the process that reads PDFs keeps them from being imported at its start."""
-    if sys.modules.get("pymupdf.layout", load_layout) is None:
-        del sys.modules["pymupdf.layout"]
+    """Import the networks, which PyMuPDF would import at its start if `plain_mupdf` let it."""
     import pymupdf.layout  # noqa: F401  (registers itself)
 
 

@@ -241,7 +241,7 @@ def render_pages(
 @contextmanager
 def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
     """Open a PDF after checking that it is safe to read; it is closed when the block ends."""
-    import pymupdf
+    from mmlongbench.documents.plain_mupdf import pymupdf
 
     try:
         head = _head(path, limits)

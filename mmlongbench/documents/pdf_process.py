@@ -6,12 +6,10 @@ answers are JSON and bytes, so nothing that a hostile PDF makes of this process 
 
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from mmlongbench.documents.limits import Limits
@@ -64,8 +62,6 @@ def main(channel: int, parent: int) -> None:
     """Answer requests until the other process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process gets the signal and ends this one
     end_with(parent)  # even in the middle of a page
-    for unused in ("pymupdf.layout", "pymupdf4llm"):  # PyMuPDF imports them, which takes longer than PyMuPDF itself
-        sys.modules[unused] = _ABSENT
     connection = Connection(channel)
     connection.send_bytes(_started())
     while True:
@@ -76,13 +72,10 @@ def main(channel: int, parent: int) -> None:
         _answer(connection, call, Path(path), Limits(**limits), arguments)
 
 
-_ABSENT: ModuleType = None  # type: ignore[assignment]  # how Python marks a module that cannot be imported
-
-
 def _started() -> bytes:
     """Return the first message, a JSON object. It is empty, or its `error` says why PDFs cannot be read at all."""
     try:
-        import pymupdf  # noqa: F401
+        import mmlongbench.documents.plain_mupdf  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:
         return json.dumps(
             {"error": f"PyMuPDF cannot be loaded: {' '.join(str(error).split()) or 'memory ran out'}"}

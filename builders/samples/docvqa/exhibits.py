@@ -10,9 +10,8 @@ from functools import cache
 from math import ceil
 from typing import NamedTuple
 
-import pymupdf
-
 from builders.samples.docvqa.prose import Colour, Fact
+from mmlongbench.documents.plain_mupdf import pymupdf
 
 INK: Colour = (0.13, 0.13, 0.15)
 GREY: Colour = (0.45, 0.46, 0.48)
