@@ -1,8 +1,9 @@
 # Two commands set everything up: `make quickstart` and `make test`. Both make .venv on a fresh machine.
 PYTHON ?= python3
 BIN := .venv/bin
-# compiled modules are kept: tests start processes, and each would compile the engine again
-unexport PYTHONDONTWRITEBYTECODE
+# as a user's machine has it: compiled modules are kept, since each process would compile the engine again, and outputs
+# are written in blocks
+unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 # a process a core and one more, since some tests wait; a file's tests stay in one process, which holds what they look at
 PYTEST := $(BIN)/pytest -n $(shell expr `getconf _NPROCESSORS_ONLN` + 1) --dist loadfile --no-loadscope-reorder
 

@@ -22,8 +22,14 @@ def printable_streams() -> Iterator[None]:
     """Make everything that the block prints printable, whatever code prints it."""
     _open_streams()
     output = PrintableStream(sys.stdout, printable)  # this keeps URLs whole, because JSON data may have them
-    with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
-        yield
+    try:
+        with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
+            yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # the command has said so; Python would say it again at its end, and change the exit code
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_streams() -> None:
