@@ -30,7 +30,8 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts.
 
     A folder counts as one thing: everything in it together, also in folders below it, except hidden files. A file that
-    cannot be counted is named, the others are counted, and the exit code is 1.
+    cannot be counted is named, the others are counted, and the exit code is
+    1; it is 2 if nothing could be counted.
     """
     from mmlongbench.cli.console import say
     from mmlongbench.cli.tables import show_counts
@@ -54,7 +55,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     for said in broken:
         say(f"error: {said}" if not rows else f"not counted: {said}", err=True)
     if broken:
-        sys.exit(1)
+        sys.exit(1 if rows else 2)
 
 
 def _described(
