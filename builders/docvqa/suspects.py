@@ -130,8 +130,8 @@ def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> froz
     empty if an annotated page contains the answer or has no text, or if the answer is on many pages.
 
     A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
-    usually has no more of the question's words than the annotated page. A name of two words or a number of four digits
-    is seldom there by chance, so where the source names no chart the page need not match better.
+    usually has no more of the question's words than the annotated page. Where the source names no chart, a page with a
+    number of four digits need not have more of the words, and one with a name of two words may have fewer.
     """
     if not all(read.has_text[page] for page in row.pages) or found & set(row.pages) or not 1 <= len(found) <= _NEAR:
         return frozenset()
@@ -139,7 +139,8 @@ def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> froz
     here = max(_common(asked, read.pages[page]) for page in row.pages)
     in_pictures = any(word in source.casefold() for source in row.sources for word in _PICTURES)
     is_rare = len(found) == 1 and all(map(_is_rare, _phrases(row)))
-    more = 2 if in_pictures or len(row.pages) > 1 else -len(asked) if is_rare else 1
+    more = 0 if any(map(str.isdigit, "".join(_phrases(row)))) else -len(asked)
+    more = 2 if in_pictures or len(row.pages) > 1 else more if is_rare else 1
     return frozenset(page for page in found if _common(asked, read.pages[page]) >= here + more)
 
 

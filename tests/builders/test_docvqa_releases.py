@@ -82,6 +82,25 @@ def test_a_build_names_unused_columns_mistyped_documents_and_long_facets(tmp_pat
     assert (again.was_complete, again.notes) == (True, found.notes)
 
 
+def test_a_document_of_another_case_or_form_or_of_two_folders_is_told_from_a_missing_one(tmp_path: Path) -> None:
+    rows = (
+        "doc,question,answer,pages",
+        "HARBOUR,Who?,I,1",
+        "e\u0301te\u0301,Who?,I,1",
+        "a/twice,Who?,I,1",
+        "harbour,Who?,I,1",
+    )
+    dataset = reports(tmp_path, *rows)
+    for pages, name in enumerate(("\u00e9t\u00e9", "a/twice", "b/twice"), 1):
+        (tmp_path / f"documents/{name}.pdf").parent.mkdir(exist_ok=True)
+        draw_pdf(tmp_path / f"documents/{name}.pdf", pages)
+    (case, form, twice) = built(tmp_path / "out", dataset).rejects()
+    assert case["todo"] == "did you mean 'harbour'?"
+    assert "did you mean '\u00e9t\u00e9'" in form["todo"]
+    assert "'\\xe9t\\xe9' in ASCII" in form["todo"]  # the two look the same
+    assert (twice["reason"], "a/twice.pdf, b/twice.pdf" in twice["found"]) == ("two-documents-of-one-name", True)
+
+
 @pytest.mark.parametrize(
     ("facet", "said"), [("regoin", "did you mean 'region'"), ("doc_type", "the reader uses doc_type itself")]
 )
@@ -100,10 +119,14 @@ def test_the_lock_the_plan_and_reports_say_how_unanswerable_questions_are_anchor
     source: Path, finished: Path, tmp_path: Path
 ) -> None:
     lock = json.loads((finished / "build.lock.json").read_bytes())
-    assert lock["datasets"]["mmlongdoc"]["questions"]["noted"] == {"unanswerable anchor drawn": 1}  # pages of numbers
+    noted = lock["datasets"]["mmlongdoc"]["questions"]["noted"]
+    assert noted.pop("unanswerable anchor drawn") == 1  # pages of numbers
+    assert noted == {"answer read as Integer": 2, "answer read as List": 1, "answer read as None": 1} | {
+        "answer read as String": 3
+    }
     for setting, said in (("best_match", "drawn"), ("middle", "middle")):
         planned = command("plan", source / "tiny.yaml", "--set", f"options.unanswerable_anchor={setting}")
-        assert f"  unanswerable anchor {said}: 1\n" in planned.out
+        assert f"unanswerable anchor {said}: 1" in planned.out
     predictions = [
         {"file": example.file, "id": example.id, "prediction": str(example.answer)}
         for length in ("1K", "2K")
@@ -369,6 +392,35 @@ def test_doctor_finds_what_may_be_wrong_and_raises_no_false_alarm(tmp_path: Path
     before = built(tmp_path / "before", {**dataset, "lengths": ["2K"]})
     after = built(tmp_path / "after", {**dataset, "lengths": ["2K"], "errata": str(tmp_path / "errata.yaml")})
     assert (before.questions["kept"], after.questions["kept"]) == (len(rows) - 1, len(rows))
+
+
+def test_doctor_compares_every_answer_that_is_specific_and_counts_the_others_by_reason(tmp_path: Path) -> None:
+    pages = (f"{FILLER} Port Elleray", f"{FILLER} of the harbour", FILLER, f"{FILLER} 52 barges")
+    pdf(tmp_path / "documents/log.pdf", *pages)
+    pdf(tmp_path / "documents/scan.pdf", "", "")
+    rows = [
+        (
+            "log",
+            "Which town is the harbour in?",
+            "Port Elleray",
+            2,
+        ),  # its words are on page 2
+        ("log", "Which barges?", "52", 2),
+        ("log", "Who is named?", "Maren Holt of Tern Rock", 3),
+        ("scan", "Who is named?", "Maren Holt", 1),
+    ]
+    fields = ("doc", "question", "answer", "pages")
+    write_lines(tmp_path / "q.jsonl", [dict(zip(fields, row, strict=True)) for row in rows])
+    source = {"questions": tmp_path / "q.jsonl", "documents": tmp_path / "documents"}
+    path = manifest(
+        tmp_path / "m.yaml", {"name": "logs", "builder": "docvqa", "reader": "own_documents", "source": source}
+    )
+    (found,) = map(json.loads, command("doctor", path, "--json").out.splitlines())
+    assert (found["kind"], found["correction"]) == ("answer-on-another-page", {"pages": [1]})
+    told = command("doctor", path).out
+    reasons = ("its answer page has no text", "its answer is too short", "its answer stands on no page")
+    assert "3 more rows" in told
+    assert all(f"1  {reason}" in told for reason in reasons)
 
 
 def test_a_manifest_that_cannot_be_examined_says_so(sample: Callable[[str], Sources], tmp_path: Path) -> None:
