@@ -288,6 +288,19 @@ def test_without_annotations_the_pool_is_every_picture_that_is_no_needle(tmp_pat
     assert Photographs().shows(given) == expected
 
 
+def test_pictures_that_the_pool_does_not_read_are_named(tmp_path: Path) -> None:
+    given = sources(tmp_path, json.dumps(LINE).encode())
+    for name in ("one.jpg", "phone.HEIC", "sub/new.avif", ".hidden.heic", "notes.txt"):
+        (given["images"] / name).parent.mkdir(exist_ok=True)
+        (given["images"] / name).touch()
+    faults = [row for row in read_rows(Photographs(), given) if isinstance(row, mt.RowFault)]
+    assert {fault.id: fault.fault.found for fault in faults} == {
+        "images/phone.HEIC": ".HEIC",
+        "images/sub/new.avif": ".avif",
+    }
+    assert all(fault.fault.is_expected and "JPEG or PNG" in fault.fault.todo for fault in faults)
+
+
 # --- files of questions and pictures ----------------------------------------------------------------------------------
 
 

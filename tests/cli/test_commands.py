@@ -1,5 +1,7 @@
 import importlib.metadata
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -7,7 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tiny import build, command, hashes, records
+from tiny import REJECTED, ROWS, build, command, draw_source, hashes, records, rejects
 
 from mmlongbench.cli.main import EXIT_CODES, cli
 
@@ -116,6 +118,42 @@ def test_build_prints_tables_one_json_object_or_nothing(source: Path, finished: 
     assert told.err.startswith("warning: mmlongdoc: kept 6 of 11 questions\n  rejected 2: answer-page-out-of-range\n")
     assert json_told.err == ""
     assert hashes(tmp_path / "a") == hashes(tmp_path / "b") == hashes(tmp_path / "c")
+
+
+def test_lengths_that_are_given_twice_are_joined(source: Path, tmp_path: Path) -> None:
+    build(source, tmp_path / "out", "--lengths", "1K", "--lengths", "2K", "-q")
+    assert records(tmp_path / "out", "1K")
+    assert records(tmp_path / "out", "2K")
+    planned = json.loads(command("plan", source / "tiny.yaml", "--lengths", "1K", "--lengths", "4K", "--json").out)
+    assert [cell["length"] for cell in planned["cells"]] == [1024, 4096]
+
+
+def test_a_printed_command_can_be_pasted_where_a_folder_has_a_blank(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "my release"
+    printed = re.search("`(mmlongbench audit .*?)`", build(source, out).out)
+    assert printed
+    assert shlex.split(printed[1]) == ["mmlongbench", "audit", str(out)]
+
+
+def test_a_release_without_an_example_is_not_called_complete(tmp_path: Path) -> None:
+    draw_source(tmp_path / "source", ROWS[5:6])
+    told = build(tmp_path / "source", tmp_path / "out")
+    assert "has no example" in told.out
+    assert "complete" not in told.out
+
+
+def test_a_plan_names_each_rejected_row_as_a_build_does_and_says_how_answers_were_read(
+    source: Path, finished: Path
+) -> None:
+    told, found = (command("plan", source / "tiny.yaml", *more).out for more in ((), ("--json",)))
+    lost = {line["id"]: line for line in rejects(finished) if line["id"] in REJECTED}
+    for id in REJECTED:
+        if id != "mmlongdoc_9":  # a plan makes no example, so that it cannot be too long
+            (named,) = (line for line in told.splitlines() if line.strip().startswith(f"{id}: "))
+            assert lost[id]["file"] in named
+            assert lost[id]["found"] in named
+            assert named.strip() in found
+    assert "answer read as" in told
 
 
 def test_audit_prints_a_table_a_json_object_a_file_or_nothing(finished: Path) -> None:

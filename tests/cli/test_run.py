@@ -92,6 +92,11 @@ def test_a_key_is_sent_and_stands_nowhere(finished: Path, tmp_path: Path, monkey
         with serving(script) as server:
             done = ran(finished, tmp_path / "m.jsonl", server.url, "--count-as", "none")
         said += done.out + done.err
+    monkeypatch.setenv("OPENAI_API_KEY", "x")  # as for a server on this machine
+    with serving(lambda request: Said(status=400, body=b'{"error": {"message": "max_length of text"}}')) as server:
+        refused = ran(finished, tmp_path / "other.jsonl", server.url, "--count-as", "none", "--cache", tmp_path / "c")
+    assert "max_length of text" in refused.out + refused.err
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     assert "bad key <key>?" in said
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 3

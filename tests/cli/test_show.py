@@ -105,7 +105,7 @@ def test_needles_inside_a_text_are_marked_without_colour(tiles: Path) -> None:
 
 def test_pages_with_the_answer_are_marked(finished: Path) -> None:
     out = show(finished, "mmlongdoc_1", "--length", "1K")
-    assert "\nevidence  page 1 of birch\n" in out
+    assert "\nevidence  page 2 of birch\n" in out
     marked = [number for number, line in enumerate(out.splitlines()) if line.startswith(">>")]
     assert len(marked) == 1
     after = out.splitlines()[marked[0] + 1]

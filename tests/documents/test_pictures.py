@@ -14,8 +14,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps, PngImagePlugin
 from PIL.JpegImagePlugin import JpegImageFile
+from tiny import command
 
 import mmlongbench as mm
 import mmlongbench.task as mt
@@ -114,6 +115,80 @@ def test_a_turned_picture_has_its_sides_turned(
     assert header_size(path) == size
     with Image.open(io.BytesIO(released_bytes(path.read_bytes(), size))) as released:
         assert released.size == size
+
+
+def lying(kind: str) -> bytes:
+    """A picture of a disc whose file says in one of several ways that it is turned, or says so wrongly."""
+    exif, buffer = Image.Exif(), io.BytesIO()
+    drawn = Image.new("RGB", (280, 560), "white")
+    ImageDraw.Draw(drawn).ellipse((40, 60, 239, 259), "black")
+    more: dict[str, Any] = {}
+    if kind == "tiff":
+        exif[0x0112] = 6
+        drawn.save(buffer, "TIFF", exif=exif)
+        return buffer.getvalue()
+    info = PngImagePlugin.PngInfo()
+    if kind == "xmp":
+        info.add_itxt("XML:com.adobe.xmp", '<x:xmpmeta><rdf tiff:Orientation="6"/></x:xmpmeta>')
+    elif kind == "raw profile":
+        exif[0x0112] = 6
+        info.add_text("Raw profile type exif", f"\nexif\n{len(exif.tobytes())}\n{exif.tobytes().hex()}\n")
+    else:
+        more["exif"] = b"Exif\0\0NOTATIFF"
+    drawn.save(buffer, "PNG", pnginfo=info, **more)
+    return buffer.getvalue()
+
+
+UPRIGHT = (280, 560)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("tiff", (560, 280)), ("xmp", UPRIGHT), ("raw profile", UPRIGHT), ("exif", UPRIGHT)]
+)
+def test_header_and_pixels_agree_however_a_file_says_that_it_is_turned(
+    kind: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    (tmp_path / "picture").write_bytes(lying(kind))
+    assert header_size(tmp_path / "picture") == size
+    released = released_bytes(lying(kind), size)
+    with Image.open(io.BytesIO(released)) as picture:
+        picture.load()
+        assert (picture.size, picture.getexif().get(0x0112, 1), picture.info.get("xmp")) == (size, 1, None)
+        disc = ImageOps.invert(picture.convert("L")).getbbox()
+        assert disc
+        left, top, right, bottom = disc
+        assert abs((right - left) - 200) <= 1
+        assert abs((bottom - top) - 200) <= 1
+    assert released_bytes(released, size) == released  # it depends on nothing any more
+
+
+@pytest.mark.parametrize("form", ["PNG", "WEBP", "GIF"])
+def test_what_is_transparent_is_released_on_white_and_opaque_pictures_keep_their_bytes(form: str) -> None:
+    for alpha, level in ((0, 255), (255, 0)):
+        buffer = io.BytesIO()
+        more = {"lossless": True} if form == "WEBP" else {}
+        Image.new("RGBA", (30, 30), (0, 0, 0, alpha)).save(buffer, form, **more)
+        released = released_bytes(buffer.getvalue(), (30, 30))
+        with Image.open(io.BytesIO(released)) as picture:
+            assert picture.format == form
+            assert picture.convert("RGB").getpixel((9, 9)) == (level,) * 3
+        assert (released == buffer.getvalue()) == (alpha == 255)
+
+
+def test_a_level_of_grey_that_stands_for_nothing_is_white() -> None:
+    buffer = io.BytesIO()
+    Image.new("I;16", (30, 30), 30_000).save(buffer, "PNG", transparency=30_000)
+    with Image.open(io.BytesIO(released_bytes(buffer.getvalue(), (30, 30)))) as picture:
+        assert picture.convert("L").getpixel((9, 9)) == 255
+
+
+@pytest.mark.parametrize(("brand", "named"), [(b"avif", "AVIF"), (b"heic", "HEIC"), (b"mif1", "HEIC")])
+def test_a_picture_of_a_telephone_is_named_whatever_its_ending(brand: bytes, named: str, tmp_path: Path) -> None:
+    (tmp_path / "named.jpg").write_bytes(b"\0\0\0\x18ftyp" + brand + bytes(40))
+    counted = command("count", tmp_path)
+    assert counted.code == 1
+    assert named in counted.err + counted.out
+    assert "convert it to JPEG or PNG" in counted.err + counted.out
 
 
 def test_the_exif_of_a_png_may_stand_behind_its_pixels_and_they_are_not_decoded(tmp_path: Path) -> None:

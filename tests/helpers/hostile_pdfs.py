@@ -84,6 +84,14 @@ def image_bomb(side: int, times: int = 1) -> bytes:
     return page(stream("612 0 0 792 0 0 cm" + " /I Do" * times), "/XObject<</I 5 0 R>>", picture)
 
 
+def masked(side: int) -> bytes:
+    """A picture of one pixel under a large mask."""
+    entries = "/Type/XObject/Subtype/Image/Width {0}/Height {0}/BitsPerComponent 1/ColorSpace/DeviceGray"
+    picture = stream(b"\0", f"{entries.format(1)}/SMask 6 0 R")
+    mask = stream(bytes((side + 7) // 8 * side), entries.format(side), packed=1)
+    return page(stream("612 0 0 792 0 0 cm /I Do"), "/XObject<</I 5 0 R>>", picture, mask)
+
+
 def soft_masks(times: int, use: str = "/G gs ") -> bytes:
     """A mask of the whole page that is set again and again."""
     mask = form("0 0 612 792 re f", "/Group<</S/Transparency/CS/DeviceGray>>")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tiny import build, command, write_manifest
 import mmlongbench as mm
 from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.io.locations import LocalPath
+from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.loading import load_manifest, narrowed
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -44,6 +45,13 @@ def refusal(folder: Path, data: object) -> str:
 
 WHOLE = "Input should be a valid integer"
 K = "expected a whole number of K"
+
+
+@pytest.mark.parametrize(("given", "near"), [("12000", ("11K", "12K")), ("128000", ("125K", "126K", "128K"))])
+def test_a_length_in_thousands_is_refused_with_the_lengths_near_it(given: str, near: Sequence[str]) -> None:
+    with pytest.raises(ManifestError) as refused:
+        parse_length(given)
+    assert all(f"{length} = {int(length[:-1]) * 1024:,} tokens" in str(refused.value) for length in near)
 
 
 @pytest.mark.parametrize(

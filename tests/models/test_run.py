@@ -194,6 +194,36 @@ def test_what_the_server_returns_apart_is_kept_apart_and_a_refusal_is_an_answer(
     assert {line["prediction"] for line in lines(tmp_path / "n.jsonl")} == {"I will not."}
 
 
+def test_cached_tokens_that_a_server_leaves_out_are_added_and_hide_no_image(finished: Path, tmp_path: Path) -> None:
+    def cached(request: Request) -> Said:
+        tokens = tokens_of(request)
+        kept = 0 if is_probe(request) else tokens // 3
+        usage = {"prompt_tokens": tokens - kept, "prompt_tokens_details": {"cached_tokens": kept}}
+        body = {"choices": [{"message": {"content": "hard"}, "finish_reason": "stop"}], "usage": usage}
+        return Said(body=json.dumps(body).encode())
+
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", cached)
+    assert [each.off for each in result.receipts] == [()]
+    result, _, _ = asked(finished, tmp_path / "n.jsonl", counting(fault=lost))
+    assert result.receipts[0].off
+
+
+def test_answers_without_text_are_said_and_reasoning_that_never_ended_is_no_answer(
+    finished: Path, tmp_path: Path
+) -> None:
+    apart = {"content": None, "reasoning_content": "It is hard."}
+    copied = {"content": "It is hard.", "reasoning_content": "It is hard."}
+    for name, message, reason in (("m", apart, "stop"), ("n", copied, "length")):
+        body = {"choices": [{"message": message, "finish_reason": reason}]}
+        out = tmp_path / f"{name}.jsonl"
+        result, _, _ = asked(finished, out, always(Said(body=json.dumps(body).encode())), NO_RULE)
+        assert {line["prediction"] for line in lines(out)} == {""}
+        said = " ".join(result.notes)
+        assert f"{NUMBER} answers are empty" in said
+        assert f"{reason} {NUMBER}" in said
+        assert f"{NUMBER} of them have text in `reasoning`" in said
+
+
 def test_several_samples_have_their_own_seeds_and_lines(finished: Path, tmp_path: Path) -> None:
     options = replace(OPTIONS, samples=3, temperature=0.7)
     result, requests, _ = asked(finished, tmp_path / "m.jsonl", counting(), options)

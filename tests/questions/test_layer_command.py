@@ -253,6 +253,15 @@ def test_ocr_takes_away_what_is_painted_over_and_reads_no_box_twice(
     assert (tmp_path / "again/table.jsonl").read_bytes() == (tmp_path / "out/table.jsonl").read_bytes()
 
 
+def test_a_page_of_thousands_of_drawings_is_left_out_and_counted(made: Path, tmp_path: Path) -> None:
+    folder = copied(tmp_path / "dots", made / "reports/dredging.pdf")
+    dots = " ".join(f"{at % 600} {at % 700} 1 1 re f" for at in range(1_001))
+    (folder / "dots.pdf").write_bytes(hostile_pdfs.page(hostile_pdfs.stream(dots)))
+    assert asked(folder, tmp_path / "out", tmp_path / "cache").code == 0
+    left_out = {line["document"]: line["pages_left_out"] for line in lines_of(tmp_path / "out/documents.jsonl")}
+    assert left_out == {"dredging": 0, "dots": 1}
+
+
 @pytest.mark.rare
 def test_turned_and_crowded_pages_are_read_for_what_no_page_may_have(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from once import linked
 from PIL import Image
@@ -12,6 +14,7 @@ from tiny import Ran, command, write_manifest
 
 FILE = "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
 ITEMS = "items/documentQA/mmlongdoc_K1.parquet"
+ASSETS = "items/assets.parquet"
 IMAGE = "mmlb_image/mmlongbench-doc/ash/ash_page0.jpg"
 
 
@@ -187,6 +190,19 @@ def test_items_that_cannot_be_read_are_said_to_be_so(finished: Path, other: Path
     (other / ITEMS).write_bytes(b"none")
     words = "the bytes differ; mmlongdoc_K1.parquet: is no Parquet file of items: ArrowInvalid"
     assert said(finished, other) == [f"{ITEMS}: {words}"]
+
+
+def test_assets_are_compared_row_by_row(finished: Path, other: Path) -> None:
+    table = pq.read_table(other / ASSETS)
+    rows = table.to_pylist()
+    changed = rows[1] | {"licence": "CC0-1.0"}
+    pq.write_table(pa.Table.from_pylist([changed, *rows[2:]], table.schema), other / ASSETS)
+    gone, edited = (f"{row['dataset']}: {row['kind']} {row['name']}" for row in rows[:2])
+    assert said(finished, other) == [
+        f"{ASSETS}: 1 of {len(rows) - 1} examples in both differ, 1 only in A",
+        f'  {edited}: licence: "" against "CC0-1.0"',
+        f"  {gone}: only in A",
+    ]
 
 
 def test_images_are_told_by_their_pixels_and_bytes(finished: Path, other: Path) -> None:

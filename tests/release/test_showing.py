@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from once import linked
 from tiled import TASKS, tiled
+from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
@@ -145,6 +146,12 @@ def test_pages_of_the_evidence_are_marked_and_others_are_not(finished: Path) -> 
         }
         assert marked == pages & {image.path for image in found.images}
         assert {mark for block in found.units for mark in block.marks} <= {"evidence"}
+
+
+def test_a_person_reads_pages_from_1_and_a_record_has_them_from_0(finished: Path) -> None:
+    example = next(each for each in records(finished, "1K") if each["id"] == "mmlongdoc_1")
+    assert example["ans_page_list"] == [1]
+    assert "page 2 of birch" in command("show", finished, "mmlongdoc_1").out
 
 
 def test_pages_of_the_evidence_that_the_prompt_lacks_are_listed(finished: Path) -> None:

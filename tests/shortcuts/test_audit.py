@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ datasets:
     builder: visual_haystack
     reader: photographs
     source: {questions: questions.jsonl, images: photographs}
-    lengths: [1K]
+    lengths: [1K, 2K]
     admission_length: 1K
     reserve: 64
     licence: none
@@ -93,6 +94,21 @@ def test_a_release_without_a_leak_passes(clean: Path) -> None:
     shown = command("shortcuts", clean, "--all").out
     for text in ("answer from priors", "walks", "release: 0 leaks"):
         assert text in shown
+
+
+def test_what_tells_at_the_shortest_length_alone_is_found_and_shown_there(clean: Path, tmp_path: Path) -> None:
+    release = linked(clean, tmp_path / "short")
+
+    def name_another_animal(records: Records) -> None:
+        for record in records:
+            if record["answer"] == "Yes":
+                record["question"] = record["question"].replace("dog", "bird")
+
+    change(release, "*/walks_*_K1_*", name_another_animal)
+    leaks = mm.find_shortcuts(release).leaks
+    assert [(each.kind, each.length) for each in leaks] == [("answer from the question", 1024)]
+    assert "_K1_" in leaks[0].file
+    assert re.search(r"walks +1K +answer from the question +leak", command("shortcuts", release).out)
 
 
 def test_without_items_gold_is_found_by_its_needles_and_a_note_says_so(leaky: Path, tmp_path: Path) -> None:
