@@ -57,6 +57,8 @@ def reader_type(name: str) -> type[Reader[Row]]:
 
 def sample_function(reader: str) -> SampleFunction:
     """Return the function that draws the sample of a reader."""
+    import mmlongbench.documents.plain_mupdf  # noqa: F401  (what samples draw needs no networks)
+
     found: SampleFunction = _load("sample", reader)
     return found
 

@@ -11,7 +11,7 @@ from math import ceil
 from typing import NamedTuple
 
 from builders.samples.docvqa.prose import Colour, Fact
-from mmlongbench.documents.plain_mupdf import pymupdf
+import pymupdf
 
 INK: Colour = (0.13, 0.13, 0.15)
 GREY: Colour = (0.45, 0.46, 0.48)

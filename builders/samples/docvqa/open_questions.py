@@ -11,7 +11,7 @@ from builders.docvqa.parsed_pages import DPI
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.prose import Fact
 from builders.samples.docvqa.reports import QuestionedReport, read_reports
-from mmlongbench.documents.plain_mupdf import pymupdf
+import pymupdf
 from mmlongbench.task import Draws
 
 _DOMAINS = {"Research report / Introduction": "academic", "Administration/Industry file": "finance"}

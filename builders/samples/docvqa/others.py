@@ -9,7 +9,7 @@ from pathlib import Path
 from builders.docvqa.rows import literal_list
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.reports import QuestionedReport, answer, find_cells, read_reports, sample_row
-from mmlongbench.documents.plain_mupdf import pymupdf
+import pymupdf
 from mmlongbench.task import Draws
 
 FORMATS = {"Int": "Integer", "Str": "String"}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from mmlongbench.documents.plain_mupdf import pymupdf
+import pymupdf
 
 WIDTH, HEIGHT = 612, 792
 MARGIN, LEADING = 64.0, 1.3
