@@ -226,7 +226,13 @@ LIST = {"answer": ("a b c", "d", "e f"), "answer_format": "List"}
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
     ({"answer": (SIX,)}, {}, "long-form-answer", "at most 5 words", repr(SIX)),
     ({"answer": ("two words",)}, {"max_answer_words": 1}, "long-form-answer", "at most 1 words", "'two words'"),
-    (LIST, {}, "long-form-answer", "at most 5 words in all elements together", f"6 in {list(LIST['answer'])}"),
+    (
+        LIST,
+        {"answer_words": "whole"},
+        "long-form-answer",
+        "at most 5 words in all elements together",
+        f"6 in {list(LIST['answer'])}",
+    ),
     (
         {**LIST, "answer": ("short", SIX)},
         {"answer_words": "per_element"},

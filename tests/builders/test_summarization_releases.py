@@ -204,7 +204,7 @@ def test_a_scanned_report_is_read_and_its_summary_page_removed(
         assert not [path for path in found["image_list"] if path.endswith("page2.jpg")]
     else:
         (reject,) = [row for row in release.rejects() if row["id"] == "gov_report_gao-18-21"]
-        assert (reject["reason"], reject["place"]) == ("unrecognised-page", "page 9")
+        assert (reject["reason"], reject["place"]) == ("unrecognised-page", "page 10")
     assert len(records) == (2 if pages == 14 else 1)
 
 

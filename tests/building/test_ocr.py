@@ -153,7 +153,7 @@ def test_a_page_that_cannot_be_read_ends_the_build_by_name_and_the_texts_before_
     stand_in.after(3, does)
     late = ("--set", "limits.seconds_a_page=3") if failure == "late" else ()
     ran = build(own, tmp_path / "out", *late)
-    refused(ran, "error: dataset 'mmlongdoc', document 'birch': birch.pdf, page 1: ", *facts)
+    refused(ran, "error: dataset 'mmlongdoc', document 'birch': birch.pdf, page 2: ", *facts)
     stand_in.mend()
     (first, *_) = sorted((tmp_path / "out/.build/ocr").glob("*.jsonl"))
     with first.open("ab") as file:
@@ -186,7 +186,7 @@ def test_an_extension_that_stops_keeps_the_texts(own: Path, tmp_path: Path, stan
     assert build(own, out, "--lengths", "1K").code == 0
     before = hashes(out)
     stand_in.after(7, "exit 3")
-    refused(build(own, out), "cedar.pdf, page 2: tesseract failed (exit 3)")
+    refused(build(own, out), "cedar.pdf, page 3: tesseract failed (exit 3)")
     stand_in.mend()
     assert hashes(out).items() >= before.items()
     assert build(own, out).code == 0

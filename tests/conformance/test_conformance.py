@@ -26,7 +26,7 @@ from mmlongbench.checking.check import check
 from mmlongbench.manifest.loading import load_manifest, narrowed
 from mmlongbench.manifest.registry import builder_type, installed
 
-GOLDENS, HASHES = Path(__file__).parent / "goldens", Path(__file__).parent / "hashes.json"
+GOLDENS = Path(__file__).parent / "goldens"
 IS_WRITING = os.environ.get("MMLONGBENCH_GOLDENS") == "write"
 DATASETS = {dataset["name"]: dataset for dataset in every_sample_as_written()["datasets"]}
 OF_QUICKSTART = {dataset["name"] for dataset in samples_of("quickstart")["datasets"]}
@@ -54,10 +54,10 @@ def releases(families: Path, forms: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def checked(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> mm.Checked:
-    """A check of one question of each dataset; the other process builds without workers, which is faster."""
+    """A check of two questions of each dataset; the other process builds without workers, which is faster."""
     path = tmp_path_factory.mktemp("checked") / "samples.yaml"
     path.write_text(yaml.safe_dump(from_samples(every_sample_as_written(), sample)), "utf-8")
-    return check(narrowed(load_manifest(path), "8K,16K", 1), workers=1)
+    return check(narrowed(load_manifest(path), "8K,16K", 2), workers=1)
 
 
 def test_every_installed_builder_and_reader_has_a_sample_dataset() -> None:
@@ -106,21 +106,32 @@ def _short_text(text: str) -> str:
     return text if len(lines) < 60 else "\n".join([*lines[:25], "…", *lines[-12:]])
 
 
-def test_records_and_items_are_those_of_before_to_the_byte(families: Path, forms: Path) -> None:
+@pytest.mark.parametrize("questions", [2, pytest.param(12, marks=pytest.mark.rare)])
+def test_records_and_items_are_those_of_before_to_the_byte(
+    questions: int, families: Path, forms: Path, sample: Callable[[str], Sources], tmp_path: Path
+) -> None:
     """The hash of each public file and of its items; MMLONGBENCH_GOLDENS=write writes them anew. The table of assets is
     not among them, because it has hashes of images, which depend on the encoder.
     """
+    built, kept = [families, forms], Path(__file__).with_name(f"hashes_of_{questions}.json")
+    if questions == 12:
+        built = [tmp_path / "quickstart", tmp_path / "further"]
+        for out, names in zip(built, (("quickstart",), FURTHER), strict=True):
+            out.with_suffix(".yaml").write_text(yaml.safe_dump(from_samples(samples_of(*names), sample)), "utf-8")
+            options = ("--limit", questions, "--lengths", "8K,16K,32K")
+            ran = command("build", out.with_suffix(".yaml"), "--out", out, *options)
+            assert ran.code == 0, ran.err
     made: dict[str, str] = {}
-    for release in (families, forms):
+    for release in built:
         for path in sorted([*(release / "mmlb_data").rglob("*.*"), *(release / "items").rglob("*.parquet")]):
             name = path.relative_to(release).as_posix()
             if path.name != "assets.parquet":
                 assert name not in made
                 made[name] = _hash(path)
     if IS_WRITING:
-        HASHES.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+        kept.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
     assert len(made) >= 2 * 2 * len(DATASETS)
-    assert json.loads(HASHES.read_text("utf-8")) == made
+    assert json.loads(kept.read_text("utf-8")) == made
 
 
 def _hash(path: Path) -> str:
