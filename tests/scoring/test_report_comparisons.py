@@ -319,13 +319,22 @@ def test_volatility_is_the_standard_deviation_times_the_root_of_the_number_of_su
             "score": pytest.approx(stdev(tenths / 10 for tenths in TENTHS[model]) * root),
             "rank": pytest.approx(stdev(places) * root),
             "median_rank": sorted(places)[1],
-            "robustness": pytest.approx(stdev(places) * root / sorted(places)[1]),
+            "robustness": pytest.approx(stdev(places) * root * sorted(places)[1]),
         }
         for model, places in ranks.items()
     }
     assert stdev(tenths / 10 for tenths in TENTHS["a"]) == pytest.approx(0.4)
-    assert ["a", "3", "69.3", "2.00", "3", "0.67"] in table(tmp_path, "volatility over T groups of the questions")
+    assert ["a", "3", "69.3", "2.00", "3", "6.00"] in table(tmp_path, "volatility over T groups of the questions")
     assert "Between subsets of the questions" in page(tmp_path)
+
+
+def test_a_poor_model_that_is_as_steady_as_a_good_one_is_less_robust(tmp_path: Path) -> None:
+    ranks = {n: [n, n, n, n] for n in range(1, 11)}
+    ranks[10][2], ranks[8][2], ranks[9][2] = 8, 9, 10
+    ranks[1][3], ranks[2][3], ranks[3][3] = 3, 1, 2
+    found = moved(tmp_path, asked({str(n): tuple(11 - rank for rank in each) for n, each in ranks.items()}))
+    assert (found["1"]["rank"], found["10"]["rank"]) == pytest.approx((2, 2))
+    assert (found["1"]["robustness"], found["10"]["robustness"]) == pytest.approx((2, 20))
 
 
 def test_equal_models_share_their_ranks_and_one_that_keeps_its_rank_is_wholly_robust(tmp_path: Path) -> None:
