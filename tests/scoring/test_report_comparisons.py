@@ -387,6 +387,12 @@ def test_of_one_model_or_one_group_there_is_no_volatility(scores: dict[str, tupl
     assert "Between subsets of the questions" not in page(tmp_path)
 
 
+def test_a_metric_with_one_value_of_a_parameter_is_reported_by_its_score(tmp_path: Path) -> None:
+    """SMuDGE is scored at one α unless more are given."""
+    lines = [{**each, "details": {"alpha_0.25": each["score"]}} for each in asked()]
+    assert {each["metric"] for each in moved(tmp_path, lines).values()} == {"em"}
+
+
 def test_each_metric_and_each_value_of_a_parameter_has_its_own_volatility(tmp_path: Path) -> None:
     lines = asked()
     for each in lines:
