@@ -521,7 +521,7 @@ def run(
         datasets: only these datasets.
         lengths: only these lengths: `8192`, `"8K"`, or several of them.
         limit: the maximum number of examples of each file, the first ones.
-        subset: a subset of the questions: `paper` has 100 of each dataset.
+        subset: a subset of the questions: `paper` has 100 of each dataset at each length, 50 of each MM-NIAH file.
         out: the file of predictions; None: `predictions/<model>.jsonl` in the current folder. Its lines about other
             examples are kept.
         remote_files: whether paths of images may be sent to another host.
@@ -581,7 +581,7 @@ def export(
         datasets: only these datasets.
         lengths: only these lengths: `8192`, `"8K"`, or several of them.
         limit: the maximum number of examples of each file, the first ones.
-        subset: a subset of the questions: `paper` has 100 of each dataset.
+        subset: a subset of the questions: `paper` has 100 of each dataset at each length, 50 of each MM-NIAH file.
         images: how images are given: `path`, `file-url`, `data-uri`, or the URL at which `mmlb_image/` is served.
             Empty: the target's own choice.
         model: the name of the model, which requests contain.

@@ -19,8 +19,8 @@ INSTRUCTION = (
 )
 _ANSWERS = ("Yes", "No")
 _CLOSING = mt.Closing(last=2, window=2000)
-_PAPER_IMAGES = (21.7, 44.7, 90.9, 183.4, 368.2)
-"""The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
+_PAPER_IMAGES = {"single": (21.7, 44.7, 90.9, 183.4, 368.2), "several": (21.7, 44.8, 91.0, 183.4, 368.2)}
+"""The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper, by `options.needles`."""
 _FILES = mt.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl")
 
 
@@ -65,7 +65,7 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
             category="NIAH",
             placements=placements,
             balance="answer",
-            paper_images=_PAPER_IMAGES,
+            paper_images=_PAPER_IMAGES[self.options.needles],
         )
 
     def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:

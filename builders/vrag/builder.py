@@ -34,6 +34,8 @@ class VRAGOptions(mt.Options):
 _PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
 _AT_DEPTHS = mt.Placements(mt.Depth, mt.DEPTHS)
 _FILES = mt.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl")
+_PAPER_IMAGES = (1.0,) * 5
+"""The public program that prints Table 3 of the paper counts the one picture of the entity at every length."""
 
 
 class VRAG(mt.Builder[EntityQuestion]):
@@ -63,7 +65,7 @@ class VRAG(mt.Builder[EntityQuestion]):
     def spec(self) -> mt.TaskSpec:
         """Return the declarations: several gold passages are permuted, a single one is put at depths."""
         placements = _PERMUTED if self.options.gold == "lead" else _AT_DEPTHS
-        return mt.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements)
+        return mt.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements, paper_images=_PAPER_IMAGES)
 
     def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return a draft. Gold passages have no place, because a depth or a permutation places them. Hard negatives are

@@ -2,6 +2,7 @@
 unpacked, but the content of the sources is not read otherwise.
 """
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,13 +32,12 @@ def find_sources(
 ) -> dict[str, OpenedSource]:
     """Return each source of a dataset as a file or a folder of this machine, by the name that the reader gives it.
 
-    If the manifest asks for a sample, it is drawn into `folder`, once for each reader. `drawn` keeps the paths of each
-    sample, by the name of the reader. `opener` unpacks archives and downloads what is elsewhere.
+    If the manifest asks for a sample, it is drawn into `folder`. `drawn` keeps the paths of each sample, by the reader
+    and the options that it depends on, so that datasets share it. `opener` unpacks archives and downloads what is
+    elsewhere.
     """
     if isinstance(spec.source, str):
-        if spec.reader not in drawn:
-            drawn[spec.reader] = _drawn(spec, reader, folder)
-        return {name: OpenedSource(path) for name, path in drawn[spec.reader].items()}
+        return {name: OpenedSource(path) for name, path in _drawn(spec, reader, folder, drawn).items()}
     optional = reader.optional_sources
     for name in spec.source:
         if name not in (*reader.sources, *optional):
@@ -79,8 +79,8 @@ def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir:
             )
 
 
-def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Path]:
-    """Draw the sample of a reader into a folder, and return the paths of its sources."""
+def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:
+    """Draw the sample of a reader into a folder unless `drawn` has it, and return the paths of its sources."""
     if not is_installed("sample", spec.reader):
         given = ", ".join(f"{name}: PATH" for name in reader.sources)
         raise ManifestError(
@@ -89,12 +89,16 @@ def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Pa
             f"{spec.shown_reader!r} of the group {GROUPS['sample']!r}"
         )
     draw = sample_function(spec.reader)
-    folder.mkdir(parents=True, exist_ok=True)
-    with calling("sample", spec.reader, "draw()"):
-        drawn = draw(folder)
-    if fault := _fault_of_drawn(drawn, reader):
-        raise broken("sample", spec.reader, "draw()", fault)
-    return dict(drawn)
+    options = {"options": spec.options} if "options" in inspect.signature(draw).parameters else {}
+    key = f"{spec.reader} {options}"
+    if key not in drawn:
+        folder.mkdir(parents=True, exist_ok=True)
+        with calling("sample", spec.reader, "draw()"):
+            made = draw(folder, **options)
+        if fault := _fault_of_drawn(made, reader):
+            raise broken("sample", spec.reader, "draw()", fault)
+        drawn[key] = dict(made)
+    return drawn[key]
 
 
 def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:

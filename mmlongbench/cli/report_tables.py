@@ -217,7 +217,7 @@ def _show_agreement(found: Agreement, models: Labels) -> None:
 
 
 def _show_volatilities(found: Sequence[Volatility], models: Labels) -> None:
-    title = "volatility over T groups of the questions, and robustness of the rank (the smaller, the steadier)"
+    title = "volatility over T groups of the questions, and robustness of the rank (smaller: steadier, better)"
     table = _table(title, ["T", "points", "places", "median rank", "robustness"])
     for key in dict.fromkeys((each.dataset, each.metric) for each in found):
         table.add_row(Text.assemble((shown(key[0]), "bold"), " ", shown(key[1])))

@@ -29,7 +29,7 @@ _OPTIONS = (
     click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset; repeatable."),
     click.option("--length", "lengths", multiple=True, metavar="8K", help="Only this length; repeatable."),
     click.option("--limit", type=click.IntRange(min=1), help="The maximum number of examples of each file."),
-    click.option("--subset", default="", metavar="paper", help="`paper`: the same 100 questions of each dataset."),
+    click.option("--subset", default="", metavar="paper", help="`paper`: 100 questions of each dataset."),
     click.option(
         "--context",
         default="",

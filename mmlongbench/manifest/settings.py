@@ -139,9 +139,15 @@ def _refuse_urls(value: object, where: str) -> None:
 
 
 def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
-    """Replace a value. The corpus of the manifest goes with its sources, if a sample takes their place."""
+    """Replace a value. If a sample takes the place of the sources, what fits only these goes with them: the corpus, the
+    reranker, whose model is a large download, and a length of full prompts, because drawn reports are short.
+    """
     if path == ["source"] and value == "sample":
         target["corpus"] = None
+        if isinstance(retrieval := target.get("retrieval"), dict):
+            target["retrieval"] = {**retrieval, "reranker": None}
+        if "reference_length" in target:
+            target["reference_length"] = "16K"
     for step in path[:-1]:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}

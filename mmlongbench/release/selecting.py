@@ -1,6 +1,6 @@
 """Chooses examples of a release by dataset, length, number and subset: what `run` and `export` work on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -12,7 +12,9 @@ from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import Example, Release
 
 SUBSETS = {"paper": 100}
-"""The number of questions of each dataset in a subset. The paper uses 100 for its small set."""
+"""The number of questions of each dataset in a subset; of datasets that count as one with another (`counted_with`),
+each has half of it. The paper's small set (appendix D) has 100 questions of each of its sixteen datasets, 50 of each
+half of an MM-NIAH dataset: with all placements, 4,050 examples at each length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Selection:
     """The maximum number of examples of each file, the first ones; None: all."""
     subset: str = ""
     """The name of a subset of questions: a key of `SUBSETS`. Which questions are in it depends only on the name of
-    the dataset and on their ids."""
+    the dataset and on the ids that it has at the length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,20 @@ def select(release: Release, selection: Selection) -> list[Cell]:
         )
     cells = []
     for name, lengths in offered.items():
-        is_chosen = _questions(release, name, lengths, selection.subset)
         chosen = [length for length in lengths if length in wanted or not wanted]
-        cells += [Cell(release, name, length, is_chosen, selection.limit) for length in chosen]
+        cells += [
+            Cell(release, name, length, _questions(release, name, length, selection.subset), selection.limit)
+            for length in chosen
+        ]
     return cells
 
 
-def _questions(release: Release, dataset: str, lengths: Sequence[int], subset: str) -> Callable[[str], bool]:
-    """Return a function that says whether a question of a dataset is in a subset, by its id."""
+def _questions(release: Release, dataset: str, length: int, subset: str) -> Callable[[str], bool]:
+    """Return a function that says whether a question of a dataset is in a subset at a length, by its id."""
     if not subset:
         return lambda id: True
-    ids = {id for length in lengths for id in release.ids(dataset, length)}
-    ranked = sorted(ids, key=lambda id: digest("subset", subset, dataset, id))
-    return frozenset(ranked[: SUBSETS[subset]]).__contains__
+    # The rank of a question does not depend on the length, so a dataset with the same questions at every length keeps
+    # the same ones. In many-shot learning a longer context has more classes, and so other questions.
+    ranked = sorted(set(release.ids(dataset, length)), key=lambda id: digest("subset", subset, dataset, id))
+    number = SUBSETS[subset] // (2 if release.builder(dataset).spec.counted_with else 1)
+    return frozenset(ranked[:number]).__contains__

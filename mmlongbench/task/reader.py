@@ -18,12 +18,13 @@ from mmlongbench.task.sources import ImageClasses
 from mmlongbench.task.spec import Options
 
 RowT = TypeVar("RowT", bound=Row, covariant=True)
-SampleFunction: TypeAlias = Callable[[Path], dict[str, Path]]
+SampleFunction: TypeAlias = Callable[..., dict[str, Path]]
 """Draws a miniature of a reader's sources into a folder, in their raw format, and returns their paths by name.
 
 It writes the same bytes every time. It is not a method of the reader: it is the entry point in the group
 `mmlongbench.samples` that has the reader's name, and a manifest uses it with `source: sample`. Besides the reader's
-sources it may return a `corpus` of articles, for a builder that searches one.
+sources it may return a `corpus` of articles, for a builder that searches one. A function that draws other questions for
+other tasks has a parameter `options`, and gets the options of the dataset.
 """
 
 

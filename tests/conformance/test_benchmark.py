@@ -57,6 +57,20 @@ def test_the_whole_benchmark_is_built_from_what_its_authors_publish(tmp_path: Pa
     assert not mm.verify(tmp_path / "release").problems
 
 
+def test_every_manifest_of_public_sources_is_built_from_samples(tmp_path: Path) -> None:
+    """`--set source=sample` is the only setting."""
+    others = [
+        path for path in sorted(MANIFESTS.glob("*.yaml")) if not path.stem.startswith(("quickstart", "benchmark"))
+    ]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump({"include": list(map(str, others))}), "utf-8")
+    names = [each["name"] for path in others for each in yaml.safe_load(path.read_text("utf-8"))["datasets"]]
+    samples = {f"{name}.source": "sample" for name in names}
+    mm.build(tmp_path / "all.yaml", tmp_path / "release", overrides=samples, lengths="8K", limit=1)
+    release = mm.open_release(tmp_path / "release")
+    assert set(NAMES) < set(names)
+    assert [name for name in names if not any(release.ids(name, 8 * 1024))] == []
+
+
 def test_a_plan_without_sources_says_how_to_get_each(tmp_path: Path) -> None:
     ran = command("plan", "benchmark", "--data", tmp_path)
     lines = ran.out.splitlines()

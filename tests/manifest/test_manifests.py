@@ -475,15 +475,18 @@ def test_bad_lengths_are_refused_with_an_example(source: Path, tmp_path: Path) -
     assert narrowed(load_manifest(source / "tiny.yaml"), "1024m", None).datasets[0].lengths == (2**30,)
 
 
-def test_a_sample_takes_the_place_of_the_corpus_too() -> None:
+def test_a_sample_takes_the_place_of_what_fits_the_sources_only() -> None:
     path = find_manifest("viquae")
     (given,) = load_manifest(path).datasets
     assert given.corpus is not None
     for changes in (["source=sample"], {"source": "sample"}):
         (drawn,) = load_manifest(path, changes).datasets
-        assert (drawn.source, drawn.corpus) == ("sample", None)
+        assert (drawn.source, drawn.corpus, drawn.retrieval.reranker) == ("sample", None, None)
     (own,) = load_manifest(path, ["source=sample", "corpus=mine"]).datasets
     assert own.corpus == Path.cwd() / "mine"
+    (drawn,) = load_manifest(find_manifest("gov"), ["source=sample"]).datasets
+    (longer,) = load_manifest(find_manifest("gov"), ["source=sample", "reference_length=32K"]).datasets
+    assert (drawn.reference_length, longer.reference_length) == (16 * 1024, 32 * 1024)
 
 
 jsonschema = pytest.importorskip("jsonschema")

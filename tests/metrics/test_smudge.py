@@ -64,8 +64,12 @@ def own(leaflets: Path) -> SMuDGE:
     return SMuDGE(Settings(documents=leaflets, profile="ours"))
 
 
-WAYS = [Settings(profile="paper"), Settings(profile="ours"), Settings(profile="ours", ignores_reading_order=True)]
-WAY_NAMES = ["paper", "ours", "ours over the graph"]
+WAYS = [
+    Settings(profile=profile, ignores_reading_order=is_graph)
+    for profile in ("paper", "ours")
+    for is_graph in (False, True)
+]
+WAY_NAMES = ["paper", "paper over the graph", "ours", "ours over the graph"]
 
 
 def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> ScoringInput:
@@ -105,10 +109,31 @@ def test_under_the_paper_a_gold_is_located_anywhere_and_under_ours_on_its_eviden
     assert smudge.score(elsewhere).score == 1
     assert own.out_of_scope(elsewhere) == "the gold answer is not in the text of its evidence pages"
     assert own.score(elsewhere).score is None
-    nowhere = asked("zzz", "zzzzz qqqqq")
+    nowhere = asked("zzz", "zzzzz")
     assert smudge.out_of_scope(nowhere) == "the gold answer is not in the text of its document"
     without = asked("12", "12", ans_page_list=[])
     assert (smudge.out_of_scope(without), own.out_of_scope(without)) == ("", "no evidence pages")
+
+
+def test_the_paper_grounds_by_reading_order_and_algorithm_1_is_an_option(tmp_path: Path) -> None:
+    """A string that goes on in the next line is one run in reading order, and no path over the graph of words."""
+    draw(tmp_path / "leaflet.pdf", ([(60, 100, "Made by the mill at Chapel"), (60, 500, "Hill in Georgia")],))
+    paper, walk = (SMuDGE(Settings(documents=tmp_path, ignores_reading_order=is_graph)) for is_graph in (False, True))
+    found = [metric.score(asked("Chapel Hill", "Chapel Hill")).details["is_gold_exact"] for metric in (paper, walk)]
+    assert found == [True, False]
+
+
+def test_under_the_paper_only_a_prediction_needs_a_similar_text(smudge: SMuDGE, own: SMuDGE) -> None:
+    far = asked("1961", "1961")  # a quarter of it is on the page
+    assert (smudge.out_of_scope(far), smudge.score(far).score) == ("", 1)
+    assert "evidence pages" in own.out_of_scope(far)
+    assert smudge.score(asked("1961", "12")).details["is_found"] is False
+
+
+@pytest.mark.parametrize("gold", ["Yes", "no.", ["Yes", "No"]])
+def test_a_question_of_yes_or_no_is_out_of_scope(gold: Any, smudge: SMuDGE) -> None:
+    assert smudge.out_of_scope(asked("12", gold)) == "the gold answer is yes or no"
+    assert smudge.out_of_scope(asked("12", ["no", "12"])) == ""
 
 
 @pytest.mark.parametrize("gold", ["Not answerable", "Fail to answer", ["not answerable", "Unanswerable."]])
@@ -221,7 +246,7 @@ BOTH: dict[str, tuple[dict[str, Any], str]] = {
     "elsewhere": ({"doc": "elsewhere"}, "missing-document"),
     "scan": ({"doc": "scan"}, "document-without-words"),
     "broken": ({"doc": "broken"}, "broken.pdf"),
-    "not there": ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not"),
+    "not there": ({"gold": "zzzzz"}, "'zzzzz' is not"),
     "an element": ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not"),
 }
 OURS: dict[str, tuple[dict[str, Any], str]] = {
@@ -249,7 +274,8 @@ def test_no_prediction_breaks_it(smudge: SMuDGE, own: SMuDGE, said: str) -> None
         assert 0 <= score(metric, said, gold='["12", "26"]', answer_format="List") < 0.6
 
 
-def test_the_details_say_whether_a_bound_cut_a_search(smudge: SMuDGE, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_details_say_whether_a_bound_cut_a_search(leaflets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    smudge = SMuDGE(Settings(documents=leaflets, ignores_reading_order=True))
     said = "take the 26 tablets of a batch near Chapel Hill, up to 12 of them, and 77 more at another time"
     assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
     monkeypatch.setattr(paths, "MAX_UNDER_WAY", 1)

@@ -318,7 +318,7 @@ def found_runs(words: Words, needle: str, above: float) -> tuple[float, set[tupl
 
 
 @settings(max_examples=50)
-@given(PAGES, st.text("abc1 z", min_size=1, max_size=12), st.sampled_from([LEAST_SIMILARITY, 0.5, 0.75]))
+@given(PAGES, st.text("abc1 z", min_size=1, max_size=12), st.sampled_from([0.0, LEAST_SIMILARITY, 0.5, 0.75]))
 def test_the_best_runs_of_short_needles_are_those_of_brute_force(
     pages: list[list[str]], needle: str, above: float
 ) -> None:

@@ -155,6 +155,22 @@ def test_a_subset_is_frozen_and_has_the_same_questions_at_every_length(
     assert [id for _, id in chosen(finished, Selection(lengths=("1K",), subset="paper"))] == ids
 
 
+def test_the_papers_subset_has_100_questions_of_a_dataset_at_each_length_and_50_of_half_a_dataset(
+    release: mm.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many-shot learning does, each dataset has more questions at a longer length here."""
+
+    def ids(length: int) -> list[str]:
+        return [f"q{number}" for number in range(length // 64)]
+
+    monkeypatch.setattr(mm.Release, "ids", lambda _, dataset, length: iter(ids(length)))
+    cells = select(release, Selection(subset="paper"))
+    counts = {(cell.dataset, cell.length): sum(map(cell.is_chosen, ids(cell.length))) for cell in cells}
+    halves = ("retrieval-text", "retrieval-image")
+    assert counts == {(cell.dataset, cell.length): 50 if cell.dataset in halves else 100 for cell in cells}
+    assert {length for _, length in counts} == {8192, 16384}
+
+
 @pytest.mark.parametrize(
     ("selection", "said"),
     [

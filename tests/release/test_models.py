@@ -254,6 +254,18 @@ def test_stats_stand_beside_the_papers(finished: Path) -> None:
     assert row["paper"]["131072"] == 56.4
 
 
+def test_stats_have_the_papers_images_of_each_dataset_that_are_known(families: Path) -> None:
+    rows = map(json.loads, command("stats", families, "--json").out.splitlines())
+    paper = {row["dataset"]: [*row["paper"].values()] for row in rows}
+    assert (paper["infoseek"], paper["viquae"]) == ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1])
+    assert paper["vh_single"][1:3] == [44.7, 90.9]
+    assert paper["vh_multi"][1:3] == [44.8, 91.0]
+    assert (paper["retrieval-text"], paper["longdocurl"]) == ([], [])
+    known = {name: numbers for name, numbers in paper.items() if numbers}
+    assert {len(numbers) for numbers in known.values()} == {5}
+    assert all(numbers == sorted(numbers) for numbers in known.values())
+
+
 def test_the_price_of_a_picture_a_document_and_a_text(finished: Path, source: Path, tmp_path: Path) -> None:
     picture = next((finished / "mmlb_image").rglob("*.jpg"))
     document = source / "documents/ash.pdf"

@@ -319,13 +319,22 @@ def test_volatility_is_the_standard_deviation_times_the_root_of_the_number_of_su
             "score": pytest.approx(stdev(tenths / 10 for tenths in TENTHS[model]) * root),
             "rank": pytest.approx(stdev(places) * root),
             "median_rank": sorted(places)[1],
-            "robustness": pytest.approx(stdev(places) * root / sorted(places)[1]),
+            "robustness": pytest.approx(stdev(places) * root * sorted(places)[1]),
         }
         for model, places in ranks.items()
     }
     assert stdev(tenths / 10 for tenths in TENTHS["a"]) == pytest.approx(0.4)
-    assert ["a", "3", "69.3", "2.00", "3", "0.67"] in table(tmp_path, "volatility over T groups of the questions")
+    assert ["a", "3", "69.3", "2.00", "3", "6.00"] in table(tmp_path, "volatility over T groups of the questions")
     assert "Between subsets of the questions" in page(tmp_path)
+
+
+def test_a_poor_model_that_is_as_steady_as_a_good_one_is_less_robust(tmp_path: Path) -> None:
+    ranks = {n: [n, n, n, n] for n in range(1, 11)}
+    ranks[10][2], ranks[8][2], ranks[9][2] = 8, 9, 10
+    ranks[1][3], ranks[2][3], ranks[3][3] = 3, 1, 2
+    found = moved(tmp_path, asked({str(n): tuple(11 - rank for rank in each) for n, each in ranks.items()}))
+    assert (found["1"]["rank"], found["10"]["rank"]) == pytest.approx((2, 2))
+    assert (found["1"]["robustness"], found["10"]["robustness"]) == pytest.approx((2, 20))
 
 
 def test_equal_models_share_their_ranks_and_one_that_keeps_its_rank_is_wholly_robust(tmp_path: Path) -> None:
@@ -376,6 +385,12 @@ def test_only_examples_that_every_model_has_a_score_for_count(tmp_path: Path) ->
 def test_of_one_model_or_one_group_there_is_no_volatility(scores: dict[str, tuple[int, ...]], tmp_path: Path) -> None:
     assert moved(tmp_path, asked(scores)) == {}
     assert "Between subsets of the questions" not in page(tmp_path)
+
+
+def test_a_metric_with_one_value_of_a_parameter_is_reported_by_its_score(tmp_path: Path) -> None:
+    """SMuDGE is scored at one α unless more are given."""
+    lines = [{**each, "details": {"alpha_0.25": each["score"]}} for each in asked()]
+    assert {each["metric"] for each in moved(tmp_path, lines).values()} == {"em"}
 
 
 def test_each_metric_and_each_value_of_a_parameter_has_its_own_volatility(tmp_path: Path) -> None:

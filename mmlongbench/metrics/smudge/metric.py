@@ -3,8 +3,8 @@
 Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
 differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
 equally well at several places, the smallest distance between a place of the gold and a place of the prediction counts;
-places on different pages have a distance of 1. An example is not scored if its gold answer is not found, for example
-because it is a count or a sum, or stands in a picture: such an answer is not extractive.
+places on different pages have a distance of 1. An example is not scored if its gold answer is not found. Under `paper`
+that is one without a letter in common with the document, so counts and sums, which are not extractive, are scored too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,6 +33,8 @@ from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInpu
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """Refusals, in the words that the benchmarks ask for. A search would find a place even for these, because some
 text of a page has a similarity to them of more than 0.3."""
+_VERDICTS = ("yes", "no")
+"""Answers that no text of the document is; section 4 of the paper leaves such questions out."""
 _MAX_PAGES = 10_000
 """The maximum number of evidence pages that are searched for the gold answer; the others are not searched."""
 _KEPT = 1024
@@ -77,8 +79,9 @@ class SMuDGE(Metric):
         super().__init__(settings)
         self._rules = RULES[self.profile]
         self._alphas = settings.alphas
-        ignores_reading_order = settings.ignores_reading_order or self._rules.is_graph_needed
-        self._library = Library(settings.documents, settings.words, ignores_reading_order=ignores_reading_order)
+        self._library = Library(
+            settings.documents, settings.words, ignores_reading_order=settings.ignores_reading_order
+        )
         self._gold = lru_cache(maxsize=_KEPT)(self._located)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
@@ -91,6 +94,8 @@ class SMuDGE(Metric):
             return "there is no gold answer that is text, or no document"
         if all(_needle(gold) in _REFUSALS for gold in golds.values):
             return "the document has no answer"
+        if all(_needle(gold) in _VERDICTS for gold in golds.values):
+            return "the gold answer is yes or no"
         if evidence == ():
             return "no evidence pages"
         if isinstance(self._library.open(name), Fault):
@@ -161,7 +166,8 @@ class SMuDGE(Metric):
         text = self._library.open(name)
         if isinstance(text, Fault):
             return Found()
-        return text.locator.best(_needle(gold), text.pages if evidence is None else evidence)
+        found = text.locator.best(_needle(gold), text.pages if evidence is None else evidence)
+        return found if found.similarity > self._rules.least_gold else Found()
 
     def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.

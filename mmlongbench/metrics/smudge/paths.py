@@ -1,5 +1,7 @@
 """Finds a string without any reading order, by the paths of the paper's Algorithm 1 over the β-skeleton of each page.
 
+The paper offers this for documents without a reliable reading order (appendix A, section 7); it did not use it.
+
 A path begins at a word whose similarity to the string's first word is at least T (`LEAST_SIMILARITY`), and ends at a
 word whose similarity to the string's last word is at least T. It goes from neighbour to neighbour and uses no word
 twice. The string is located at the path whose text is most similar to it, if that similarity is more than T. For words,
@@ -99,7 +101,7 @@ class Paths:
         return self._near.nbytes + 3 * self._word_of.nbytes + 128 * len(self._vocabulary)
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the places of the paths whose text is most similar to the string."""
+        """Return the places of the paths whose text is most similar to the string, if the similarity is more than T."""
         own, is_inside = needle.split(), np.isin(self._letters.words.pages, pages)
         return self._found(self._equal(own, is_inside) or self._similar(needle, own, is_inside))
 

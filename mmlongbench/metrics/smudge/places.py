@@ -10,7 +10,8 @@ import numpy as np
 from mmlongbench.metrics.smudge.words import Array, Integers, Words
 
 LEAST_SIMILARITY = 0.3
-"""A string is located in a document only where a text has a similarity to it of more than this (the paper's T)."""
+"""A prediction is located in a document only where a text has a similarity to it of more than this (the paper's
+T)."""
 MAX_PLACES = 1024
 """The maximum number of equally similar places that are compared; the places on the first pages are kept."""
 _CHUNK = 512
@@ -63,13 +64,15 @@ class Locator(Protocol):
     """Finds strings in one document. A string is given as its words (see `split`), with single blanks between them."""
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the places, on some pages, of the text that is most similar to a string. There are no places if the
-        similarity is not above `LEAST_SIMILARITY`.
+        """Return the places, on some pages, of the text that is most similar to a string. Algorithm 1 needs a
+        similarity of more than `LEAST_SIMILARITY`.
         """
         ...
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what `best` returns, but no places if another page of the document has a more similar text."""
+        """Return what `best` returns, but no places if the similarity is not above `LEAST_SIMILARITY`, or if another
+        page of the document has a more similar text.
+        """
         ...
 
 

@@ -1,5 +1,5 @@
 """Finds a string among words in reading order: the runs of words that equal the string or, without such runs, the most
-similar runs.
+similar runs. This is how the paper grounds strings (section 3.1, footnote 2; appendix A).
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,14 +30,18 @@ class Reading:
             return found_at(1.0, _middles(words, spans))
         if not 0 < len(needle) <= MAX_LETTERS:
             return Found()
-        best = best_runs(self._letters, needle, ranges, LEAST_SIMILARITY)
+        best = best_runs(self._letters, needle, ranges, 0.0)
         spans = [(first, int(np.searchsorted(words.ends, end))) for first, end in sorted(best.runs)[: MAX_PLACES + 1]]
         return found_at(best.similarity, _middles(words, spans))
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what `best` returns, but no places if a run on another page is more similar."""
+        """Return what `best` returns, but no places if it is not similar enough, or a run on another page is more
+        similar.
+        """
         found = self.best(needle, pages)
-        if not found.is_located or found.similarity == 1:
+        if found.similarity <= LEAST_SIMILARITY:
+            return Found()
+        if found.similarity == 1:
             return found
         words = self._letters.words
         others = self._ranges(np.setdiff1d(words.pages, pages).tolist())

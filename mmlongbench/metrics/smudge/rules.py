@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mmlongbench.metrics.smudge import matching, own_matching
 from mmlongbench.metrics.smudge.matching import Kind
+from mmlongbench.metrics.smudge.places import LEAST_SIMILARITY
 from mmlongbench.task.metric import Profile
 
 
@@ -21,9 +22,8 @@ class Rules:
     """Whether the gold is searched for only on the evidence pages; if not, in the whole document."""
     is_refusal_placed: bool
     """Whether a prediction that says that there is no answer is searched for like any other."""
-    is_graph_needed: bool
-    """Whether strings are always found by paths over the graph of words. If not, they are found in reading order, or by
-    these paths if the setting `ignores_reading_order` is on."""
+    least_gold: float
+    """A gold is located only at a text with a similarity to it of more than this."""
 
 
 RULES: dict[Profile, Rules] = {
@@ -33,7 +33,7 @@ RULES: dict[Profile, Rules] = {
         matching.match_score,
         is_evidence_needed=False,
         is_refusal_placed=True,
-        is_graph_needed=True,
+        least_gold=0.0,  # section 3.1: the most similar sequence; only predictions have a threshold
     ),
     "ours": Rules(
         "",
@@ -41,6 +41,6 @@ RULES: dict[Profile, Rules] = {
         own_matching.match_score,
         is_evidence_needed=True,
         is_refusal_placed=False,
-        is_graph_needed=False,
+        least_gold=LEAST_SIMILARITY,
     ),
 }

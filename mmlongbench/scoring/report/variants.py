@@ -42,7 +42,8 @@ def vectors(scores: Scores) -> Scored:
     parameters = [name for name in names if _VARIANT.fullmatch(name)]
     varied = scores.details[scores.details["name"].isin(parameters)].join(every, on="line", how="inner")
     several = varied.groupby(["metric", "model"])["name"].transform("nunique") > 1
-    varied = varied[several].assign(name=varied["name"].cat.codes)
+    # a function, because a column that is given to a frame without rows gives it rows
+    varied = varied[several].assign(name=lambda kept: kept["name"].cat.codes)
     absent = every[lines["status"] == ABSENT].merge(varied[["metric", "model", "name"]].drop_duplicates())
     plain = every.assign(name=-1, value=lines["score"]).loc[~lines["series"].isin(lines["series"][varied["line"]])]
     long = pd.concat([plain, absent.assign(value=0.0), varied])

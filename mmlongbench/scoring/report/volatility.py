@@ -2,9 +2,11 @@
 
 Both are defined by Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), appendix B.6. The volatility of a
 score is its standard deviation over T subsets, times √T. The volatility of a rank is computed in the same way.
-Robustness is the volatility of the rank divided by the median rank; smaller values mean a steadier model.
+Robustness is the volatility of the rank times the median rank; smaller values mean a steadier and better model.
 
-The following is assumed where the paper is not explicit. The subsets are the groups of every facet of a dataset, except
+The following is assumed where the paper is not explicit. It scales the volatility of the rank by the median rank, so
+that a poor model does not count as robust (section 5.4); a quotient would favour poor models, so this is a product. A
+model whose rank never changes has 0 at any rank. The subsets are the groups of every facet of a dataset, except
 groups of fewer than `MIN_QUESTIONS` questions or of all questions (the paper uses the kinds of questions that its
 leaderboards list, which overlap too). Only examples for which every model has a score are used; a model without any
 score on the dataset is left out. A score is the mean of the files' means. Rank 1 is the best, and equal models share
@@ -45,8 +47,8 @@ class Volatility:
 
     @property
     def robustness(self) -> float:
-        """The volatility of the model's rank divided by its median rank; 0 if all subsets give the same rank."""
-        return self.rank / self.median_rank
+        """The volatility of the model's rank times its median rank; 0 if all subsets give the same rank."""
+        return self.rank * self.median_rank
 
 
 def volatilities(scores: Scores, found: Scored) -> tuple[Volatility, ...]:
