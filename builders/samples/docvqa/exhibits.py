@@ -10,8 +10,9 @@ from functools import cache
 from math import ceil
 from typing import NamedTuple
 
-from builders.samples.docvqa.prose import Colour, Fact
 import pymupdf
+
+from builders.samples.docvqa.prose import Colour, Fact
 
 INK: Colour = (0.13, 0.13, 0.15)
 GREY: Colour = (0.45, 0.46, 0.48)

@@ -7,11 +7,12 @@ import json
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+import pymupdf
+
 from builders.docvqa.parsed_pages import DPI
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.prose import Fact
 from builders.samples.docvqa.reports import QuestionedReport, read_reports
-import pymupdf
 from mmlongbench.task import Draws
 
 _DOMAINS = {"Research report / Introduction": "academic", "Administration/Industry file": "finance"}

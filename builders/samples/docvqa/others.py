@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pymupdf
+
 from builders.docvqa.rows import literal_list
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.reports import QuestionedReport, answer, find_cells, read_reports, sample_row
-import pymupdf
 from mmlongbench.task import Draws
 
 FORMATS = {"Int": "Integer", "Str": "String"}

@@ -6,9 +6,10 @@ every time.
 
 from collections.abc import Iterator
 
+import pymupdf
+
 from builders.samples.docvqa.exhibits import EXHIBITS, GREY, LEADING, WHITE, Box, Pen, line_width
 from builders.samples.docvqa.prose import Leaf, Report, first_body_page, plan_leaves, write_paragraphs
-import pymupdf
 from mmlongbench.task import Draws
 
 SIZES = {"letter": (612.0, 792.0), "a4": (595.0, 842.0), "slide": (720.0, 540.0)}
