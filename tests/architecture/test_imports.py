@@ -57,8 +57,13 @@ AUTHORS = "mmlongbench.task"
 PRODUCT = ("tokenization", "mmlongbench", "builders")
 CEILINGS = {"lines": 100_478, "files": 765, "classes": 1_100}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
-CIRCLES = 4
-"""Groups of files that import each other, at any place in them."""
+CIRCLES = (
+    {"mmlongbench.building.asset_licences", "mmlongbench.building.build_plan"},
+    {"mmlongbench.building.session", "mmlongbench.building.stages.needed", "mmlongbench.building.stages.records"},
+    {"mmlongbench.release.items", "mmlongbench.release.loading", "mmlongbench.release.positions"},
+    {"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},
+)
+"""The groups of files that import each other, at any place in them; none may be added, and none may grow."""
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 
 
@@ -98,6 +103,8 @@ def test_the_product_weighs_no_more_than_its_ceilings() -> None:
         "classes": sum(isinstance(node, ast.ClassDef) for path in paths for node in ast.walk(parsed(path))),
     }
     assert {name for name, found in weight.items() if found > CEILINGS[name]} == set(), weight
+    low = {name for name, found in weight.items() if found < 0.98 * CEILINGS[name]}
+    assert low == set(), f"the house became lighter: lower CEILINGS to {weight}"
 
 
 def test_files_import_each_other_in_no_more_circles() -> None:
@@ -111,8 +118,8 @@ def test_files_import_each_other_in_no_more_circles() -> None:
             graph[place[name], place[module]] = True
     _, groups = connected_components(graph.tocsr(), connection="strong")
     members = Counter(groups.tolist())
-    circles = [[name for name in names if groups[place[name]] == group] for group, n in members.items() if n > 1]
-    assert len(circles) <= CIRCLES, circles
+    circles = [{name for name in names if groups[place[name]] == group} for group, n in members.items() if n > 1]
+    assert [circle for circle in circles if not any(circle <= known for known in CIRCLES)] == []
 
 
 def files_imported(path: Path, files: set[str]) -> Iterator[str]:

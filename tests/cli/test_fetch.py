@@ -1,10 +1,12 @@
 """The command `fetch`: what it prints, its exit codes, a process that is killed, and a disk that is really full."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,11 +126,19 @@ def test_secrets_of_an_address_are_never_printed(server: HubServer, tmp_path: Pa
     assert not [secret for secret in ("PASSWORD", "TOKEN") if secret in printed]
 
 
+def sizes_of(files: Iterable[Path], wanted: int) -> Iterator[bool]:
+    """Whether each file has a size; one may be gone, because it is renamed when it is whole."""
+    for file in files:
+        with suppress(FileNotFoundError):
+            yield file.stat().st_size == wanted
+
+
 def test_a_killed_process_is_continued_where_it_was(server: HubServer, tmp_path: Path) -> None:
     server.fail("a.pdf", Fault(cut=700_000), *[Fault(status=503, headers={"Retry-After": "200"})])
     words = [sys.executable, "-m", "mmlongbench", "fetch", "mmlongdoc", "--to", "data"]
     with subprocess.Popen(words, env=environment(HF_ENDPOINT=server.url)) as process:
-        while not any(part.stat().st_size == 700_000 for part in tmp_path.rglob(".part-*")):
+        while not any(sizes_of(tmp_path.rglob(".part-*"), 700_000)):
+            assert process.poll() is None
             time.sleep(0.01)
         process.kill()
     server.faults.clear()
@@ -157,7 +167,7 @@ mount -o remount,size=16m data
 def test_a_full_disk_is_named_and_what_is_done_is_kept(server: HubServer, tmp_path: Path) -> None:
     skip_unless_mounting()
     (tmp_path / "data").mkdir()
-    script = FULL.format(python=sys.executable, to=TO)
+    script = FULL.format(python=shlex.quote(sys.executable), to=TO)
     subprocess.run(["unshare", "-m", "sh", "-c", script], env=environment(HF_ENDPOINT=server.url), check=True)
     said = (tmp_path / "full").read_text("utf-8")
     assert said == (

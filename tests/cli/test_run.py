@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from counting_server import counting, is_probe, sizes_in, tokens_of
@@ -26,7 +27,7 @@ def test_a_run_says_what_it_expects_what_it_found_and_how_to_go_on(finished: Pat
     assert said[1].startswith("  probes: the chat template has 18 tokens, a text 1.25")
     assert f"{out}: 6 answers (finish reason: stop 6)" in said
     assert "  documentQA/mmlongdoc_K2.jsonl: 6 of 6 prompts as expected" in done.out
-    assert said[-1] == f"score them with `mmlongbench score {finished} {out} --only-answered`"
+    assert said[-1] == f"score them with `mmlongbench score {quote(str(finished))} {quote(str(out))} --only-answered`"
 
 
 def test_faults_are_named_and_the_command_ends_with_1(finished: Path, tmp_path: Path) -> None:
@@ -45,6 +46,21 @@ def test_calls_that_fail_are_reported_by_kind_with_what_to_do(finished: Path, tm
     assert done.code == 1
     assert "6 calls failed, request-size: the request has too many bytes for the server or a proxy" in done.out
     assert (tmp_path / "m.jsonl").read_text("utf-8") == ""
+
+
+def test_options_reach_the_endpoint(finished: Path, tmp_path: Path) -> None:
+    options = ("--system", "Be brief.", "--max-tokens", 7, "--count-as", "none")
+    with serving(counting()) as server:
+        assert ran(finished, tmp_path / "m.jsonl", server.url, *options).code == 0
+        first = [each for each in server.requests if not is_probe(each)]
+        assert {each["messages"][0]["content"] for each in first} == {"Be brief."}
+        assert {each["max_tokens"] for each in first} == {7}
+        assert ran(finished, tmp_path / "m.jsonl", server.url, *options).code == 0
+        assert len([each for each in server.requests if not is_probe(each)]) == len(first)  # all answers are known
+        assert ran(finished, tmp_path / "m.jsonl", server.url, *options, "--fresh").code == 0
+        assert len([each for each in server.requests if not is_probe(each)]) == 2 * len(first)
+        refused = ran(finished, tmp_path / "n.jsonl", server.url, "--count-as", "none", "--max-images", 2)
+        assert (refused.code, "images" in refused.out + refused.err) == (1, True)
 
 
 def test_json_is_one_object_and_quiet_is_quiet(finished: Path, tmp_path: Path) -> None:

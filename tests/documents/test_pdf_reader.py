@@ -95,6 +95,12 @@ def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
         [*pdf_reader.render_pages(drawn, [7], 144, 90, LIMITS)]
 
 
+@pytest.fixture(autouse=True)
+def no_readers_of_other_tests() -> None:
+    """The tests below count the processes that are free."""
+    pdf_reader.end_readers()
+
+
 def test_a_page_that_takes_too_long_is_named_and_its_process_ended(
     slow: Path, drawn: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -357,7 +357,7 @@ def test_results_of_a_changed_release_are_not_taken(finished: Path, odd: Path, t
     lines = [result(custom_id(example), "x") for example in every_example(finished)]
     results = written(tmp_path / "r.jsonl", lines)
     assert mm.collect(odd, results, model="m", out=tmp_path / "p.jsonl").problems == ()
-    file = odd.parent / "changed"
+    file = tmp_path / "changed"
     renamed(finished, file, "What is its wood?", "What is its leaf?")
     found = mm.collect(file, results, model="m", out=tmp_path / "q.jsonl")
     assert counts(found) == {"unknown-request": 2}

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import needs
 import pytest
 from tiny import environment
 
@@ -114,8 +114,8 @@ def started(
 
 
 def skip_unless_mounting() -> None:
-    can_unshare = os.geteuid() == 0 and shutil.which("unshare")
-    if not can_unshare or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+    needs.program("unshare", install="apt-get install util-linux")
+    if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("a file system is mounted in a name space of its own, which takes root and unshare (util-linux)")
 
 

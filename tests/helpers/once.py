@@ -18,7 +18,7 @@ def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], obje
     base = factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"
     root.mkdir(exist_ok=True)
-    own = f"{make.__module__.rpartition('.')[2]}-{name}"
+    own = f"{Path(make.__code__.co_filename).parent.name}-{make.__module__.rpartition('.')[2]}-{name}"
     folder, done = root / own, root / f"{own}.done"
     with FileLock(root / f"{own}.lock"):
         if not done.exists():

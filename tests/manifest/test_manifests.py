@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -489,7 +490,6 @@ def test_a_sample_takes_the_place_of_what_fits_the_sources_only() -> None:
     assert (drawn.reference_length, longer.reference_length) == (16 * 1024, 32 * 1024)
 
 
-jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).parents[2]
 PAGES = (*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("*/*/README.md"))
 FENCE = re.compile(r"^```yaml[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,11 +1,12 @@
 """Plants the faults of `faults.yaml`, each alone in a copy of the tree, and says which test catches it.
 
-    python tests/planted/plant.py --check               # are the texts to replace and the tests there?
-    python tests/planted/plant.py 3 14                  # two faults, and the tests of their own packages
-    python tests/planted/plant.py 3 --tests tests/cli   # a fault, and other tests
-    python tests/planted/plant.py --caught              # what is caught, and only the tests that `faults.yaml` names
+    .venv/bin/python tests/planted/plant.py --check               # are the texts to replace and the tests there?
+    .venv/bin/python tests/planted/plant.py 3 14                  # two faults, and the tests of their own packages
+    .venv/bin/python tests/planted/plant.py 3 --tests tests/cli   # a fault, and other tests
+    .venv/bin/python tests/planted/plant.py --caught              # what is caught, by the tests that are named
 
-Without numbers, all faults are planted.
+Without numbers, all faults are planted. The tests must pass without a fault: run them first. A fault whose `needs` is
+`shared` is caught only where the reference data lie beside the checkout.
 """
 
 import argparse
@@ -50,6 +51,8 @@ class Fault:
     """Only `make test-all` runs the test that fails."""
     why: str = ""
     """Why no test fails."""
+    needs: str = ""
+    """`shared`: the test reads reference data beside the checkout, and is skipped without them."""
 
 
 def own_tests(file: str) -> list[str]:
@@ -124,6 +127,8 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="only check that texts to replace and tests are there")
     given = parser.parse_args()
     every = [Fault(**row) for row in yaml.safe_load(FAULTS.read_text("utf-8"))]
+    if unknown := {*given.ids} - {fault.id for fault in every}:
+        parser.error(f"there is no fault {min(unknown)}")
     chosen = [fault for fault in every if not given.ids or fault.id in given.ids]
     if given.check:
         sys.exit("\n".join(said for fault in chosen for said in misfits(fault)) or None)

@@ -296,22 +296,22 @@ def test_an_unknown_licence_is_refused_unless_allowed(finished: Path, tmp_path: 
 
 
 @pytest.fixture
-def licensed(source: Path, tmp_path: Path) -> Iterator[Any]:
+def licensed(source: Path, tmp_path: Path) -> Any:
     def build(licence: object) -> Path:
-        manifest = write_manifest(source / "licensed.yaml", licence=licence)
+        places = {name: str(source / name) for name in ("samples.json", "documents")}
+        sources = {"samples": places["samples.json"], "documents": places["documents"]}
+        manifest = write_manifest(tmp_path / "licensed.yaml", licence=licence, source=sources)
         done = command("build", manifest, "--out", tmp_path / "release")
         assert done.code == 0, done.err
         return tmp_path / "release"
 
-    yield build
-    (source / "licensed.yaml").unlink(missing_ok=True)
+    return build
 
 
-def test_what_a_licence_forbids_is_never_in_the_folder(licensed: Any, source: Path, tmp_path: Path) -> None:
+def test_what_a_licence_forbids_is_never_in_the_folder(licensed: Any, tmp_path: Path) -> None:
     table = "asset,licence,author,url\ncedar.pdf,CC-BY-ND-4.0,,\n"
-    (source / "licences.csv").write_text(table, "utf-8")
+    (tmp_path / "licences.csv").write_text(table, "utf-8")
     release = licensed({"spdx": "CC-BY-4.0", "assets": "licences.csv"})
-    (source / "licences.csv").unlink()
     done = command("publish", release, "--out", tmp_path / "out")
     assert done.code == 0, done.err
     pages = (release / "mmlb_image").rglob("*cedar*.jpg")
@@ -373,7 +373,7 @@ def test_an_upload_has_the_files_and_an_extension_sends_only_what_is_new(
     first, received = on_hub(uploads), uploads.received
     assert first == files_of(tmp_path / "first")
     built("1K", "2K")
-    done = command("publish", release, "--out", tmp_path / "second", "--to", "hub:me/harbours")
+    done = command("publish", release, "--out", tmp_path / "second", "--to", "hub:me/harbours", "--public")
     assert done.code == 0, done.err
     second = on_hub(uploads)
     assert second == files_of(tmp_path / "second")
