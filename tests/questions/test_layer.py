@@ -250,6 +250,21 @@ def test_without_a_rule_columns_of_one_header_are_not_asked_about() -> None:
 
 
 def test_numbers_in_the_header_and_rows_of_sums_are_no_headers() -> None:
+@pytest.mark.parametrize(
+    ("header", "fault"),
+    [
+        ("72 ▶", "data-in-the-header"),
+        ("64k 32k", "header-of-two-columns"),
+        ("June 30, 2019", ""),
+        ("18-29", ""),
+        ("2019 – 2020", ""),
+    ],
+)
+def test_numbers_of_lines_and_joined_headers_name_no_column(header: str, fault: str) -> None:
+    found = read([line("(in millions)", header, "Total"), *BALANCE[1:]])
+    assert found.headers[0][0].fault == fault
+
+
     sums = [line("Sex", "Rep", "Dem"), line("Men", "51", "40"), line("Women", "49", "60"), line("", "100", "100")]
     found = read([*sums, line("Young", "14", "19")])
     assert [row.section for row in found.rows] == [0, 0, 0]
