@@ -121,7 +121,8 @@ def _show(out: Path, made: "Made") -> None:
         f"text is right on {counts['text reader is right']:,} of {summary.questions:,}"
     )
     say(f"{out}/{DOCUMENTS} says more about each document, {out}/{REJECTS} about what was left out")
-    say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
+    if summary.questions:
+        say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
 
 
 questions.add_command(export_sheet)

@@ -241,6 +241,15 @@ def test_ocr_takes_away_what_is_painted_over_and_reads_no_box_twice(
     with pymupdf.open(made / "reports/dredging.pdf") as document:
         (box,) = document[0].search_for("2768")
         document[0].draw_rect(box, color=(1, 1, 1), fill=(1, 1, 1))
+def test_documents_that_are_all_refused_give_no_questions(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/dredging.pdf").symlink_to(made / "reports/dredging.pdf")
+    ran = asked(tmp_path / "links", tmp_path / "out", tmp_path / "layers")
+    assert (ran.code, questions_in(tmp_path / "out")) == (0, {})
+    assert "dredging: not read: path-outside-source" in ran.err
+    assert "build them" not in ran.out
+
+
         document[0].insert_text((box.x0, box.y1 - 2), "9615", fontsize=10)
         document.save(folder / "painted.pdf")
     assert asked(folder, tmp_path / "out", tmp_path / "cache", ocr=True).code == 0
