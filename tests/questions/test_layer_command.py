@@ -279,3 +279,26 @@ def test_turned_and_crowded_pages_are_read_for_what_no_page_may_have(
     assert of_tables
     assert all(each.get("alternatives") == [3] or "on page 1" in each["question"] for each in of_tables)
     assert "also-on-another-page" in {reject["reason"] for reject in rejects_in(tmp_path / "out", "unique")}
+@pytest.mark.rare
+def test_what_rests_on_a_letter_that_is_printed_otherwise_is_left_out(made: Path, tmp_path: Path) -> None:
+    """The fonts say that each `t` is an `O`; what is printed is right, and OCR reads it."""
+    needs.tesseract()
+    honest, lying = copied(tmp_path / "honest", made / "reports/dredging.pdf"), tmp_path / "lying"
+    lying.mkdir()
+    with pymupdf.open(honest / "dredging.pdf") as document:
+        table = document.get_new_xref()
+        document.update_object(table, "<<>>")
+        said = "1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfchar <74> <004f> endbfchar"
+        document.update_stream(table, f"begincmap {said} endcmap".encode())
+        for font in {font[0] for page in document for font in page.get_fonts()}:
+            document.xref_set_key(font, "ToUnicode", f"{table} 0 R")
+        document.save(lying / "dredging.pdf", no_new_id=True)
+    for folder in (honest, lying):
+        assert asked(folder, tmp_path / f"{folder.name}-out", tmp_path / "cache", ocr=True).code == 0
+    assert questions_in(tmp_path / "honest-out").items() >= questions_in(made / "out", "dredging").items()
+    left = {each["question"] for each in questions_in(tmp_path / "lying-out").values()}
+    honest_out = questions_in(tmp_path / "honest-out").values()
+    assert left <= {each["question"] for each in honest_out if each["kind"].startswith("heading")}
+    assert {each["reason"] for each in rejects_in(tmp_path / "lying-out", "rendered")} == {"ocr-differs"}
+
+

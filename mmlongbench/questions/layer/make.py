@@ -124,7 +124,7 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
         passed = [number for number in passed if failed[number] is None]
         taken, left = chosen(sha256, [candidates[number] for number in passed])
         crops = kept.with_name(f"{kept.name}.ocr.json")
-        differ = differing(path, taken, settings.limits, crops) if program else {}
+        differ = differing(path, pages, taken, settings.limits, crops) if program else {}
     except SourceError as error:
         fault = error.fault
         found = f"{fault.place}: {fault.found}" if fault.place else fault.found
