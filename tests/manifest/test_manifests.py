@@ -415,6 +415,14 @@ def test_paths_of_settings_are_relative_to_where_they_are_typed(
     assert only(source, "source=sample").source == "sample"
 
 
+def test_null_takes_a_path_away_and_is_no_folder_of_this_name(source: Path, tmp_path: Path) -> None:
+    found = only(source, "source.samples=null", "corpus=null", "errata= null ", here=tmp_path)
+    assert (set(found.source), found.corpus, found.errata) == ({"documents"}, None, None)
+    named = only(source, "source.samples=./null", here=tmp_path)
+    assert isinstance(named.source, dict)
+    assert named.source["samples"] == (LocalPath(tmp_path / "null"),)
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
