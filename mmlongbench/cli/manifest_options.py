@@ -43,7 +43,7 @@ def lengths_option(metavar: str, help: str) -> Callable[[Callable[..., Any]], Ca
         "--lengths",
         multiple=True,
         metavar=metavar,
-        callback=lambda _context, _parameter, given: ",".join(given) or None,
+        callback=lambda _context, _parameter, given: ",".join(given) if given else None,
         help=help,
     )
 
