@@ -62,7 +62,7 @@ def test_a_picture_is_known_by_its_bytes_and_not_by_its_size(tmp_path: Path) -> 
 def test_a_tiff_is_named_as_one(size: dict[str, bool], order: str) -> None:
     buffer = io.BytesIO()
     mode = "I;16B" if order == "big" else "L"  # with such pixels Pillow writes the other order of bytes
-    Image.new(mode, (4, 4)).save(buffer, "TIFF", **size)  # type: ignore[arg-type]
+    Image.new(mode, (4, 4)).save(buffer, "TIFF", **size)
     assert ending_of(buffer.getvalue()) == ".tif"
 
 

@@ -654,7 +654,12 @@ def test_one_question_is_asked_once_and_not_at_all_if_it_has_two_answers() -> No
     assert [number for number, _ in asked_twice({0: found, 1: again, 2: other})] == [0, 1, 2]
 
 
-def with_letters(change: dict[int, int]) -> Document:
+def letters(change: dict[str, str]) -> dict[int, str]:
+    """A change of letters, as `str.translate` takes it."""
+    return {ord(one): other for one, other in change.items()}
+
+
+def with_letters(change: dict[int, str]) -> Document:
     """A page with a table and a caption, whose layer has other letters than are printed."""
     lines = [[(x, text.translate(change)) for x, text in line] for line in BALANCE]
     caption = (50.0, 71.0, "Table 1: State of the treasury at the turn of the year".translate(change))
@@ -678,9 +683,9 @@ def test_a_layer_is_not_believed_if_ocr_always_reads_one_letter_as_another_one(
     """Questions about tables and about captions rest on the letters of the page, and all go."""
 
     def read_texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
-        return {rendered._key(mark, mode): mark.text.translate(str.maketrans(read)) for mark in marks}
+        return {rendered._key(mark, mode): mark.text.translate(letters(read)) for mark in marks}
 
-    of = with_letters(str.maketrans(layer))
+    of = with_letters(letters(layer))
     found = candidates_of(of)
     assert {"table-value", "caption-number", "unanswerable"} <= {each.kind for each in found}
     monkeypatch.setattr(rendered, "_texts", read_texts)
