@@ -143,7 +143,7 @@ def _why(document: Document, losses: Counter[str], candidates: int) -> str:
         parts.append(f"{empty} of {pages} pages have no text or are turned")
     if document.unread:
         listed = ", ".join(map(str, sorted(document.unread)[:5]))
-        parts.append(f"{len(document.unread)} pages cannot be read without OCR, such as page {listed}")
+        parts.append(f"only OCR can read page {listed}{' and others' if len(document.unread) > 5 else ''}")
     if not candidates and not losses:
         return "; ".join([*parts, "it has no tables, captions or numbered headings"])
     if not tables:
