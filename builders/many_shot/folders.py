@@ -2,7 +2,7 @@
 another one those of the test images.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from mmlongbench.task import (
     Fault,
     ImageClass,
     ImageClasses,
+    Options,
     RawRow,
     Reader,
     Row,
@@ -40,34 +41,18 @@ class ImageFolders(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each test picture, numbered in the order of the paths; then, as faults, the files of both folders that
+        """Yield each test picture, numbered in the order of the paths; then, as faults, the files of the folder that
         cannot be used.
         """
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
             yield raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
-        for split in self.sources:
-            for name in _files(sources[split]):
-                path = PurePosixPath(name)
-                if path.suffix.lower() not in PICTURE_ENDINGS:
-                    fault = Fault(
-                        "unknown-ending",
-                        f"a picture that ends in {', '.join(PICTURE_ENDINGS)}",
-                        path.suffix or "none",
-                        todo="convert it to one of these formats, or take it out",
-                    )
-                    yield raw_row(f"{split}/{name}", fault, name, "file")
-                elif not is_unicode(name):
-                    found = name.encode("ascii", "backslashreplace").decode()
-                    fault = Fault("invalid-unicode", "a name in UTF-8", found, todo="rename the file")
-                    yield raw_row(f"{split}/{found}", fault, found, "name")
-                elif len(path.parts) < 2:
-                    fault = Fault(
-                        "no-class",
-                        f"{split}/<class>/{name}",
-                        f"{split}/{name}",
-                        todo="put the picture into the folder of its class",
-                    )
-                    yield raw_row(f"{split}/{name}", fault, name, "picture")
+        for name, what, fault in _unusable("test", sources["test"]):
+            yield raw_row(f"test/{name}", fault, name, what)
+
+    def notes(self, sources: SourcePaths, options: Options) -> Sequence[str]:
+        """Return which files cannot be exemplars: they are no questions, so they are not among the rejected rows."""
+        found = [f"{name}: {fault}" for name, _, fault in _unusable("train", sources["train"])]
+        return (f"source.train: {len(found)} files cannot be exemplars, the first: {found[0]}",) if found else ()
 
     def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage:
         """Return one test picture; its class is its folder."""
@@ -95,6 +80,22 @@ def _files(root: Path) -> list[str]:
     """Return the paths of all visible files below a folder, sorted."""
     names = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
     return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+
+
+def _unusable(split: str, root: Path) -> Iterator[tuple[str, str, Fault]]:
+    """Yield (name, what it is, fault) of each file that cannot be used."""
+    for name in _files(root):
+        path = PurePosixPath(name)
+        if path.suffix.lower() not in PICTURE_ENDINGS:
+            expected = f"a picture that ends in {', '.join(PICTURE_ENDINGS)}"
+            todo = "convert it to one of these formats, or take it out"
+            yield name, "file", Fault("unknown-ending", expected, path.suffix or "none", todo=todo)
+        elif not is_unicode(name):
+            shown = name.encode("ascii", "backslashreplace").decode()
+            yield shown, "name", Fault("invalid-unicode", "a name in UTF-8", shown, todo="rename the file")
+        elif len(path.parts) < 2:
+            todo = "put the picture into the folder of its class"
+            yield name, "picture", Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}", todo=todo)
 
 
 def _pictures(root: Path) -> list[tuple[str, str]]:

@@ -147,7 +147,7 @@ class Remote:
                 raise BuildError(
                     f"--out {without_secrets(self.url)}: {name}: expected {file.bytes} bytes at the URL, found "
                     f"{there.get(name, 'none')}; "
-                    "the lock was not uploaded; run the same command to continue"
+                    "the lock was not uploaded; run the same command to continue, or with --restart if it ends so again"
                 )
 
     @contextmanager

@@ -85,7 +85,7 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
     if used := [name for name in changed if is_extracted or name in watched.used]:
         raise _refused(plan, f"{said}; every context may show something from source.{used[0]}")
     if different is not None:
-        raise _refused(plan, f"{different} ({said})")
+        raise _refused(plan, f"{different} ({said})", "; rows without an id are numbered: put new ones at the end")
 
 
 def _different(dataset: Dataset, cell: ReleasedCell, session: Session) -> Iterator[str]:
@@ -115,10 +115,10 @@ def _comparable(line: PackedRecord) -> bytes:
     return to_json([line.record, [sorted(item.items()) for item in items]])
 
 
-def _refused(plan: DatasetPlan, why: str) -> BuildError:
+def _refused(plan: DatasetPlan, why: str, more: str = "") -> BuildError:
     return BuildError(
         f"dataset {plan.spec.name!r}: the finished release cannot be extended: {why}; nothing was changed; build into "
-        "another folder"
+        f"another folder{more}"
     )
 
 

@@ -198,5 +198,5 @@ _ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
 _UNKNOWN = "unknown-file"
 _TODO = "give a folder with such files, or one file"
 _PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
-_NOT_OPENED = (".avif", ".heic")
-"""Endings of pictures of other formats, which are named as broken pictures, not as unknown files."""
+_NOT_OPENED = (".avif", ".heic", ".eps", ".xpm", ".ppm", ".pgm", ".pbm", ".dds", ".qoi")
+"""Endings of pictures of other formats, which are named as broken pictures, not counted as texts or unknown files."""

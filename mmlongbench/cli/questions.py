@@ -104,6 +104,7 @@ def make(
 
 def _show(out: Path, made: "Made") -> None:
     """Print what each document gives and why not more, then the counts."""
+    from mmlongbench.io.folders import shown_name
     from mmlongbench.questions.layer.make import DOCUMENTS
     from mmlongbench.questions.table import MANIFEST, REJECTS
 
@@ -111,6 +112,9 @@ def _show(out: Path, made: "Made") -> None:
         say(f"{report.document}: {sum(report.questions.values()):,} questions; {report.why}")
     for reject in made.unreadable:
         say(f"{reject.document}: not read: {reject.reason}: expected {reject.expected}, found {reject.found}", err=True)
+    if made.left_out:
+        names = ", ".join(map(shown_name, made.left_out))
+        say(f"left out of all contexts ({MANIFEST}: exclude), for pages that cannot be read: {names}", err=True)
     summary, counts = made.summary, made.summary.counts
     say(f"questions: {summary.questions:,} ({', '.join(f'{n:,} {kind}' for kind, n in summary.by_kind.items())})")
     for stage, reasons in summary.rejects.items():
@@ -121,7 +125,8 @@ def _show(out: Path, made: "Made") -> None:
         f"text is right on {counts['text reader is right']:,} of {summary.questions:,}"
     )
     say(f"{out}/{DOCUMENTS} says more about each document, {out}/{REJECTS} about what was left out")
-    say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
+    if summary.questions:
+        say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
 
 
 questions.add_command(export_sheet)

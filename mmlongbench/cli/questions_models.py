@@ -142,7 +142,7 @@ def _settings(given: Given) -> Any:  # noqa: ANN401  (its module is imported onl
     from mmlongbench.questions.writing.settings import WritingSettings
 
     if not given["models"]:
-        raise click.UsageError("questions with models need --model (repeatable)")
+        raise click.UsageError("questions with models need --model (repeatable); `--from layer` needs no model")
     if not given["url"] and not (given["dry_run"] or given["replay"]):
         raise click.UsageError("questions with models need --url")
     if given["max_cost"] is not None and not given["prices"]:

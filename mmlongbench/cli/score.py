@@ -226,10 +226,13 @@ def score(
     from mmlongbench.errors import ScoringError
     from mmlongbench.io.progress import Progress
     from mmlongbench.io.urls import refuse_url
+    from mmlongbench.release.layout import LOCK
     from mmlongbench.scoring.running import Run
     from mmlongbench.scoring.score_model import data_of, images_of, model_of, score_model, scores_file
 
     refuse_url(out, "--out", ScoringError)
+    if release.is_file() and any((path / LOCK).is_file() for path in predictions):
+        raise click.UsageError("RELEASE comes first, then PREDICTIONS")
     names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
     if not names:
         raise click.UsageError(f"--metrics {metrics!r}: names no metric; see `list`")

@@ -195,6 +195,7 @@ def jpeg_bytes(data: bytes, size: tuple[int, int]) -> bytes:
 def ending_of(data: bytes) -> str:
     """Return the file ending of a picture from its first bytes; `.jpg` if they are unknown."""
     kinds = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp", b"II*": ".tif", b"MM\0": ".tif"}
+    kinds[b"II+"] = ".tif"  # a BigTIFF
     return next((ending for start, ending in kinds.items() if data.startswith(start)), ".jpg")
 
 

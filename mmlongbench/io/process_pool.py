@@ -99,7 +99,7 @@ def each_done(
     workers: int, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
 ) -> Generator[tuple[int, T], None, None]:
     """Run one round of `Processes.each_done` in new processes."""
-    with closing(Processes(min(workers, len(calls)))) as processes:
+    with closing(Processes(max(1, min(workers, len(calls))))) as processes:  # there may be nothing to do
         yield from processes.each_done(function, calls, names)
 
 

@@ -279,6 +279,9 @@ def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -
     others = {name.lower()[:40]: name for name in header if name and name not in columns.known}
     near: Mapping[str, list[str]] = {name: difflib.get_close_matches(name, others, 1, 0.5) for name in lacking}
     named = [f"{others[found[0]]!r} to {name!r}" for name, found in near.items() if found]
+    left = [name for key, name in others.items() if [key] not in near.values()]
+    if named and left:  # nothing resembles `doc` in `PDF file`
+        named += [f"{' or '.join(map(repr, left[:3]))} to {name!r}" for name, found in near.items() if not found]
     return f"rename {', '.join(named)}" if named else ""
 
 

@@ -69,7 +69,8 @@ def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path, keys
     if _is_path(path) and not text.strip():
         raise ManifestError(f"{where}: expected a path after the =, found nothing")
     is_list = path[0] == "source" and text.lstrip().startswith("[")
-    value = text if _is_path(path) and not is_list else read_yaml(text, where)
+    is_null = text.strip() == "null"  # not a folder of this name, which is ./null
+    value = text if _is_path(path) and not is_list and not is_null else read_yaml(text, where)
     _replace(target, path, _joined(f"--set: {key.strip()}", path, value, here))
 
 
@@ -152,4 +153,7 @@ def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}
         target = target[step]
-    target[path[-1]] = value
+    if value is None and len(path) == 2 and path[0] == "source":
+        target.pop(path[1], None)  # a dataset without this source
+    else:
+        target[path[-1]] = value

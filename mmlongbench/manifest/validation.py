@@ -40,6 +40,8 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
 def _plain(message: str) -> str:
     """Return a message of pydantic without the names of our classes and types, which do not occur in files."""
     message = message.removeprefix("Value error, ").replace("valid tuple", "valid list")
+    name = "String should match pattern '^[A-Za-z0-9][A-Za-z0-9_.-]*$'"
+    message = message.replace(name, "expected letters, digits and, after the first, also _ . -")
     return re.sub(r" or (?:an )?instance of \w+", "", message).replace("be a dictionary", "be a valid dictionary")
 
 

@@ -49,6 +49,7 @@ def write_folder(
     rejects: Sequence[Reject],
     more: Mapping[str, int] | None = None,
     made_with: Mapping[str, str] | None = None,
+    left_out: Sequence[str] = (),
 ) -> Summary:
     """Write the folder of questions, and return its counts.
 
@@ -60,6 +61,7 @@ def write_folder(
         rejects: the candidates that were left out, in any order.
         more: further counts by name, for `Summary.counts`.
         made_with: what else decides the questions, such as versions, for `Summary.made_with`.
+        left_out: the documents that the manifest excludes, so that their pages are in no context.
 
     """
     kept = sorted(questions, key=lambda each: (each.document, each.pages, each.kind, each.id))
@@ -69,7 +71,10 @@ def write_folder(
     write_lines(out / REJECTS, left)
     write_whole(out / TABLE, map(_row, kept))
     write_whole(out / SUMMARY, [summary.model_dump_json(indent=1).encode(), b"\n"])
-    write_whole(out / MANIFEST, [_manifest(out, documents, made, kept).encode()])
+    manifest = _manifest(out, documents, made, kept)
+    if left_out:
+        manifest += f"    exclude: {json.dumps(sorted(left_out), ensure_ascii=False)}\n"
+    write_whole(out / MANIFEST, [manifest.encode()])
     return summary
 
 

@@ -142,6 +142,10 @@ class ShownExample:
     @property
     def hidden_pages(self) -> tuple[int, ...]:
         """The pages of the evidence that the prompt does not show, from 1."""
-        if self.evidence is None:
+        found = self.evidence
+        if found is None:
             return ()
-        return tuple(page + 1 for page in self.evidence.pages if page not in self.evidence.shown)
+        shown = set(found.shown)
+        if found.document_pages:  # images join pages: `shown` counts images
+            shown = {page for first, last in found.joined.values() for page in range(first, last + 1)}
+        return tuple(page for page in self.evidence_pages if page - 1 not in shown)

@@ -124,7 +124,7 @@ def score(
         refuse_stale(asked, predictions, known)
     usage: dict[str, Mapping[str, float]] = {}
     metrics: dict[str, _Chosen] = {}
-    fits = True
+    fits, is_new = True, out is not None and not out.parent.exists()
     with suppress(_NothingFits), ExitStack() as stack:
         names = sorted({name for names in choice.values() for name in names})
         metrics = _open_metrics(names, run, stack, context)
@@ -154,6 +154,9 @@ def score(
             tallies, fits = Tallies(), False
             raise _NothingFits
         usage = {name: used for name, each in metrics.items() if (used := usage_of(each.metric))}
+    if out and is_new and not fits:
+        with suppress(OSError):  # another process may write there
+            out.parent.rmdir()
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
     said = [f"{name}: {note}" for name, each in metrics.items() for note in each.metric.notes]

@@ -422,6 +422,17 @@ def test_a_picture_in_no_class_is_named_and_no_name_leads_out(tmp_path: Path) ->
     assert [ImageFolders().image(folders, name) for name in names] == [None] * 4
 
 
+def test_files_that_cannot_be_exemplars_are_named_and_are_no_questions(tmp_path: Path) -> None:
+    folders = draw_folders(tmp_path)
+    before, options = len(list(read_rows(ImageFolders(), folders))), mt.Options()
+    assert ImageFolders().notes(folders, options) == ()
+    for name in ("stray.jpg", f"{SHAPES[0]}/phone.heic"):
+        (folders["train"] / name).touch()
+    assert len(list(read_rows(ImageFolders(), folders))) == before
+    (note,) = ImageFolders().notes(folders, options)
+    assert [fact for fact in ("2 files", "phone.heic", "unknown-ending") if fact not in note] == []
+
+
 @pytest.mark.parametrize("change", ["smaller", "re-encoded", "cropped"])
 def test_copies_are_alike_and_other_pictures_are_not(change: str) -> None:
     data, buffer = drawn_picture(7, "original"), io.BytesIO()

@@ -203,7 +203,9 @@ def test_rows_that_change_the_others_are_refused(
     rows: tuple[dict[str, str], ...], said: str, own: Path, out: Path, finished: Path
 ) -> None:
     write_rows(own, rows)
-    refused(build(own, out), f"dataset 'mmlongdoc': the finished release cannot be extended: {said}; nothing was chang")
+    ran = build(own, out)
+    refused(ran, f"dataset 'mmlongdoc': the finished release cannot be extended: {said}; nothing was changed")
+    assert ("rows without an id" in ran.err) == (" changed (" in said)
     assert hashes(out) == hashes(finished)  # nothing is left in the working folder either
 
 

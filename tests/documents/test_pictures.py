@@ -24,7 +24,7 @@ from mmlongbench.documents.image_urls import ImageUrls, fitting_size
 from mmlongbench.documents.joined_pages import MAX_JOINED_SIDE, JoinPages, join, layout
 from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.documents.pictures import Pictures
-from mmlongbench.documents.pixels import header_size, released_bytes
+from mmlongbench.documents.pixels import ending_of, header_size, released_bytes
 from mmlongbench.errors import ReleaseError
 from mmlongbench.task import Draws
 
@@ -56,6 +56,15 @@ def test_a_picture_is_known_by_its_bytes_and_not_by_its_size(tmp_path: Path) -> 
     assert other not in found
     assert Cell(b"9876543210") not in found
     assert tmp_path / "gone.png" not in found
+
+
+@pytest.mark.parametrize("size", [{}, {"big_tiff": True}])
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_a_tiff_is_named_as_one(size: dict[str, bool], order: str) -> None:
+    buffer = io.BytesIO()
+    mode = "I;16B" if order == "big" else "L"  # with such pixels Pillow writes the other order of bytes
+    Image.new(mode, (4, 4)).save(buffer, "TIFF", **size)
+    assert ending_of(buffer.getvalue()) == ".tif"
 
 
 def test_only_pictures_of_a_known_size_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

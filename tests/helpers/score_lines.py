@@ -51,8 +51,8 @@ def write(folder: Path, lines: Iterable[Mapping[str, Any]], name: str = "m.defau
 
 
 def scored(folder: Path) -> list[SimpleNamespace]:
-    """The lines of a scores file or of a folder of them, with all fields."""
-    files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
+    """The lines of a scores file or of a folder of them, with all fields; none if there is no such folder."""
+    files = [folder] if folder.is_file() else sorted(folder.glob("*.jsonl"))
     read = [json.loads(text) for file in files for text in file.read_text("utf-8").splitlines()]
     return [SimpleNamespace(**DEFAULTS | each) for each in read]
 

@@ -115,7 +115,7 @@ def test_a_length_in_thousands_is_refused_with_the_lengths_near_it(given: str, n
         ({"page_retrieval": {"by": "words"}}, "page_retrieval.by: Input should be 'bm25', 'text' or 'image'"),
         ({"licence": 4}, "licence: Input should be a valid string (found 4)"),
         ({1: 2}, "Keys should be strings"),
-        *(({"name": name}, "name: String should match") for name in ("", "a/b", "../x", "-x", "a b", "ü", "x\n")),
+        *(({"name": name}, "name: expected letters") for name in ("", "a/b", "../x", "-x", "a b", "ü", "x\n")),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_what_was_expected(
@@ -422,6 +422,14 @@ def test_paths_of_settings_are_relative_to_where_they_are_typed(
     monkeypatch.chdir(tmp_path)
     assert only(source, *settings).source == expected
     assert only(source, "source=sample").source == "sample"
+
+
+def test_null_takes_a_path_away_and_is_no_folder_of_this_name(source: Path, tmp_path: Path) -> None:
+    found = only(source, "source.samples=null", "corpus=null", "errata= null ", here=tmp_path)
+    assert (set(found.source), found.corpus, found.errata) == ({"documents"}, None, None)
+    named = only(source, "source.samples=./null", here=tmp_path)
+    assert isinstance(named.source, dict)
+    assert named.source["samples"] == (LocalPath(tmp_path / "null"),)
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,7 @@ def test_what_cannot_begin_says_why(documents: Path, tmp_path: Path) -> None:
         ("--dry-run", *MODELS, "--against", none): "none.csv",
         ("--dry-run", "--model", "gpt-4o"): "no model of another family",
         MODELS: "need --url",
+        (): "--from layer",
     }
     for options, said in refused.items():
         done = command("questions", documents, "--out", tmp_path / "out", *options)

@@ -10,7 +10,8 @@ from drawn_tables import draw_tables
 
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
-from mmlongbench.questions.layer.candidate import Candidate
+from mmlongbench.questions.layer import rendered
+from mmlongbench.questions.layer.candidate import Candidate, Mark
 from mmlongbench.questions.layer.checks import first_failed, places_elsewhere
 from mmlongbench.questions.layer.choosing import ABSENT_SHARE, MOST_OF_A_KIND, MOST_OF_A_PAGE, asked_twice, chosen
 from mmlongbench.questions.layer.columns import WordTable, read_table
@@ -22,7 +23,7 @@ from mmlongbench.questions.layer.kinds.table import candidates_of
 from mmlongbench.questions.layer.padding import answered_elsewhere
 from mmlongbench.questions.layer.page import Box, Page, RawGrid, RawPage
 from mmlongbench.questions.layer.pieces import lines_of
-from mmlongbench.questions.layer.rendered import agrees
+from mmlongbench.questions.layer.rendered import agrees, differing
 from mmlongbench.questions.layer.titles import captions_of, title_of
 from mmlongbench.questions.layer.unread import OtherTexts
 
@@ -247,6 +248,21 @@ def test_without_a_rule_columns_of_one_header_are_not_asked_about() -> None:
     assert not found.facts
     assert set(found.losses) <= {"header-of-two-columns", "header-beside-its-column"}
     assert Header(()).fault == "no-header-of-its-own"
+
+
+@pytest.mark.parametrize(
+    ("header", "fault"),
+    [
+        ("72 ▶", "data-in-the-header"),
+        ("64k 32k", "header-of-two-columns"),
+        ("June 30, 2019", ""),
+        ("18-29", ""),
+        ("2019 – 2020", ""),
+    ],
+)
+def test_numbers_of_lines_and_joined_headers_name_no_column(header: str, fault: str) -> None:
+    found = read([line("(in millions)", header, "Total"), *BALANCE[1:]])
+    assert found.headers[0][0].fault == fault
 
 
 def test_numbers_in_the_header_and_rows_of_sums_are_no_headers() -> None:
@@ -636,6 +652,61 @@ def test_one_question_is_asked_once_and_not_at_all_if_it_has_two_answers() -> No
     again, other = replace(found), replace(found, answer="7")
     assert [number for number, _ in asked_twice({0: found, 1: again})] == [1]
     assert [number for number, _ in asked_twice({0: found, 1: again, 2: other})] == [0, 1, 2]
+
+
+def letters(change: dict[str, str]) -> dict[int, str]:
+    """A change of letters, as `str.translate` takes it."""
+    return {ord(one): other for one, other in change.items()}
+
+
+def with_letters(change: dict[int, str]) -> Document:
+    """A page with a table and a caption, whose layer has other letters than are printed."""
+    lines = [[(x, text.translate(change)) for x, text in line] for line in BALANCE]
+    caption = (50.0, 71.0, "Table 1: State of the treasury at the turn of the year".translate(change))
+    return document(page(1, [caption, *table(lines)], [BOX], [(50.0, 70.0, 400.0, 82.0, "caption")], EDGES))
+
+
+@pytest.mark.parametrize(
+    ("layer", "read", "is_lying"),
+    [
+        pytest.param({"t": "O"}, {"O": "t"}, True, id="a layer that has O for each t"),
+        pytest.param({}, {}, False, id="the same letters"),
+        pytest.param({}, {"v": "x"}, False, id="a rare letter that OCR mistakes"),
+        pytest.param({}, {"l": "I"}, False, id="letters that look alike"),
+        pytest.param({}, {"s": "S"}, False, id="another case"),
+        pytest.param({"u": "ü"}, {"ü": "u"}, False, id="a letter that English does not have"),
+    ],
+)
+def test_a_layer_is_not_believed_if_ocr_always_reads_one_letter_as_another_one(
+    layer: dict[str, str], read: dict[str, str], is_lying: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Questions about tables and about captions rest on the letters of the page, and all go."""
+
+    def read_texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
+        return {rendered._key(mark, mode): mark.text.translate(letters(read)) for mark in marks}
+
+    of = with_letters(letters(layer))
+    found = candidates_of(of)
+    assert {"table-value", "caption-number", "unanswerable"} <= {each.kind for each in found}
+    monkeypatch.setattr(rendered, "_texts", read_texts)
+    failed = differing(tmp_path / "x.pdf", of.pages, found, Limits(), tmp_path / "kept.json")
+    assert {each.reason for each in failed.values()} == ({"ocr-differs"} if is_lying else set())
+    assert len(failed) == (len(found) if is_lying else 0)
+
+
+def test_a_caption_that_ocr_reads_otherwise_takes_its_questions_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = with_layout()
+    found = [each for each in candidates_of(of) if each.kind == "caption-number"]
+
+    def read_texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict[str, str]:
+        painted = "Figure 2: Something else is painted over the caption."
+        return {rendered._key(mark, mode): painted if mark.page == 2 else mark.text for mark in marks}
+
+    monkeypatch.setattr(rendered, "_texts", read_texts)
+    failed = differing(tmp_path / "x.pdf", of.pages, found, Limits(), tmp_path / "kept.json")
+    assert [(found[number].answer, why.reason) for number, why in failed.items()] == [("Figure 2", "ocr-differs")]
 
 
 EARLIER: Sequence[Cells] = (

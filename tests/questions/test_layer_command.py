@@ -10,6 +10,7 @@ import hostile_pdfs
 import needs
 import pymupdf
 import pytest
+import yaml
 from drawn_tables import CATCHES, PORTS, VOLUMES, draw, draw_tables
 from once import once
 from tiny import Ran, command, records
@@ -173,22 +174,50 @@ def _facts(question: dict[str, Any]) -> list[tuple[str, ...]]:
     return [(*words("title"), row) for row in words("row")] or [(*quoted, *words(""))]
 
 
-def test_a_page_that_nobody_reads_holds_questions_back(made: Path, layers: Path, tmp_path: Path) -> None:
-    """Without OCR, a picture of a page may say anything; so no question of the other document is kept."""
-    folder = copied(tmp_path / "pictured", made / "reports/dredging.pdf")
+def test_a_document_with_a_page_that_nobody_reads_is_in_no_context_and_takes_no_question_of_others(
+    made: Path, layers: Path, tmp_path: Path
+) -> None:
+    """Without OCR, a picture of a page may say anything."""
+    folder = copied(tmp_path / "pictured", *sorted((made / "reports").iterdir()))
     with pymupdf.open(made / "reports/landings.pdf") as document, pymupdf.open() as scan:
         pixels = document[0].get_pixmap(dpi=150)
         scan.new_page().insert_image((0, 0, 595, 842), pixmap=pixels)
         scan.new_page().insert_text((72, 72), "A page that is turned")
         scan[1].set_rotation(90)
         scan.save(folder / "scan.pdf", no_new_id=True)
-    assert asked(folder, tmp_path / "out", layers).code == 0
-    assert questions_in(tmp_path / "out") == {}
-    padding = rejects_in(tmp_path / "out", "padding")
-    assert {reject["reason"] for reject in padding} == {"page-not-readable"}
-    assert all(reject["found"].startswith("scan, page 1") for reject in padding)
+    ran = asked(folder, tmp_path / "out", layers)
+    assert ran.code == 0
+    assert questions_in(tmp_path / "out") == questions_in(made / "out")
     report = next(each for each in lines_of(tmp_path / "out/documents.jsonl") if each["document"] == "scan")
     assert (report["pages"], report["pages_without_words"], report["pages_left_out"]) == (2, 1, 1)
+    assert "page 1" in report["why"]
+    assert [line for line in ran.err.splitlines() if "exclude" in line and line.endswith(": scan")]
+    manifest = tmp_path / "out/manifest.yaml"
+    assert command("plan", manifest, "--set", "questions_layer.lengths=8K").code == 0
+    assert yaml.safe_load(manifest.read_text("utf-8"))["datasets"][0]["exclude"] == ["scan"]
+    written = command("questions", "export", tmp_path / "out", "--review", tmp_path / "sheet.csv")
+    assert written.code == 0, written.err
+    assert command("questions", "import", tmp_path / "out", tmp_path / "sheet.csv").code == 0
+    reviewed = yaml.safe_load((tmp_path / "out/reviewed/manifest.yaml").read_text("utf-8"))
+    assert reviewed["datasets"][0]["exclude"] == ["scan"]
+
+
+def test_a_document_with_a_page_that_nobody_reads_keeps_its_questions_where_it_is_alone(
+    made: Path, layers: Path, tmp_path: Path
+) -> None:
+    """Questions that name their page need no other page; a context has no other document."""
+    folder = tmp_path / "alone"
+    folder.mkdir()
+    with pymupdf.open(made / "reports/dredging.pdf") as document:
+        pixels = document[0].get_pixmap(dpi=50)
+        document.new_page().insert_image((0, 0, 595, 842), pixmap=pixels)
+        document.save(folder / "dredging.pdf", no_new_id=True)
+    assert asked(folder, tmp_path / "alone-out", tmp_path / "layers").code == 0
+    assert questions_in(tmp_path / "alone-out")
+    (folder / "landings.pdf").write_bytes((made / "reports/landings.pdf").read_bytes())
+    assert asked(folder, tmp_path / "both-out", tmp_path / "layers").code == 0
+    assert {each["document"] for each in questions_in(tmp_path / "both-out").values()} == {"landings"}
+    assert {each["reason"] for each in rejects_in(tmp_path / "both-out", "padding")} == {"page-not-readable"}
 
 
 def test_a_page_that_takes_too_long_ends_the_command_and_more_time_lets_it_go_on(
@@ -210,6 +239,15 @@ def test_a_page_that_takes_too_long_ends_the_command_and_more_time_lets_it_go_on
     assert "--seconds-a-page" in ended.err
     assert asked(alone, tmp_path / "out", layers, "-q", "--seconds-a-page", 600).code == 0
     assert questions_in(made / "out", "dredging").items() <= questions_in(tmp_path / "out").items()
+
+
+def test_documents_that_are_all_refused_give_no_questions(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/dredging.pdf").symlink_to(made / "reports/dredging.pdf")
+    ran = asked(tmp_path / "links", tmp_path / "out", tmp_path / "layers")
+    assert (ran.code, questions_in(tmp_path / "out")) == (0, {})
+    assert "dredging: not read: path-outside-source" in ran.err
+    assert "build them" not in ran.out
 
 
 def test_a_folder_without_pdfs_is_an_error(tmp_path: Path) -> None:
@@ -260,6 +298,29 @@ def test_a_page_of_thousands_of_drawings_is_left_out_and_counted(made: Path, tmp
     assert asked(folder, tmp_path / "out", tmp_path / "cache").code == 0
     left_out = {line["document"]: line["pages_left_out"] for line in lines_of(tmp_path / "out/documents.jsonl")}
     assert left_out == {"dredging": 0, "dots": 1}
+
+
+@pytest.mark.rare
+def test_what_rests_on_a_letter_that_is_printed_otherwise_is_left_out(made: Path, tmp_path: Path) -> None:
+    """The fonts say that each `t` is an `O`; what is printed is right, and OCR reads it."""
+    needs.tesseract()
+    honest, lying = copied(tmp_path / "honest", made / "reports/dredging.pdf"), tmp_path / "lying"
+    lying.mkdir()
+    with pymupdf.open(honest / "dredging.pdf") as document:
+        table = document.get_new_xref()
+        document.update_object(table, "<<>>")
+        said = "1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfchar <74> <004f> endbfchar"
+        document.update_stream(table, f"begincmap {said} endcmap".encode())
+        for font in {font[0] for page in document for font in page.get_fonts()}:
+            document.xref_set_key(font, "ToUnicode", f"{table} 0 R")
+        document.save(lying / "dredging.pdf", no_new_id=True)
+    for folder in (honest, lying):
+        assert asked(folder, tmp_path / f"{folder.name}-out", tmp_path / "cache", ocr=True).code == 0
+    assert questions_in(tmp_path / "honest-out").items() >= questions_in(made / "out", "dredging").items()
+    left = {each["question"] for each in questions_in(tmp_path / "lying-out").values()}
+    honest_out = questions_in(tmp_path / "honest-out").values()
+    assert left <= {each["question"] for each in honest_out if each["kind"].startswith("heading")}
+    assert {each["reason"] for each in rejects_in(tmp_path / "lying-out", "rendered")} == {"ocr-differs"}
 
 
 @pytest.mark.rare

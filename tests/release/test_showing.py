@@ -160,6 +160,9 @@ def test_pages_of_the_evidence_that_the_prompt_lacks_are_listed(finished: Path) 
     assert example.evidence is not None
     without = replace(example, evidence=replace(example.evidence, pages=(0, 97), shown=(0,)))
     assert shown_example(opened, without).hidden_pages == (98,)
+    joined = replace(example.evidence, pages=(0, 9), shown=(0,), joined={0: (0, 4)}, document_pages=(3, 47))
+    found = shown_example(opened, replace(example, evidence=joined))  # an image has five pages
+    assert (found.evidence_pages, found.hidden_pages) == ((4, 48), (48,))
 
 
 def test_a_prompt_without_an_outline_is_shown_part_by_part(tiles: Path) -> None:

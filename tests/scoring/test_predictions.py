@@ -352,5 +352,8 @@ def test_rows_that_only_their_order_tells_apart_take_predictions_in_order(public
     assert problems(found)["duplicate"] == 1
     few = run(public, lines[1:3], tmp_path)
     assert scored(tmp_path / "scores") == made  # no prediction fits, so nothing is written
+    (tmp_path / "new").mkdir()
+    run(public, lines[1:3], tmp_path / "new")
+    assert not (tmp_path / "new/scores").exists()
     assert first(few, "ambiguous") == [f"{COUNTS}: mm-niah-1: 2 predictions for 3 rows"]
     assert (problems(few)["absent"], len(problems(few))) == (3, 3)

@@ -108,6 +108,12 @@ def test_a_cluster_is_the_document_entity_picture_or_class(records: dict[str, li
     assert found == {file: [cluster for name, _, cluster in CLUSTERS if name == file] for file in made}
 
 
+def test_a_release_that_comes_after_the_predictions_is_named(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text("{}")
+    ran = command("score", tmp_path / "m.jsonl", finished, "--out", tmp_path / "scores")
+    assert (ran.code, "RELEASE comes first" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize(("option", "warns"), [("--ignore-reading-order", False), ("--walk", True)])
 def test_an_option_works_under_its_old_name_too(
     option: str, warns: bool, public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

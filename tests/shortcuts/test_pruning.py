@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,13 @@ from once import once
 from tiny import Ran, command
 
 import mmlongbench as mm
+from mmlongbench.io.progress import Progress
+from mmlongbench.shortcuts.audit import ShortcutAudit
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.guesses import GuessLesson, guess_answers
-from mmlongbench.shortcuts.measured import FOLDS, Flags, Floats, Ints, Learner, Lesson, folds_of, uniforms
+from mmlongbench.shortcuts.measured import FOLDS, Flags, Floats, Ints, Learner, Lesson, Measured, folds_of, uniforms
+from mmlongbench.shortcuts.probes import Kept
+from mmlongbench.shortcuts.pruning import release as of_release
 from mmlongbench.shortcuts.pruning.choosing import (
     CHOOSING,
     JUDGING,
@@ -222,6 +226,50 @@ def test_several_datasets_have_files_of_their_own_and_none_is_overwritten(tmp_pa
     (tmp_path / "e.b.yaml").write_text("{}", "utf-8")
     with pytest.raises(mm.ReleaseError, match=r"e\.b\.yaml: already exists, and is not overwritten"):
         errata_files(path, ["a", "b"])
+
+
+QUESTION, SHAPE = "answer from the question", "answer from the shape of the context"
+
+
+def test_each_leak_is_learned_at_its_own_length_and_what_is_left_at_another_one_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At 1K a word tells the answer of some questions, at 2K the shape of the context that of others."""
+    ids = [f"q{number}" for number in range(600)]
+    answers = ["Yes" if each < 0.5 else "No" for each in uniforms(600, "answers")]
+    carriers = {(QUESTION, 1024): range(36), (SHAPE, 2048): range(300, 336)}
+    cells: dict[int, list[Measured]] = {1024: [], 2048: []}
+    for length in cells:
+        for kind in (QUESTION, SHAPE):
+            own = carriers.get((kind, length), range(0))
+            features = uniforms(1800, "a" if own else "c").reshape(600, 3) - 0.5
+            for at in own:
+                features[at, 0] = 6.0 if answers[at] == "Yes" else -6.0
+            measured = guess_answers(kind, ids, ids, answers, features, "words")
+            assert measured is not None
+            cells[length].append(replace(measured, length=length))
+    findings = judge([("walks_pruned", "file", each) for cell in cells.values() for each in cell]).findings
+    assert {(each.kind, each.length, each.verdict) for each in findings} == {(*at, "leak") for at in carriers}
+    left = next(each for each in findings if each.kind == QUESTION).model_copy(update={"length": 2048})
+    monkeypatch.setattr(of_release, "_kept", lambda *given: Kept(ids=ids, clusters=ids, shapes=[(given[-1],)]))
+    monkeypatch.setattr(of_release, "measure", lambda kept: cells[int(kept.shapes[0][0])])
+    monkeypatch.setattr(of_release, "audit_shortcuts", lambda *_, **__: ShortcutAudit((left,), None, ()))
+    (found,) = of_release.prune_shortcuts(Opened(), ShortcutAudit(findings, None, ()), Progress(False))  # type: ignore[arg-type]
+    for (kind, _), own in carriers.items():
+        dropped = {drop.id for drop in found.drops if drop.kind == kind}
+        assert len(dropped & {f"q{at}" for at in own}) > len(dropped) / 5  # 6 % of all questions
+    assert {effect.kind: effect.verdict for effect in found.effects} == {QUESTION: "reduced", SHAPE: "mended"}
+    assert all(bool(effect.advice) == (effect.kind == QUESTION) for effect in found.effects)
+    (note,) = found.notes
+    assert QUESTION in note
+    assert "2K" in note
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A release with a lock alone."""
+
+    lock: mm.Lock = LOCK
 
 
 # From a release with leaks over `--prune` to the set that is left.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlongbench.corpus.retrieval.passages import Hit, Passages
-from mmlongbench.corpus.retrieval.text import tokens
+from mmlongbench.corpus.retrieval.text import UNSPACED, tokens
 from mmlongbench.corpus.retrieval.ties import ROUNDING, ranks_of, settle
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
@@ -83,7 +83,11 @@ class TantivyIndex:
         import numpy as np
         from tantivy import Occur, Query
 
-        asked = [(Occur.Should, Query.term_query(self._schema, _TEXT, word, "freq")) for word in words]
+        if all(map(UNSPACED.fullmatch, words)):  # the index has pairs: characters alone are parts of its words
+            queries = [Query.regex_query(self._schema, _TEXT, f".?{word}.?") for word in words]
+        else:
+            queries = [Query.term_query(self._schema, _TEXT, word, "freq") for word in words]
+        asked = [(Occur.Should, query) for query in queries]
         found = self._searcher.search(Query.boolean_query(asked), limit=limit, count=False).hits
         numbers = self._searcher.fast_field_values(_NUMBER, [address for _, address in found])
         return np.array([score for score, _ in found], np.float64), np.array(numbers, np.int64)

@@ -29,7 +29,7 @@ _UNSPACED = (
 )
 """The ranges of the scripts that set no blanks between words."""
 _RUNS = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
-_UNSPACED_ONE = re.compile(rf"[{_UNSPACED}]")
+UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _VOICING = "\u3099\u309a"
 """The marks that make が of か and ぱ of は: other letters, unlike accents."""
 _VOICED = re.compile(r".[\u3099\u309a\uff9e\uff9f]")
@@ -92,7 +92,7 @@ def _folded(character: str) -> str:
     parts = unicodedata.normalize("NFKD", character).lower()
     kept = "".join(_LETTERS.get(part, part) for part in parts if not (_is_mark(part) or _is_zero_width(part)))
     whole = unicodedata.normalize("NFC", kept)
-    return f" {whole} " if _UNSPACED_ONE.match(whole) else whole
+    return f" {whole} " if UNSPACED.match(whole) else whole
 
 
 def _bare(character: str) -> str:
@@ -216,7 +216,7 @@ def tokens(text: str) -> list[str]:
     folded = text.lower()
     if not text.isascii():  # lower case again: a ligature like № has capitals when it is decomposed
         folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", folded).translate(_UNACCENTED).lower())
-        if _UNSPACED_ONE.search(folded):
+        if UNSPACED.search(folded):
             runs = (run for word in _WORD.findall(folded) for run in _RUNS.findall(word))
             return [each for run in runs for each in _searched(run)]
     return [word[:LONGEST_WORD] for word in _WORD.findall(folded)]
@@ -224,7 +224,7 @@ def tokens(text: str) -> list[str]:
 
 def _searched(run: str) -> list[str]:
     """Return the words of a run of characters that all are, or all are not, of a script without blanks."""
-    if not _UNSPACED_ONE.match(run):
+    if not UNSPACED.match(run):
         return [run[:LONGEST_WORD]]
     return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 

@@ -85,9 +85,11 @@ class Header:
             return "header-too-long"
         if not self.is_whole:
             return "header-beside-its-column"
-        words = self.leaf.split()
+        words = [word for word in self.leaf.split() if any(map(str.isalnum, word))]
         if _DATA.search(self.leaf) or all(word.isdigit() and not _YEAR.fullmatch(word) for word in words):
-            return "data-in-the-header"
+            return "data-in-the-header"  # also `72 ▶`, the number of a line of a form
+        if any(len(line.split()) > 1 and all(word[0].isdigit() for word in line.split()) for line in self.own_lines):
+            return "header-of-two-columns"  # `64k 32k`
         return ""
 
     @property

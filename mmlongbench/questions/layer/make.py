@@ -80,6 +80,9 @@ class Made:
     """What each document gives."""
     unreadable: tuple[Reject, ...]
     """The documents that cannot be read."""
+    left_out: tuple[str, ...]
+    """The documents with a page that nobody can read and that might answer questions of others; the manifest excludes
+    them."""
 
 
 def make_questions(
@@ -124,7 +127,7 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
         passed = [number for number in passed if failed[number] is None]
         taken, left = chosen(sha256, [candidates[number] for number in passed])
         crops = kept.with_name(f"{kept.name}.ocr.json")
-        differ = differing(path, taken, settings.limits, crops) if program else {}
+        differ = differing(path, pages, taken, settings.limits, crops) if program else {}
     except SourceError as error:
         fault = error.fault
         found = f"{fault.place}: {fault.found}" if fault.place else fault.found
@@ -238,11 +241,16 @@ def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Wor
     questions: list[Question] = []
     rejects = [*unread, *(reject for work in works for reject in work.rejects)]
     reports = []
+    left_out = [work.report.document for work in works if _might_answer(work, works)]
+    indexes = {name: index for name, index in indexes.items() if name not in left_out}
     for work in works:
         kept = []
         for question in work.questions:
-            places = work.places[question.id]
-            found = _not_readable(question, places, works) or answered_elsewhere(places, question.document, indexes)
+            found = answered_elsewhere(work.places[question.id], question.document, indexes)
+            if question.document in left_out:
+                what = f"{question.document}, page {min(work.unread)}: a picture without words"
+                expected = "pages that can be read: install tesseract"
+                found = Failed("padding", "page-not-readable", what, expected)
             if found is None:
                 kept.append(question)
             else:
@@ -254,6 +262,7 @@ def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Wor
             "documents": len(works),
             "documents without questions": sum(not report.questions for report in reports),
             "documents not readable": len(unread),
+            "documents left out for a page that cannot be read": len(left_out),
             "candidates": sum(sum(report.candidates.values()) for report in reports),
             "table cells": sum(report.cells for report in reports),
             "table cells that two readers agree on": sum(report.facts for report in reports),
@@ -265,21 +274,18 @@ def _written(documents: Path, out: Path, settings: Settings, works: Sequence[Wor
     )
     write_lines(out / DOCUMENTS, reports)
     notes = {"layer": layer_version(), "ocr": engine() if settings.with_ocr else ""}
-    summary = write_folder(out, documents, "layer", questions, rejects, counts, notes)
-    return Made(summary, tuple(reports), tuple(unread))
+    summary = write_folder(out, documents, "layer", questions, rejects, counts, notes, left_out)
+    return Made(summary, tuple(reports), tuple(unread), tuple(left_out))
 
 
-def _not_readable(
-    question: Question, places: Sequence[tuple[Sequence[str], int]], works: Sequence[Work]
-) -> Failed | None:
-    """Return a page of another document that might answer a question and has no words; None if there is none."""
-    for work in works:
-        meant = [page for page in sorted(work.unread) if any(place in (0, page) for _, place in places)]
-        if meant and work.report.document != question.document:
-            found = f"{work.report.document}, page {meant[0]}: a picture without words"
-            expected = "pages that can be read: install tesseract, or take the document out of the folder"
-            return Failed("padding", "page-not-readable", found, expected)
-    return None
+def _might_answer(work: Work, works: Sequence[Work]) -> bool:
+    """Return whether a page of a document that nobody can read might answer a question of another document.
+
+    Nothing can be claimed about such a page. So the document must not pad contexts, and the manifest leaves it out.
+    """
+    others = (group for other in works if other is not work for group in other.places.values())
+    numbers = {place for group in others for _, place in group}
+    return any(page in numbers or 0 in numbers for page in work.unread)
 
 
 def _counted_again(report: DocumentReport, kept: Sequence[Question], texts: Sequence[str]) -> DocumentReport:

@@ -1,10 +1,14 @@
 """The last check: OCR reads the words that a question rests on in the picture of the page, where it is installed.
 
-Numbers must have the same digits; other words must be similar. Each box is read as one line of text.
+Numbers must have the same digits; other words must be similar. Each box is read as one line of text. Where OCR takes a
+letter for another one, it may be a mistake of OCR, or the layer may lie: a font of the PDF says `O` for each `t`. So
+further lines of such a page are read: a layer is not believed if OCR always reads the letter as that other one.
 """
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -16,15 +20,22 @@ from mmlongbench.io.atomic import write_whole
 from mmlongbench.questions.layer.candidate import Candidate, Mark
 from mmlongbench.questions.layer.checks import Failed
 from mmlongbench.questions.layer.index import normal
+from mmlongbench.questions.layer.page import Line, Page
 
-ROLES = ("answer", "operand", "row", "column", "title")
-"""The roles of the words that are read; a caption may be a whole paragraph."""
+_LAYOUT = ("caption", "heading", "subsection")
+"""How the kinds begin of questions about captions and headings, whose boxes hold more words than the question has."""
 _TITLE_WORDS = 0.75
 """The least share of the words of a title that must be read."""
 BATCH = 48
 """How many boxes one call of the program reads."""
 SIMILAR = 0.7
 """The least similarity of words; OCR takes a letter for another one now and then."""
+_LINES = 40
+"""How many lines of a page are read, the longest first, if a letter of its layer is doubted."""
+_TIMES, _SHARE = 3, 0.8
+"""A layer lies if a letter is read as a certain other one so often, and in so large a share of its places."""
+_ALIKE = frozenset("IJijl")
+"""Letters that OCR cannot tell apart in many fonts."""
 _OPTIONS = ("-l", "eng", "--oem", "1", "-c", "page_separator=\f")
 _MODES = ("7", "6")
 """How a picture is read: as one line, then, if the words differ, as a block."""
@@ -38,14 +49,17 @@ def engine() -> str:
         return ""
 
 
-def differing(path: Path, candidates: Sequence[Candidate], limits: Limits, kept: Path) -> dict[int, Failed]:
+def differing(
+    path: Path, pages: Sequence[Page], candidates: Sequence[Candidate], limits: Limits, kept: Path
+) -> dict[int, Failed]:
     """Return, by its number, each candidate whose words OCR reads otherwise. What was read is kept in a file.
 
     Raises:
         SourceError, TimeLimitError, ReaderDiedError: as `pdf_reader.page_crops`, or `tesseract` fails.
 
     """
-    marks = sorted({mark for each in candidates for mark in _read_marks(each)}, key=_order)
+    read = [_read_marks(each, pages) for each in candidates]
+    marks = sorted({mark for each in read for mark in each}, key=_order)
     known, seen = _kept(kept), dict[Mark, str]()
     before = len(known)
     for mode in _MODES:
@@ -55,14 +69,60 @@ def differing(path: Path, candidates: Sequence[Candidate], limits: Limits, kept:
             text = known[_key(mark, mode)]
             if mark not in seen or _is_read(mark, text):
                 seen[mark] = text
+    doubted = {mark.page for mark, text in seen.items() if any(a != b for a, b in _letters(mark.text, text))}
+    lines: dict[Mark, Line] = {}
+    for number in sorted(doubted):
+        longest = sorted(pages[number - 1].lines, key=lambda line: -sum(map(str.isalpha, line.text)))[:_LINES]
+        lines |= {Mark(number, line.text, line.box, "line"): line for line in longest}
+    known |= _texts(path, [mark for mark in lines if _key(mark, "7") not in known], "7", limits)
     if len(known) > before:
         write_whole(kept, [json.dumps(known, ensure_ascii=False, sort_keys=True).encode()])
+    lies = _lies([(mark.page, line, known[_key(mark, "7")]) for mark, line in lines.items()])
     found = {}
-    for number, candidate in enumerate(candidates):
-        wrong = next((mark for mark in _read_marks(candidate) if not _is_read(mark, seen[mark])), None)
+    for number, (candidate, own) in enumerate(zip(candidates, read, strict=True)):
+        wrong = next((mark for mark in own if not _is_read(mark, seen[mark])), None)
+        # a question without an answer claims something of all pages
+        lying = sorted(lies if candidate.absent else lies.keys() & {mark.page for mark in own})
         if wrong:
             what = f"page {wrong.page}: {' '.join(seen[wrong].split())[:80]}"
             found[number] = Failed("rendered", "ocr-differs", what, wrong.text)
+        elif lying:
+            letter, other = lies[lying[0]]
+            what = f"page {lying[0]}: OCR reads “{other}” where the layer has “{letter}”"
+            found[number] = Failed("rendered", "ocr-differs", what, "a layer with the letters that are printed")
+    return found
+
+
+def _letters(printed: str, read: str) -> Iterator[tuple[str, str]]:
+    """Yield each letter of the layer with the letter that OCR reads in its place, if the texts are similar; but not
+    letters that differ only in case, that OCR cannot tell apart, or that English does not have.
+    """
+    same = SequenceMatcher(None, printed, read, autojunk=False)
+    for _, start, end, first, last in same.get_opcodes() if same.ratio() >= SIMILAR else ():
+        if end - start != last - first:
+            continue
+        for one, other in zip(printed[start:end], read[first:last], strict=True):
+            is_alike = one.casefold() == other.casefold() or {one, other} <= _ALIKE
+            if (one + other).isascii() and (one + other).isalpha() and (one == other or not is_alike):
+                yield one, other
+
+
+def _lies(lines: Sequence[tuple[int, Line, str]]) -> dict[int, tuple[str, str]]:
+    """Return the pages whose layer lies, by number, each with a letter of the layer and what OCR always reads for it.
+
+    Lines of one size and weight count together, because they probably have one font.
+    """
+    fonts: dict[tuple[float, bool], Counter[tuple[str, str]]] = {}
+    for _, line, text in lines:
+        fonts.setdefault((line.size, line.is_bold), Counter()).update(_letters(line.text, text))
+    found = {}
+    for page, line, text in lines:
+        pairs = fonts[line.size, line.is_bold]
+        for one, other in sorted({*_letters(line.text, text)}):
+            # a layer with `O` for each `t` may have an honest `O` in other words, but it has no `t`
+            rarer = min(sum(n for pair, n in pairs.items() if pair[at] == (one, other)[at]) for at in (0, 1))
+            if one != other and pairs[one, other] >= max(_TIMES, _SHARE * rarer):
+                found[page] = one, other
     return found
 
 
@@ -80,9 +140,17 @@ def _kept(path: Path) -> dict[str, str]:
     return {str(key): str(text) for key, text in found.items()} if isinstance(found, dict) else {}
 
 
-def _read_marks(candidate: Candidate) -> list[Mark]:
-    is_layout = candidate.kind.startswith(("caption", "heading", "subsection"))
-    return [] if is_layout else [mark for mark in candidate.marks if mark.role in ROLES]
+def _read_marks(candidate: Candidate, pages: Sequence[Page]) -> list[Mark]:
+    """Return the words that are read: those of the marks, and all words in the boxes of captions and headings."""
+    found = []
+    for mark in candidate.marks:
+        if candidate.kind.startswith(_LAYOUT) or mark.role in ("caption", "heading"):
+            mark = replace(mark, text=pages[mark.page - 1].text_in(mark.box), role="layout")
+            letters = list(filter(str.isalpha, mark.text))
+            if 2 * sum(map(str.isascii, letters)) <= len(letters):  # OCR reads English
+                continue
+        found.append(mark)
+    return found
 
 
 def _order(mark: Mark) -> tuple[int, tuple[float, ...], str, str]:

@@ -136,16 +136,21 @@ def report_of(
 def _why(document: Document, losses: Counter[str], candidates: int) -> str:
     pages, empty = len(document.pages), sum(not page.raw.word_count for page in document.pages)
     tables = sum(found.tables for found in document.found.values())
-    if empty == pages:
+    if empty == pages and not any(page.raw.rotation for page in document.pages):
         return f"none of its {pages} pages has text: only OCR or a vision model can read it"
     parts = [f"{len(document.facts)} cells, {len(document.captions)} captions and {len(document.headings)} headings"]
     if empty:
-        parts.append(f"{empty} of {pages} pages have no text")
+        parts.append(f"{empty} of {pages} pages have no text or are turned")
+    if document.unread:
+        listed = ", ".join(map(str, sorted(document.unread)[:5]))
+        parts.append(f"only OCR can read page {listed}{' and others' if len(document.unread) > 5 else ''}")
+    if not candidates and not losses:
+        return "; ".join([*parts, "it has no tables, captions or numbered headings"])
     if not tables:
         parts.append("the layout has no table")
     for reason, count in losses.most_common(3):
         parts.append(f"{count} times {_WORDS.get(reason, reason.replace('-', ' '))}")
-    return "; ".join(parts) if candidates or losses else f"{parts[0]}; it has no tables, captions or numbered headings"
+    return "; ".join(parts)
 
 
 def _counts(counts: Counter[str]) -> dict[str, int]:

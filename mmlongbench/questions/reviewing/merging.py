@@ -239,7 +239,7 @@ def write_review(out: Path, merged: Merged, share: float) -> Path:
     ids = {question.id for question in kept}
     errata = {id: each for id, each in errata_of(merged).items() if id in ids}
     write_whole(reviewed / ERRATA, [(_HEAD + _yaml(errata)).encode()])
-    _name_errata(reviewed / table.MANIFEST)
+    _name_errata(reviewed / table.MANIFEST, out / table.MANIFEST)
     table.write_lines(reviewed / DECISIONS, [decision for each in merged.settled for decision in each.decisions])
     said = {
         "agreement": merged.agreement.model_dump(mode="json"),
@@ -293,10 +293,12 @@ def _yaml(errata: Mapping[str, Mapping[str, object]]) -> str:
     return "".join(parts)
 
 
-def _name_errata(path: Path) -> None:
-    """Add the errata to a manifest; its first line is a comment, which stays."""
+def _name_errata(path: Path, earlier: Path) -> None:
+    """Add the errata to a manifest, and what the earlier one excludes; its first line is a comment, which stays."""
+    before = yaml.safe_load(earlier.read_text("utf-8"))["datasets"][0]
+    excluded = {"exclude": before["exclude"]} if "exclude" in before else {}
     text = path.read_text("utf-8")
     head = text.partition("\n")[0]
     manifest = yaml.safe_load(text)
-    manifest["datasets"][0]["errata"] = ERRATA
+    manifest["datasets"][0] |= {"errata": ERRATA, **excluded}
     write_whole(path, [f"{head}\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}".encode()])

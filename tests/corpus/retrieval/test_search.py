@@ -361,7 +361,15 @@ def test_the_command_shows_the_best_passages_first_or_says_that_there_is_none(se
 
 
 @pytest.mark.parametrize(
-    ("query", "titles"), [("疏浚量是多少", ["港口"]), ("か\u3099らす", ["がらす"]), ("から", []), ("浚疏", [])]
+    ("query", "titles"),
+    [
+        ("疏浚量是多少", ["港口"]),
+        ("か\u3099らす", ["がらす"]),
+        ("から", []),
+        ("浚疏", []),
+        ("浚", ["港口"]),  # characters alone are found inside words
+        ("窓 透", ["がらす"]),
+    ],
 )
 def test_scripts_without_blanks_are_searched_by_pairs_of_characters(
     searched: Path, query: str, titles: list[str]
