@@ -106,12 +106,14 @@ def crop_pages(
     import pymupdf
     from PIL import Image
 
+    from mmlongbench.documents.painted import drawn
+
     with open_pdf(path, limits) as document:
         for place, (number, box) in enumerate(crops):
             try:
                 with unreadable_page_named(path, number, "a page that can be drawn"):
                     page = _upright(document, number)
-                    pixels = page.get_pixmap(dpi=dpi, clip=pymupdf.Rect(box), alpha=False)
+                    pixels = drawn(page, dpi, pymupdf.Rect(box))
                     buffer, size = io.BytesIO(), (pixels.width, pixels.height)
                     picture = Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1)
                     picture.save(buffer, "JPEG", quality=quality)

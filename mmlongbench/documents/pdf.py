@@ -341,7 +341,9 @@ def _jpeg(page: "Page", dpi: int, quality: int) -> tuple[tuple[int, int], bytes]
     """Encode a page with Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied."""
     from PIL import Image
 
-    pixels = page.get_pixmap(dpi=dpi, alpha=False)
+    from mmlongbench.documents.painted import drawn
+
+    pixels = drawn(page, dpi)
     size = (pixels.width, pixels.height)
     buffer = io.BytesIO()
     Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1).save(buffer, "JPEG", quality=quality)

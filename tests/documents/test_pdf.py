@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import needs
+import numpy as np
 import pymupdf
 import pytest
 from ocr_programs import StandIn, programs_of
@@ -18,7 +19,7 @@ from PIL import Image
 from question_world import Doc
 from tiny import draw_pdf
 
-from mmlongbench.documents import ocr, pdf_reader
+from mmlongbench.documents import ocr, painted, pdf_reader
 from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts
@@ -566,3 +567,71 @@ def test_the_real_documents_are_all_there() -> None:
     needs.shared("real", "mmlongbench-doc", "documents")
     assert len(PDFS) == 26
     assert sum(len(page_sizes(path, 72, UNCOUNTED)) for path in PDFS) == 1035
+
+
+# --- what is lost, hidden or thin -------------------------------------------------------------------------------------
+
+HELVETICA = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+
+
+def shown_pdf(page: str, picture: str = "null", entries: str = LETTER, catalogue: str = "", **more: str) -> bytes:
+    """A page with a font F1, a picture I and an invisible state G; `page` is its content, or the object that has it."""
+    resources = "/Resources<</Font<</F1 5 0 R>>/XObject<</I 4 0 R>>/ExtGState<</G<</ca 0>>>>>>"
+    drawn = page if page.startswith(("<<", "[", "null")) else stream(page)
+    found = {3: f"<</Type/Page/Parent 2 0 R{entries}{resources}/Contents 6 0 R>>", 4: picture, 5: HELVETICA, 6: drawn}
+    others = {int(name.removeprefix("object")): text for name, text in more.items()}
+    pages = "3 0 R 7 0 R" if 7 in others else "3 0 R"
+    tree = {1: f"<</Type/Catalog/Pages 2 0 R{catalogue}>>", 2: f"<</Type/Pages/Kids[{pages}]/Count {len(pages) // 5}>>"}
+    return raw_pdf({**tree, **found, **others})
+
+
+def words_at(y: int, words: str, size: float = 12) -> str:
+    return f"BT /F1 {size} Tf 60 {y} Td ({words}) Tj ET\n"
+
+
+SEEN = words_at(740, "In 2013 the dues of the harbour of Port Ellery were 4711 crowns, as the book says.")
+
+
+def levels(tmp_path: Path, page: str, dpi: int = 144) -> tuple[Any, Any]:
+    """The grey levels of a page as it is released, and as MuPDF draws it."""
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(page))
+    with open_pdf(tmp_path / "x.pdf", LIMITS) as document:
+        found = [painted.drawn(document.load_page(0), dpi), document.load_page(0).get_pixmap(dpi=dpi, alpha=False)]
+    return tuple(np.frombuffer(each.samples, np.uint8).reshape(each.height, each.width, 3)[..., 1] for each in found)
+
+
+@pytest.mark.parametrize("dpi", [72, 144, 200])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "60 600 400 0 re f",
+        "60 600 400 .05 re f",
+        "q 50 500 500 200 re W n 60 600 400 0 re f Q",
+        "0 w 60 600 m 460 600 l S",
+        ".1 w 60 600 m 460 600 l S",
+    ],
+)
+def test_a_hairline_is_dark(line: str, dpi: int, tmp_path: Path) -> None:
+    for page, side in ((line, 0), (f"0 1 -1 0 612 0 cm {line}", 1)):
+        now, before = (each.min(axis=side) for each in levels(tmp_path, page, dpi))
+        middle = slice(len(now) // 2, len(now) * 3 // 5)
+        assert now[middle].max() < 130, page
+        assert before[middle].min() > 160
+
+
+def test_what_covers_or_clips_a_hairline_stays_and_its_colour_too(tmp_path: Path) -> None:
+    cover = "1 1 .9 rg 300 590 100 20 re f"
+    now, before = levels(tmp_path, f"q 60 590 300 20 re W n 60 600 400 0 re f 60 600 400 0 re f Q {cover}")
+    assert (now[:, 2 * 310 : 2 * 470] == before[:, 2 * 310 : 2 * 470]).all()
+    assert now[:, 2 * 70 : 2 * 290].min(axis=0).max() < 60
+    now, _ = levels(tmp_path, ".5 g 60 600 400 0 re f 60 600 300 0 re f")
+    assert 100 < now.min(axis=0)[800] < 150  # where it is drawn once
+
+
+PLAIN = f"{SEEN} 1 w 60 600 400 200 re S .5 w 60 500 m 460 400 l S 60 300 400 1 re f 0 0 1 .2 re f 100 100 3 0 re f"
+
+
+def test_a_page_without_hairlines_is_drawn_as_before_also_after_one_with_them(tmp_path: Path) -> None:
+    for page in (PLAIN, "0 w 60 600 m 460 600 l S", PLAIN):
+        now, before = levels(tmp_path, page)
+        assert (now == before).all() == (page == PLAIN)
