@@ -257,7 +257,7 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
             pages = int(document.page_count)
         _check(path, document, pages, limits)
         with _named(path, "broken-document", "a PDF whose page tree can be walked"):
-            fault = tree_fault(document, limits.pages)
+            fault = tree_fault(document, limits.pages) or _form_fault(document)
         if fault:
             raise SourceError(replace(fault, file=path.name))
         yield document
@@ -312,6 +312,10 @@ def _check_head(path: Path, head: bytes) -> None:
 
 def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None:
     if document.needs_pass:
+        crypt = [document.xref_get_key(-1, f"Encrypt/{key}")[1] for key in ("V", "StmF", "StrF")]
+        if crypt[0] in ("4", "5") and {*crypt[1:]} <= {"/Identity", "null"}:
+            found, todo = "one whose attachments alone are encrypted", "save it without encryption, or print it to PDF"
+            raise _fault(path, "encrypted-attachments", "a PDF without encryption", found, todo)
         raise _fault(
             path, "encrypted-document", "a PDF that opens without a password", "an encrypted one", "save it without one"
         )
@@ -321,6 +325,18 @@ def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None
         raise _fault(path, "document-without-pages", "at least one page", "none")
     if pages > limits.pages:
         raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(pages), "raise limits.pages")
+
+
+def _form_fault(document: "Document") -> Fault | None:
+    """Return the fault of a form whose pages a program of Adobe's makes when it opens the PDF."""
+    root = document.pdf_catalog()
+    if document.xref_get_key(root, "AcroForm/XFA")[0] == "null":
+        return None
+    is_made = document.xref_get_key(root, "NeedsRendering")[1] == "true"
+    if not is_made and not str(document.load_page(0).get_text()).lstrip().startswith("Please wait"):
+        return None
+    found = "a dynamic XFA form, which has only the page “Please wait…”"
+    return Fault("dynamic-xfa-form", "a PDF that has its pages", found, todo="print it to PDF first")
 
 
 def _has_end(path: Path) -> bool:

@@ -592,6 +592,39 @@ def words_at(y: int, words: str, size: float = 12) -> str:
 SEEN = words_at(740, "In 2013 the dues of the harbour of Port Ellery were 4711 crowns, as the book says.")
 
 
+WAIT = words_at(740, "Please wait... If this message is not replaced, your viewer cannot display the form.")
+
+
+@pytest.mark.parametrize(
+    ("page", "catalogue", "is_refused"),
+    [
+        (WAIT, "/NeedsRendering true/AcroForm<</Fields[]/XFA 8 0 R>>", True),
+        (WAIT, "/AcroForm<</Fields[]/XFA 8 0 R>>", True),
+        (SEEN, "/AcroForm<</Fields[]/XFA 8 0 R>>", False),  # its pages are there
+        (WAIT, "", False),
+    ],
+)
+def test_a_form_without_its_pages_is_refused(page: str, catalogue: str, is_refused: bool, tmp_path: Path) -> None:
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(page, catalogue=catalogue, object8=stream("<xdp/>")))
+    if is_refused:
+        fault = refused(tmp_path / "x.pdf")
+        assert (fault.reason, fault.todo) == ("dynamic-xfa-form", "print it to PDF first")
+    else:
+        assert page_sizes(tmp_path / "x.pdf", 144, LIMITS) == [LETTER_AT_144]
+
+
+@pytest.mark.parametrize(
+    ("streams", "reason"), [("/Identity", "encrypted-attachments"), ("/StdCF", "encrypted-document")]
+)
+def test_attachments_alone_may_be_encrypted(streams: str, reason: str, tmp_path: Path) -> None:
+    handler = "/CF<</StdCF<</CFM/AESV2/AuthEvent/EFOpen/Length 16>>>>/EFF/StdCF"
+    more = f"/StmF{streams}/StrF{streams}{handler}"
+    crypt = f"<</Filter/Standard/V 4/R 4/Length 128/P -4/O <{'01' * 32}>/U <{'02' * 32}>{more}>>"
+    data = shown_pdf(SEEN, object8=crypt).replace(b"/Root 1 0 R", b"/Root 1 0 R/Encrypt 8 0 R/ID[<01><02>]")
+    (tmp_path / "x.pdf").write_bytes(data)
+    assert refused(tmp_path / "x.pdf").reason == reason
+
+
 def levels(tmp_path: Path, page: str, dpi: int = 144) -> tuple[Any, Any]:
     """The grey levels of a page as it is released, and as MuPDF draws it."""
     (tmp_path / "x.pdf").write_bytes(shown_pdf(page))
