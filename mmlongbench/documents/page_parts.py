@@ -16,7 +16,15 @@ from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import rows_of
 from mmlongbench.documents.page_layer import load_layout
-from mmlongbench.documents.pdf import POINTS_PER_INCH, fit_pages, has_words, open_pdf, unreadable_page_named
+from mmlongbench.documents.pdf import (
+    POINTS_PER_INCH,
+    blank_unseen,
+    fit_pages,
+    has_words,
+    open_pdf,
+    readable,
+    unreadable_page_named,
+)
 from mmlongbench.documents.regions import Box, Line
 from mmlongbench.errors import BuildError, SourceError
 
@@ -301,10 +309,11 @@ def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
 
 
 def _lines(page: Any) -> list[Line]:  # noqa: ANN401
-    found = []
-    for number, block in enumerate(page.get_text("dict", flags=_TEXT)["blocks"]):
+    found, blocks = [], page.get_text("dict", flags=_TEXT)["blocks"]
+    blank_unseen(page, blocks)
+    for number, block in enumerate(blocks):
         for line in block.get("lines", ()):
-            text = "".join(span["text"] for span in line["spans"])
+            text = readable("".join(span["text"] for span in line["spans"]))
             if text.strip():
                 found.append(Line(tuple(line["bbox"]), text.rstrip(), number))
     return found
