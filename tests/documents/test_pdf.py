@@ -762,7 +762,7 @@ def test_attachments_alone_may_be_encrypted(streams: str, reason: str, tmp_path:
     assert refused(tmp_path / "x.pdf").reason == reason
 
 
-def levels(tmp_path: Path, page: str, dpi: int = 144) -> tuple[Any, Any]:
+def levels(tmp_path: Path, page: str, dpi: int = 144) -> tuple[Any, ...]:
     """The grey levels of a page as it is released, and as MuPDF draws it."""
     (tmp_path / "x.pdf").write_bytes(shown_pdf(page))
     with open_pdf(tmp_path / "x.pdf", LIMITS) as document:
