@@ -16,7 +16,7 @@ import mmlongbench.task as mt
 from builders.common import pages as page_units
 from builders.common.pages import text_unit, with_text
 from builders.docvqa.contexts import Anchor, Padding, choose_anchor, evidence_keys, labelled_by, pages_asked, span_of
-from builders.docvqa.evidence import evidence_of
+from builders.docvqa.evidence import blank_evidence, evidence_of
 from builders.docvqa.facets import LONG_METRICS, METRICS, facets_of
 from builders.docvqa.interleaved import crop_fields, interleaved, rebuilt
 from builders.docvqa.joined import about_images, join_pages, joined_fields, pages_in
@@ -101,6 +101,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         own, source = documents[row.doc], row
         check_answer(row, options)
         check_facets(row, options)
+        blank = blank_evidence(row, own)
         row, called = about_images(row, own), labelled_by(row, documents, options)
         about = {
             "row": row,
@@ -129,7 +130,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
             required,
             take_order,
             rendered_as_text=mt.Rendering((told,), partial(with_text, documents)) if is_rendered else None,
-            noted=(f"answer read as {row.answer_format}", *anchor.noted),
+            noted=(f"answer read as {row.answer_format}", *anchor.noted, *blank),
         )
 
     def _around(
@@ -271,6 +272,8 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         unit = page_unit(page.path, page.index, self.options.page_label, role, called(document.name))
         more = {"joined": pages_in(document, page.index)} if document.joined else {}
         unit = replace(unit, data={**unit.data, "document": document.id, **more})
+        if role == "padding":
+            unit = replace(unit, excluded=document.unfit(page))
         if self.options.pages_as == "interleaved":
             return interleaved(documents, unit)
         is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import mmlongbench.task as mt
 from builders.docvqa.paths import find_index, folder_of, path_of_page
+from builders.docvqa.rows import DocumentQuestion
 
 _END = 1_000_000
 """All page numbers are below this, because the name of a page's image has at most six digits for the number."""
@@ -88,3 +89,22 @@ def _around(answers: tuple[int, ...], path: str) -> dict[int, str]:
 
 def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def blank_evidence(row: DocumentQuestion, document: mt.Document) -> tuple[str, ...]:
+    """Return a note for each answer page of one colour, which the lock counts. `row` has the numbers of single pages,
+    also if the pages of the document are joined.
+
+    Raises:
+        Rejected: an answer page is damaged.
+
+    """
+    for page in (page for page in row.pages if page in document.damaged):
+        expected = f"page {page + 1} of {document.id} to be drawn whole"
+        todo = "replace the PDF with a whole one (print it to a new PDF, if a viewer shows the page), or exclude it"
+        why = document.damaged[page]
+        raise mt.Rejected(mt.Fault("damaged-answer-page", expected, why, field=row.pages_field, todo=todo))
+    shown = document.joined or tuple((page,) for page in document.pages)
+    keys = (zip(pages, document.keys_at(at), strict=False) for at, pages in enumerate(shown))
+    blank = {page.index for each in keys for page, key in each if not key}
+    return tuple(f"answer page of one colour ({document.id}, page {page + 1})" for page in row.pages if page in blank)

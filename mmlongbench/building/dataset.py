@@ -139,7 +139,17 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
             Page(number, f"{reader.image_folder}/{file.name}/{name}", width, height)
             for (number, name), (width, height) in zip(file.named_pages(len(read.pages)), read.pages, strict=True)
         )
-        document = Document(file.id, file.name, file.sha256, pages, tuple(read.keys), file.missing, _crops(read, pages))
+        document = Document(
+            file.id,
+            file.name,
+            file.sha256,
+            pages,
+            tuple(read.keys),
+            file.missing,
+            _crops(read, pages),
+            damaged=read.damaged,
+            hidden_text=tuple(read.hidden_text),
+        )
         documents[file.id] = joined(document, join) if join else document
     kept = _Texts(build_dir, plan, join)
     return Documents(documents, faults, kept, kept.parts)

@@ -115,13 +115,22 @@ def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -
 
 
 def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
-    dpis = _images_by_dpi(plan)
     found = sources.documents if sources.has_documents else None
+    usable = found.usable if found else {}
+    parts: dict[str, Any] = {
+        "images_by_dpi": _images_by_dpi(plan),
+        "damaged": {
+            id: {str(page + 1): why for page, why in each.damaged.items()}
+            for id, each in usable.items()
+            if each.damaged
+        },
+        "hidden_text": {id: len(each.hidden_text) for id, each in usable.items() if each.hidden_text},
+    }
     return DocumentCounts(
-        usable=len(found.usable) if found else 0,
+        usable=len(usable),
         refused={id: str(fault) for id, fault in sorted(found.faults.items())} if found else {},
         renamed={file.id: file.name for file in plan.documents.values() if file.id != file.name},
-        **({"images_by_dpi": dpis} if dpis else {}),
+        **{name: counts for name, counts in parts.items() if counts},
     )
 
 

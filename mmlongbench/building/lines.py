@@ -41,6 +41,10 @@ class ReadDocument:
     keys: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     parted: list[PartedPage] = field(default_factory=list)
+    damaged: dict[int, str] = field(default_factory=dict)
+    """What MuPDF says of the pages that it does not draw whole, by their number from 0."""
+    hidden_text: list[int] = field(default_factory=list)
+    """The pages, from 0, with text that cannot be seen; it is in no text."""
     kind: Literal["read"] = "read"
 
 

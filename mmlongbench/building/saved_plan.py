@@ -15,7 +15,7 @@ from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.release.lock import versions
 
-FORMAT: Literal[4] = 4
+FORMAT: Literal[5] = 5
 """The format version of the plan file."""
 
 
@@ -37,7 +37,7 @@ class SavedPlan:
     """The path of the working folder when the plan was saved. If the folder has been moved, `load_interrupted_plan`
     changes all saved paths that begin with this path."""
     datasets: list[SavedDataset]
-    format: Literal[4] = FORMAT
+    format: Literal[5] = FORMAT
     """The format version of this file; a build with another version cannot be continued."""
 
     @property

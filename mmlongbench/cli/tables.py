@@ -51,6 +51,11 @@ def show_build(built: Built, tasks: Iterable[Path] = ()) -> None:
             say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
         for dpi, number in data.documents.images_by_dpi.items():
             say(f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144")
+        for document, pages in data.documents.damaged.items():
+            (page, why), more = next(iter(pages.items())), f" and {len(pages) - 1:,} more" if len(pages) > 1 else ""
+            say(f"  warning: {document}, page {page}{more}: not drawn whole ({why}); no padding, no evidence")
+        if hidden := data.documents.hidden_text:
+            say(f"  text that cannot be seen is left out: {said_notes(hidden)} (pages by document)")
         for document, fault in data.documents.refused.items():
             say(f"  document {document} refused: {fault}")
     if not any(cell.examples for data in built.lock.readable.values() for cell in data.cells.values()):

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import key_of_page, named_page, open_pdf, readable
+from mmlongbench.documents.pdf import named_page, open_pdf, read_page
 
 if TYPE_CHECKING:
     from mmlongbench.documents.mupdf_types import Page, Word
@@ -42,6 +42,8 @@ class PageFacts:
     rows: list[list[str]]
     """The lines of the page with several cells, from the top: the texts of their cells. A line with one cell is there
     if it stands directly before such a line, because it may be a heading of a part of a table."""
+    lost: str
+    """Why the page is not drawn whole; empty if it is."""
 
 
 def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
@@ -54,11 +56,10 @@ def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with named_page(path, number):
-                page = document.load_page(number)
-                text = readable(str(page.get_text()))
-                key = key_of_page(page, text)
+                page, read = read_page(document, number)
                 rows = rows_of(page.get_text("words"))
-                facts = PageFacts(key, text, *_size(page), _raster(page), len(page.get_cdrawings()), rows)
+                size, drawings = _size(page), len(page.get_cdrawings())
+                facts = PageFacts(read.key, read.text, *size, _raster(page), drawings, rows, read.lost)
             yield asdict(facts)
 
 

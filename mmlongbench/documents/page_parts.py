@@ -16,7 +16,15 @@ from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import rows_of
 from mmlongbench.documents.page_layer import load_layout
-from mmlongbench.documents.pdf import POINTS_PER_INCH, fit_pages, has_words, open_pdf, unreadable_page_named
+from mmlongbench.documents.pdf import (
+    POINTS_PER_INCH,
+    blank_unseen,
+    fit_pages,
+    has_words,
+    open_pdf,
+    readable,
+    unreadable_page_named,
+)
 from mmlongbench.documents.regions import Box, Line
 from mmlongbench.errors import BuildError, SourceError
 
@@ -106,12 +114,14 @@ def crop_pages(
     import pymupdf
     from PIL import Image
 
+    from mmlongbench.documents.painted import drawn
+
     with open_pdf(path, limits) as document:
         for place, (number, box) in enumerate(crops):
             try:
                 with unreadable_page_named(path, number, "a page that can be drawn"):
                     page = _upright(document, number)
-                    pixels = page.get_pixmap(dpi=dpi, clip=pymupdf.Rect(box), alpha=False)
+                    pixels = drawn(page, dpi, pymupdf.Rect(box))
                     buffer, size = io.BytesIO(), (pixels.width, pixels.height)
                     picture = Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1)
                     picture.save(buffer, "JPEG", quality=quality)
@@ -299,10 +309,11 @@ def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
 
 
 def _lines(page: Any) -> list[Line]:  # noqa: ANN401
-    found = []
-    for number, block in enumerate(page.get_text("dict", flags=_TEXT)["blocks"]):
+    found, blocks = [], page.get_text("dict", flags=_TEXT)["blocks"]
+    blank_unseen(page, blocks)
+    for number, block in enumerate(blocks):
         for line in block.get("lines", ()):
-            text = "".join(span["text"] for span in line["spans"])
+            text = readable("".join(span["text"] for span in line["spans"]))
             if text.strip():
                 found.append(Line(tuple(line["bbox"]), text.rstrip(), number))
     return found

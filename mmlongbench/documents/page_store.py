@@ -9,14 +9,14 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import Ocr, read_page
 from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes, images_to_read
 from mmlongbench.documents.page_parts import WHOLE_PAGE
+from mmlongbench.documents.pdf import PageRead
 from mmlongbench.documents.pdf_reader import (
     crop_pages,
-    page_keys,
-    page_keys_and_texts,
     page_parts,
     page_sizes,
     page_text,
     pages_to_read,
+    read_pages,
     render_pages,
 )
 
@@ -45,29 +45,24 @@ def texts_of(document: Pages, limits: Limits, *, ocr: Ocr = False, kept: KeptTex
     return page_text(document, limits, ocr=ocr)
 
 
-def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
-    """Yield a key of each page's content. Equal pages have the same key, also in different documents; a blank page has
-    an empty key.
+def read_pages_of(
+    document: Pages, limits: Limits, *, keys: bool = True, ocr: Ocr = False, kept: KeptTexts | None = None
+) -> Iterator[PageRead]:
+    """Yield what is read of each page; the document is read once, unless OCR reads all pages. Equal pages have the same
+    key, also in different documents. Image files are not opened if `keys` is false.
 
     Raises:
-        SourceError: a page cannot be read.
+        SourceError, TimeLimitError, ReaderDiedError: as `texts_of`.
 
     """
-    return image_keys(document) if isinstance(document, PageImages) else page_keys(document, limits)
-
-
-def keys_and_texts_of(
-    document: Pages, limits: Limits, *, ocr: Ocr = False, kept: KeptTexts | None = None
-) -> Iterator[tuple[str, str]]:
-    """Yield the key and the text of each page (see `keys_of`, `texts_of`). The document is read once, unless OCR reads
-    all pages. Raises the errors of these functions.
-    """
-    if ocr == "all":
-        keys = list(keys_of(document, limits))
-        return zip(keys, texts_of(document, limits, ocr=ocr, kept=kept), strict=True)
-    if isinstance(document, PageImages):
-        return ((key, "") for key in image_keys(document))
-    return page_keys_and_texts(document, limits, ocr=ocr)
+    if not isinstance(document, PageImages):
+        pages = read_pages(document, limits, ocr=ocr is True)
+    else:
+        pages = (PageRead(key, "") for key in (image_keys(document) if keys else [""] * len(document.files)))
+    if ocr != "all":
+        return pages
+    texts = zip(list(pages), texts_of(document, limits, ocr=ocr, kept=kept), strict=True)
+    return (page._replace(text=text) for page, text in texts)
 
 
 def _read_texts(document: Pages, limits: Limits, kept: KeptTexts) -> Iterator[str]:

@@ -8,11 +8,13 @@ import hashlib
 import io
 import re
 import time
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import DPI, dpi_of, find_tesseract, run
@@ -28,6 +30,22 @@ _REPLACE = "replace the file, or exclude the document"
 _LETTERS = 40
 """A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
+_INK = 16
+"""The least difference between the lightest and the darkest pixel under a text that can be seen."""
+_SMALLEST = 2.0
+"""The size of the smallest letters, in points, that count as text; one is four pixels high at the usual 144 DPI."""
+_CUT = "premature end of data in flate filter"
+_LOST = re.compile(
+    "padding truncated image|premature end of (file in jpeg|data in (run length|lzw)|lzw)|read error; treating"
+    "|library error: (zlib|jpeg|failed to decode jpx|cannot decode jbig2)|(jbig2dec|openjpeg) error|.*2d faxd"
+    r"|jbig2dec warning: (failed|unknown segment|.*\(NYI)"
+    "|content stream is not a stream|cannot load content stream part|unknown filter name|image (is )?too large"
+    "|syntax error: (syntax error|cannot find (XObject|Shading|Pattern) |no XObject subtype|Failed to read JPX)"
+    "|Ignoring error during interpretation|too many syntax errors",
+    re.IGNORECASE,
+)
+"""The warnings of MuPDF that say that a page is not drawn whole. Others say that something was repaired, or is drawn in
+another font or colour. A stream that ends too early may only lack its checksum (see `_is_cut`)."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
 _MOST_UNREADABLE = 0.1
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
@@ -84,7 +102,8 @@ def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits:
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """Yield the text of each page as PyMuPDF extracts it; with `ocr`, `tesseract` reads pages that have few letters.
+    """Yield the text of each page as PyMuPDF extracts it, without text that cannot be seen (see `blank_unseen`); with
+    `ocr`, `tesseract` reads pages that have few letters.
 
     Raises:
         SourceError: as `page_sizes`, or `tesseract` fails at a page.
@@ -96,7 +115,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
             begun = time.monotonic()
             with _named(path, "unreadable-page", "a page whose text can be read", f"page {number + 1}"):
                 page = document.load_page(number)
-                text = readable(str(page.get_text()))
+                text, _ = seen_text(page)
             if ocr and not has_words(text):
                 text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
             yield text
@@ -128,27 +147,120 @@ def page_keys(path: Path, limits: Limits) -> Iterator[str]:
         SourceError: the document or a page cannot be read.
 
     """
-    for key, _ in page_keys_and_texts(path, limits):
-        yield key
+    for page in read_pages(path, limits):
+        yield page.key
 
 
-def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the key and the text of each page, as `page_keys` and `page_text` do, reading the document once.
+class PageRead(NamedTuple):
+    """What is read of a page before anything is chosen."""
+
+    key: str
+    """See `page_keys`."""
+    text: str
+    lost: str = ""
+    """Why MuPDF does not show all of the page, in its own words; empty if it does."""
+    is_text_hidden: bool = False
+    """Whether the layer has text that cannot be seen, which is not in `text`."""
+
+
+def read_pages(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[PageRead]:
+    """Yield what is read of each page; the document is read once.
 
     Raises:
-        SourceError, BuildError: as these two functions.
+        SourceError, BuildError: as `page_text`.
 
     """
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             begun = time.monotonic()
             with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
-                page = document.load_page(number)
-                text = readable(str(page.get_text()))
-                key = key_of_page(page, text)
-            if ocr and not has_words(text):
-                text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
-            yield key, text
+                page, found = read_page(document, number)
+            if ocr and not has_words(found.text):
+                left = limits.seconds_a_page - time.monotonic() + begun
+                found = found._replace(text=_recognised(path, number, page, left))
+            yield found
+
+
+def read_page(document: "Document", number: int) -> tuple["Page", PageRead]:
+    """Return a page, by its number from 0, and what is read of it."""
+    import pymupdf
+
+    pymupdf.TOOLS.mupdf_warnings()  # forgets the last one, which would only be counted on the next page
+    page = document.load_page(number)
+    text, is_text_hidden = seen_text(page)
+    key = key_of_page(page, text)  # both draw the page, so MuPDF has warned of all that it cannot draw
+    return page, PageRead(key, text, _lost(document, page), is_text_hidden)
+
+
+def _lost(document: "Document", page: "Page") -> str:
+    """Return the warning of MuPDF that says that a page is not drawn whole; empty if there is none."""
+    import pymupdf
+
+    said = str(pymupdf.TOOLS.mupdf_warnings()).splitlines()
+    if any("malloc (" in line for line in said):
+        raise MemoryError  # the page is whole where there is more memory
+    lost = next((line for line in said if _LOST.match(line)), "")
+    if not lost and _CUT in said:
+        streams = (*page.get_contents(), *(form[0] for form in page.get_xobjects()))
+        lost = _CUT if any(_is_cut(document, xref) for xref in streams) else ""
+    if lost:
+        pymupdf.TOOLS.store_shrink(100)  # a broken picture that is kept is drawn on other pages without a warning
+    return lost
+
+
+def _is_cut(document: "Document", xref: int) -> bool:
+    """Return whether data end before their end; many writers only leave out the checksum after them."""
+    if document.xref_get_key(xref, "Filter")[1].strip("[]/ ") != "FlateDecode":
+        return False
+    unpacked = zlib.decompressobj(-zlib.MAX_WBITS)  # without the two bytes before the data, and without the checksum
+    with suppress(zlib.error):
+        unpacked.decompress((document.xref_stream_raw(xref) or b"")[2:])
+    return not unpacked.eof
+
+
+def seen_text(page: Any) -> tuple[str, bool]:  # noqa: ANN401  (PyMuPDF has no types)
+    """Return the text of a page without what cannot be seen (see `blank_unseen`), and whether there is such text."""
+    import pymupdf
+
+    lines, at = str(page.get_text()).split("\n"), 0
+    unseen = blank_unseen(page, page.get_text("dict", flags=pymupdf.TEXTFLAGS_TEXT)["blocks"]) if any(lines) else []
+    for line, seen in unseen:
+        if line in lines[at:]:
+            at = lines.index(line, at)
+            lines[at : at + 1] = [seen] if seen.strip() else []
+    return readable("\n".join(lines)), bool(unseen)
+
+
+def blank_unseen(page: Any, blocks: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:  # noqa: ANN401
+    """Empty the spans of a page's text that leave no ink in the drawn page: white text on white, covered, transparent
+    or tiny text, a font without glyphs. The layer of a scan has ink under it, from the picture. Return the lines with
+    such spans, each before and after.
+    """
+    import numpy as np
+
+    lines, changed = [line["spans"] for block in blocks for line in block.get("lines", ())], []
+    if not lines:
+        return []
+    pixels = page.get_pixmap(dpi=POINTS_PER_INCH, alpha=False)
+    colours = np.frombuffer(pixels.samples, np.uint8).reshape(pixels.height, pixels.width, 3)
+    a, b, c, d, e, f = page.rotation_matrix  # a pixel is a point
+    for spans in lines:
+        before = "".join(span["text"] for span in spans)
+        for span in spans:
+            if not any(map(str.isalnum, span["text"])):  # some fonts have a sign for a blank
+                continue
+            x0, y0, x1, y1 = span["bbox"]
+            left, right = sorted((a * x0 + c * y0 + e - pixels.x, a * x1 + c * y1 + e - pixels.x))
+            top, bottom = sorted((b * x0 + d * y0 + f - pixels.y, b * x1 + d * y1 + f - pixels.y))
+            under = colours[max(0, int(top)) : max(0, ceil(bottom)), max(0, int(left)) : max(0, ceil(right))].reshape(
+                -1, 3
+            )
+            if span["size"] < _SMALLEST or not len(under) or np.max(under.max(0) - under.min(0)) < _INK:
+                span["text"] = ""
+        after = "".join(span["text"] for span in spans)
+        if after != before:
+            changed.append((before, after))
+    return changed
 
 
 def key_of_page(page: "Page", text: str) -> str:
@@ -257,7 +369,7 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
             pages = int(document.page_count)
         _check(path, document, pages, limits)
         with _named(path, "broken-document", "a PDF whose page tree can be walked"):
-            fault = tree_fault(document, limits.pages)
+            fault = tree_fault(document, limits.pages) or _form_fault(document)
         if fault:
             raise SourceError(replace(fault, file=path.name))
         yield document
@@ -312,6 +424,10 @@ def _check_head(path: Path, head: bytes) -> None:
 
 def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None:
     if document.needs_pass:
+        crypt = [document.xref_get_key(-1, f"Encrypt/{key}")[1] for key in ("V", "StmF", "StrF")]
+        if crypt[0] in ("4", "5") and {*crypt[1:]} <= {"/Identity", "null"}:
+            found, todo = "one whose attachments alone are encrypted", "save it without encryption, or print it to PDF"
+            raise _fault(path, "encrypted-attachments", "a PDF without encryption", found, todo)
         raise _fault(
             path, "encrypted-document", "a PDF that opens without a password", "an encrypted one", "save it without one"
         )
@@ -321,6 +437,18 @@ def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None
         raise _fault(path, "document-without-pages", "at least one page", "none")
     if pages > limits.pages:
         raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(pages), "raise limits.pages")
+
+
+def _form_fault(document: "Document") -> Fault | None:
+    """Return the fault of a form whose pages a program of Adobe's makes when it opens the PDF."""
+    root = document.pdf_catalog()
+    if document.xref_get_key(root, "AcroForm/XFA")[0] == "null":
+        return None
+    is_made = document.xref_get_key(root, "NeedsRendering")[1] == "true"
+    if not is_made and not str(document.load_page(0).get_text()).lstrip().startswith("Please wait"):
+        return None
+    found = "a dynamic XFA form, which has only the page “Please wait…”"
+    return Fault("dynamic-xfa-form", "a PDF that has its pages", found, todo="print it to PDF first")
 
 
 def _has_end(path: Path) -> bool:
@@ -341,7 +469,9 @@ def _jpeg(page: "Page", dpi: int, quality: int) -> tuple[tuple[int, int], bytes]
     """Encode a page with Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied."""
     from PIL import Image
 
-    pixels = page.get_pixmap(dpi=dpi, alpha=False)
+    from mmlongbench.documents.painted import drawn
+
+    pixels = drawn(page, dpi)
     size = (pixels.width, pixels.height)
     buffer = io.BytesIO()
     Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1).save(buffer, "JPEG", quality=quality)

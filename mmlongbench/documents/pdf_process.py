@@ -18,10 +18,10 @@ from mmlongbench.documents.page_layer import page_crops, page_layers
 from mmlongbench.documents.page_parts import crop_pages, page_parts
 from mmlongbench.documents.pdf import (
     page_keys,
-    page_keys_and_texts,
     page_text,
     page_words,
     pages_to_read,
+    read_pages,
     render_pages,
     steps_to_sizes,
 )
@@ -32,7 +32,7 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "sizes": steps_to_sizes,
     "texts": page_text,
     "keys": page_keys,
-    "keys and texts": page_keys_and_texts,
+    "pages": read_pages,
     "images": render_pages,
     "layers": page_layers,
     "crops": page_crops,

@@ -14,11 +14,13 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import starmap
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import PageRead
 from mmlongbench.documents.pdf_process import WITH_BYTES, request
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 
@@ -30,6 +32,7 @@ import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
 sys.modules["mmlongbench"] = package = types.ModuleType("mmlongbench")
 package.__path__ = json.loads(sys.argv[2])
+from mmlongbench.documents.pdf import PageRead
 from mmlongbench.documents.pdf_process import main
 main(int(sys.argv[3]), int(sys.argv[4]))
 """
@@ -63,10 +66,9 @@ def page_keys(path: Path, limits: Limits) -> Iterator[str]:
     return ask("keys", path, limits)
 
 
-def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
-    """See `pdf.page_keys_and_texts`."""
-    found: Iterator[tuple[str, str]] = ask("keys and texts", path, limits, ocr=ocr)
-    return ((key, text) for key, text in found)
+def read_pages(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[PageRead]:
+    """See `pdf.read_pages`."""
+    return starmap(PageRead, ask("pages", path, limits, ocr=ocr))
 
 
 def page_words(path: Path, limits: Limits) -> "Iterator[Sequence[PageWord]]":

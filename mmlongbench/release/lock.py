@@ -124,6 +124,10 @@ class DocumentCounts(_Part):
     """How many documents are page images already in the source, by DPI."""
     renamed: dict[str, str]
     """The names that documents have in the release, by id, if these differ."""
+    damaged: dict[str, dict[str, str]] = {}
+    """The pages that are not drawn whole, by document and by the number of the page from 1, with the cause."""
+    hidden_text: _Counts = {}
+    """How many pages of a document have text that cannot be seen and is left out, by document."""
 
 
 class CorpusCounts(_Part):

@@ -1,7 +1,7 @@
 """The documents of a dataset: their pages, the texts of the pages, and crops of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Literal
@@ -72,6 +72,11 @@ class Document:
     """If `TaskSpec.join_pages` joins pages, each of `pages` is a joined image, and this has the pages that it shows."""
     joined_keys: tuple[tuple[str, ...], ...] = ()
     """The keys of the pages in `joined`, each as in `keys`. There are none without `keys`."""
+    damaged: Mapping[int, str] = field(default_factory=dict)
+    """The pages of a PDF that are not drawn whole, because a picture or a part of their content is broken: by their
+    number from 0, what MuPDF says of them."""
+    hidden_text: tuple[int, ...] = ()
+    """The numbers, from 0, of the pages of a PDF with text that cannot be seen; it is left out of their texts."""
 
     @property
     def page_count(self) -> int:
@@ -87,6 +92,16 @@ class Document:
         image, of several. Without `keys`, the result is empty.
         """
         return self.joined_keys[position] if self.joined_keys else self.keys[position : position + 1]
+
+    def unfit(self, page: Page) -> str:
+        """Return why a page that nobody asks about is no context: it is damaged, or blank; empty if it may be shown. A
+        joined image is blank if all its pages are.
+        """
+        shown = self.joined[page.index] if self.joined else (page,)
+        if any(each.index in self.damaged for each in shown):
+            return "damaged page"
+        keys = self.keys_at(self.position(page.index))
+        return "" if any(keys) or not keys else "page of one colour"
 
     def page(self, number: int) -> Page:
         """Return a page by its number, counted from 1 as people count.

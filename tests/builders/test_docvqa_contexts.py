@@ -286,7 +286,44 @@ def test_a_padding_document_that_repeats_an_answer_page_is_left_out_and_counted(
     assert example.left_out == {"page of a document that repeats an answer page": 3}
     assert "beta" in {unit.group for unit in packed(asked((5,)), repeated)[0].units}
     blank = {name: (*pages[:2], "", *pages[3:]) for name, pages in TEXTS.items()}  # a blank page is like no other
-    assert not packed(asked((2,)), opened(blank))[0].left_out
+    example, _ = packed(asked((2,)), opened(blank))
+    assert {*example.left_out} == {"page of one colour"}
+
+
+DAMAGED = {1: "padding truncated image"}
+
+
+@pytest.mark.parametrize("more", [{}, {"context": "oracle"}, {"pages_as": "text"}, {"pages_as": "joined", "joined": 5}])
+def test_a_question_about_a_damaged_page_is_rejected_by_document_page_and_cause(more: dict[str, Any]) -> None:
+    documents = mt.Documents({"alpha": document("alpha", 9, damaged=DAMAGED)}, texts=lambda _: ("text",) * 9)
+    with pytest.raises(mt.Rejected) as refused:
+        packed(asked((1, 4)), mt.Sources(documents=documents), **more)
+    fault = refused.value.fault
+    assert (fault.reason, fault.found) == ("damaged-answer-page", DAMAGED[1])
+    assert "page 2 of alpha" in fault.expected
+    assert "print it to a new PDF" in fault.todo
+    assert packed(asked((4,)), mt.Sources(documents=documents))[0].units
+
+
+@pytest.mark.parametrize("reason", ["damaged page", "page of one colour"])
+def test_damaged_and_blank_pages_are_no_padding_but_stay_in_their_own_document(reason: str) -> None:
+    documents = {}
+    for name in TEXTS:
+        keys = (f"{name} 0", "" if "colour" in reason else f"{name} 1", f"{name} 2", f"{name} 3", f"{name} 4")
+        documents[name] = document(name, 5, keys, damaged=DAMAGED if "damaged" in reason else {})
+    example, _ = packed(asked(), mt.Sources(documents=mt.Documents(documents)))
+    assert shown(example, "alpha") == [0, 1, 2, 3, 4]
+    assert [unit.data["index"] for unit in example.units if unit.group == "beta"] == [0, 2, 3, 4]
+    assert example.left_out == {reason: 3}
+    images = {name: joined(each, mt.JoinPages(1)) for name, each in documents.items()}
+    shows = {images["beta"].unfit(page) for page in images["beta"].pages}
+    assert (reason in shows) == ("damaged" in reason)  # an image that shows other pages, too, is not blank
+
+
+def test_an_answer_page_of_one_colour_is_noted_by_document_and_page() -> None:
+    sources = mt.Sources(documents=mt.Documents({"alpha": document("alpha", 3, ("a", "", "c"))}))
+    draft = DocVQA("mmlongdoc", DocVQAOptions()).draft(asked((0, 1)), sources, DRAWS)
+    assert draft.noted[1:] == ("answer page of one colour (alpha, page 2)",)
 
 
 YEARS = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pymupdf
 import pytest
 from hub_forms import json_lines_of, slide_rows, write_slides
 from one_dataset import built, ran, write_lines
@@ -133,6 +134,45 @@ def test_a_folder_without_documents_is_told_what_it_holds(tmp_path: Path) -> Non
 
 
 # --- page images of LongDocURL ----------------------------------------------------------------------------------------
+
+
+def test_damaged_blank_and_hidden_pages_are_named_and_no_padding(tmp_path: Path) -> None:
+    line = "The dues of the harbour of Port Ellery are in the book of the year, on line"
+    Image.linear_gradient("L").save(tmp_path / "photo.jpg")
+    (tmp_path / "documents").mkdir()
+    with pymupdf.open() as harbour, pymupdf.open() as minutes:
+        for number in range(3):
+            harbour.new_page().insert_text((60, 100), f"{line} {number}")
+        broken = harbour[1].insert_image((60, 200, 300, 400), filename=tmp_path / "photo.jpg")
+        harbour.xref_set_key(broken, "Filter", "/FooDecode")
+        harbour.save(tmp_path / "documents" / "harbour.pdf")
+        minutes.new_page()
+        minutes.new_page().insert_text((60, 100), f"{line} 7")
+        minutes[1].insert_text((60, 200), "WHITE", color=(1, 1, 1))
+        minutes.save(tmp_path / "documents" / "minutes.pdf")
+    places = (("harbour", 1), ("harbour", 2), ("minutes", 1), ("minutes", 2))
+    rows = [
+        {"id": f"{doc}{page}", "doc": doc, "question": "Which?", "answer": "7", "pages": [page]} for doc, page in places
+    ]
+    source = {"questions": write_lines(tmp_path / "rows.jsonl", rows), "documents": tmp_path / "documents"}
+    options = {"pages_as": "text", "text_fill": "budget"}
+    dataset = {"name": "own", "builder": "docvqa", "reader": "own_documents", "source": source, "options": options}
+    release = built(tmp_path / "out", dataset)
+    counts = release.lock["documents"]
+    assert (counts["damaged"].keys(), counts["hidden_text"]) == ({"harbour"}, {"minutes": 1})
+    assert counts["damaged"]["harbour"].keys() == {"2"}
+    assert "harbour, page 2: not drawn whole" in release.out
+    assert "minutes: 1 (pages by document)" in release.out
+    assert release.questions["rejected"] == {"damaged-answer-page": 1}
+    assert release.questions["noted"]["answer page of one colour (minutes, page 1)"] == 1
+    (reject,) = release.rejects()
+    assert (reject["id"], reject["expected"]) == ("harbour2", "page 2 of harbour to be drawn whole")
+    shown = {record["id"]: [path[-17:] for path in record["page_list"]] for record in release.records()}
+    own, other = [f"harbour_page{n}.jpg" for n in range(3)], [f"minutes_page{n}.jpg" for n in range(2)]
+    assert {*shown["harbour1"]} == {*own, other[1]}
+    assert {*shown["minutes1"]} == {*shown["minutes2"]} == {*other, own[0], own[2]}
+    assert not any("WHITE" in text for record in release.records() for text in record["page_text_list"])
+    assert release.lock["cells"]["8K"]["left_out"] == {"damaged page": 2, "page of one colour": 1}
 
 
 def longdocurl(source: Any, **more: Any) -> dict[str, Any]:

@@ -148,6 +148,14 @@ def test_a_table_of_contents_is_no_table(numbers: tuple[int, ...], is_listing: b
     assert is_contents((0.0, 0.0, 300.0, 300.0), lines) == is_listing
 
 
+def test_text_that_cannot_be_seen_is_in_no_text(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    written(document).insert_text((60, 400), "WHITE on white", color=(1, 1, 1))
+    (page,) = parts(document, tmp_path)
+    assert page["texts"][0].startswith("The harbour was dredged")
+    assert "WHITE" not in page["texts"][0]
+
+
 def test_a_page_without_text_is_one_crop_and_a_blank_page_none(tmp_path: Path) -> None:
     document = pymupdf.open()
     document.new_page().insert_image((0, 0, 595, 842), stream=photograph())

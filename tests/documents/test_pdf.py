@@ -1,9 +1,12 @@
 """PDFs: read as MuPDF renders them or refused with a named fault; their pages as keys, texts, and pictures for OCR."""
 
+import hashlib
 import io
 import os
 import pickle
 import shutil
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import needs
+import numpy as np
 import pymupdf
 import pytest
 from ocr_programs import StandIn, programs_of
@@ -18,12 +22,12 @@ from PIL import Image
 from question_world import Doc
 from tiny import draw_pdf
 
-from mmlongbench.documents import ocr, pdf_reader
+from mmlongbench.documents import ocr, painted, pdf, pdf_reader
 from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.documents.page_images import PageImages, images_to_read
-from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, texts_of
+from mmlongbench.documents.page_store import read_pages_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, pages_to_read, render_pages
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.questions.writing.kinds import grid_rows, kind_of
@@ -375,12 +379,13 @@ def test_keys_and_texts_are_the_same_read_at_once_or_apart(tmp_path: Path) -> No
         for text in (SENTENCE, "stamp", "", SENTENCE):
             document.new_page(width=400, height=200).insert_text((20, 40), text)
         document.save(tmp_path / "four.pdf")
-    found = list(keys_and_texts_of(tmp_path / "four.pdf", Limits()))
-    assert [key for key, _ in found] == list(keys_of(tmp_path / "four.pdf", Limits()))
-    assert [text for _, text in found] == list(texts_of(tmp_path / "four.pdf", Limits()))
-    assert [bool(key) for key, _ in found] == [True, True, False, True]
+    found = list(read_pages_of(tmp_path / "four.pdf", Limits()))
+    assert [page.key for page in found] == list(pdf_reader.page_keys(tmp_path / "four.pdf", Limits()))
+    assert [page.text for page in found] == list(texts_of(tmp_path / "four.pdf", Limits()))
+    assert [bool(page.key) for page in found] == [True, True, False, True]
     assert found[0] == found[3] != found[1]
-    assert SENTENCE in found[0][1]
+    assert SENTENCE in found[0].text
+    assert not any(page.lost or page.is_text_hidden for page in found)
 
 
 def test_images_of_pages_have_keys_and_no_text(tmp_path: Path) -> None:
@@ -391,7 +396,10 @@ def test_images_of_pages_have_keys_and_no_text(tmp_path: Path) -> None:
             files.append(tmp_path / f"{number}.png")
             page.get_pixmap(dpi=72).save(files[-1])
     pages = PageImages(tuple(files))
-    assert list(keys_and_texts_of(pages, Limits())) == [(key, "") for key in keys_of(pages, Limits())]
+    found = list(read_pages_of(pages, Limits()))
+    assert [page.text for page in found] == ["", ""]
+    assert len({page.key for page in found}) == 2
+    assert [page.key for page in read_pages_of(pages, Limits(), keys=False)] == ["", ""]
 
 
 def test_tables_and_figures_are_seen_without_a_network(tmp_path: Path) -> None:
@@ -521,8 +529,8 @@ def test_the_real_program_reads_a_page_always_alike(tmp_path: Path) -> None:
     first = list(texts_of(path, Limits(), ocr="all", kept=kept))
     assert first == [f"{WORDS}\n", ""]
     assert kept.texts == dict(enumerate(first))
-    found = list(keys_and_texts_of(path, Limits(), ocr="all"))
-    assert ([text for _, text in found], [bool(key) for key, _ in found]) == (first, [True, False])
+    found = list(read_pages_of(path, Limits(), ocr="all"))
+    assert ([page.text for page in found], [bool(page.key) for page in found]) == (first, [True, False])
 
 
 def test_a_page_that_takes_the_program_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -576,3 +584,234 @@ def test_the_real_documents_are_all_there() -> None:
     needs.shared("real", "mmlongbench-doc", "documents")
     assert len(PDFS) == 26
     assert sum(len(page_sizes(path, 72, UNCOUNTED)) for path in PDFS) == 1035
+
+
+# --- what is lost, hidden or thin -------------------------------------------------------------------------------------
+
+PHOTO = Image.linear_gradient("L").resize((300, 150))
+HELVETICA = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+HEAD, PICTURE = "BT /F1 18 Tf 60 700 Td (Harbour dues of Port Ellery) Tj ET\n", "q 450 0 0 225 60 180 cm /I Do Q\n"
+
+
+def saved(form: str) -> bytes:
+    file = io.BytesIO()
+    PHOTO.save(file, form)
+    return file.getvalue()
+
+
+JPEG, JPX, FLATE = saved("JPEG"), saved("JPEG2000"), zlib.compress(PHOTO.tobytes())
+NOISE = b"".join(hashlib.sha256(bytes([n])).digest() for n in range(60))
+
+
+def photo(data: bytes, kind: str, height: int = 150, bits: int = 8, more: str = "") -> str:
+    size = f"/Width 300/Height {height}/BitsPerComponent {bits}/ColorSpace/DeviceGray"
+    return stream(data.decode("latin-1"), f"/Type/XObject/Subtype/Image{size}/Filter/{kind}{more}")
+
+
+def content(data: bytes, kind: str = "FlateDecode") -> str:
+    return stream(data.decode("latin-1"), f"/Filter/{kind}")
+
+
+def shown_pdf(page: str, picture: str = "null", entries: str = LETTER, catalogue: str = "", **more: str) -> bytes:
+    """A page with a font F1, a picture I and an invisible state G; `page` is its content, or the object that has it."""
+    resources = "/Resources<</Font<</F1 5 0 R>>/XObject<</I 4 0 R>>/ExtGState<</G<</ca 0>>>>>>"
+    drawn = page if page.startswith(("<<", "[", "null")) else stream(page)
+    found = {3: f"<</Type/Page/Parent 2 0 R{entries}{resources}/Contents 6 0 R>>", 4: picture, 5: HELVETICA, 6: drawn}
+    others = {int(name.removeprefix("object")): text for name, text in more.items()}
+    pages = "3 0 R 7 0 R" if 7 in others else "3 0 R"
+    tree = {1: f"<</Type/Catalog/Pages 2 0 R{catalogue}>>", 2: f"<</Type/Pages/Kids[{pages}]/Count {len(pages) // 5}>>"}
+    return raw_pdf({**tree, **found, **others})
+
+
+FULL = zlib.compress(
+    (HEAD + PICTURE + "".join(f"BT /F1 9 Tf 60 {n} Td (Quay {n * n}) Tj ET\n" for n in range(99))).encode()
+)
+SHOW, GOOD = HEAD + PICTURE, photo(JPEG, "DCTDecode")
+BROKEN = FULL[:200] + b"\xff" * 40 + FULL[240:]
+JBIG2 = struct.pack(">IBBBI", 0, 48, 0, 1, 19) + struct.pack(">IIIIBH", 300, 150, 0, 0, 0, 0)
+LOST = {
+    "a cut JPEG": shown_pdf(SHOW, photo(JPEG[: len(JPEG) // 2], "DCTDecode")),
+    "a JPEG without its head": shown_pdf(SHOW, photo(b"\xff\xd8" + bytes(400), "DCTDecode")),
+    "a cut picture": shown_pdf(SHOW, photo(FLATE[: len(FLATE) // 3], "FlateDecode")),
+    "a picture of noise": shown_pdf(SHOW, photo(b"\x78\x9c" + NOISE, "FlateDecode")),
+    "a cut JPX": shown_pdf(SHOW, photo(JPX[: len(JPX) // 4], "JPXDecode")),
+    "a JPX without its head": shown_pdf(SHOW, photo(bytes(500), "JPXDecode")),
+    "a segment of JBIG2 that nobody knows": shown_pdf(
+        SHOW, photo(JBIG2 + struct.pack(">IBBBI3s", 1, 63, 0, 1, 3, b"abc"), "JBIG2Decode", bits=1)
+    ),
+    "a fax of noise": shown_pdf(SHOW, photo(NOISE, "CCITTFaxDecode", bits=1, more="/DecodeParms<</K -1/Columns 300>>")),
+    "a filter that nobody knows": shown_pdf(SHOW, photo(JPEG, "FooDecode")),
+    "no picture": shown_pdf(SHOW),
+    "no picture of this name": shown_pdf(SHOW.replace("/I", "/J"), GOOD),
+    "cut content": shown_pdf(content(FULL[: len(FULL) // 2]), GOOD),
+    "damaged content": shown_pdf(content(BROKEN), GOOD),
+    "content of a filter that nobody knows": shown_pdf(content(FULL, "FooDecode"), GOOD),
+    "no content": shown_pdf("null", GOOD),
+    "content of which a part is missing": shown_pdf("[8 0 R 9 0 R]", GOOD, object8=stream(HEAD)),
+}
+WHOLE = {
+    "all": shown_pdf(content(FULL), GOOD),
+    "a picture without its checksum": shown_pdf(SHOW, photo(FLATE[:-4], "FlateDecode")),
+    "content without its checksum": shown_pdf(content(FULL[:-4]), GOOD),
+    "content of a wrong checksum": shown_pdf(content(FULL[:-4] + b"abcd"), GOOD),
+    "noise after the content": shown_pdf(content(FULL + b"noise"), GOOD),
+    "a picture with more rows than are shown": shown_pdf(SHOW, photo(FLATE, "FlateDecode", height=140)),
+    "operators that nobody knows": shown_pdf(f"{SHOW}foo 1 bar /GX gs Q Q 1 2 l S\n", GOOD),
+}
+
+
+@pytest.mark.parametrize(
+    ("data", "is_lost"),
+    [*((data, True) for data in LOST.values()), *((data, False) for data in WHOLE.values())],
+    ids=[*LOST, *WHOLE],
+)
+def test_a_page_that_is_not_drawn_whole_is_known(data: bytes, is_lost: bool, tmp_path: Path) -> None:
+    (tmp_path / "x.pdf").write_bytes(data)
+    page_sizes(tmp_path / "x.pdf", 144, LIMITS)  # MuPDF does not repeat a warning that it gives here
+    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    assert bool(page.lost) == is_lost, page
+    (page,) = pdf_reader.read_pages(tmp_path / "x.pdf", LIMITS)
+    assert bool(page.lost) == is_lost
+
+
+def test_a_broken_picture_is_known_on_each_page_that_shows_it_and_on_no_other(tmp_path: Path) -> None:
+    page = (
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 5 0 R>>/XObject<</I 4 0 R>>>>/Contents"
+    )
+    kids = {7: f"{page} 6 0 R>>", 8: f"{page} 9 0 R>>", 9: stream(HEAD), 3: f"{page} 6 0 R>>"}
+    tree = {1: CATALOGUE, 2: "<</Type/Pages/Kids[3 0 R 8 0 R 7 0 R]/Count 3>>"}
+    broken = photo(FLATE[: len(FLATE) // 3], "FlateDecode")
+    (tmp_path / "x.pdf").write_bytes(raw_pdf({**tree, **kids, 4: broken, 5: HELVETICA, 6: stream(SHOW)}))
+    assert [bool(each.lost) for each in pdf.read_pages(tmp_path / "x.pdf", LIMITS)] == [True, False, True]
+
+
+def test_memory_that_runs_out_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.pdf").write_bytes(WHOLE["all"])
+    monkeypatch.setattr(pymupdf.TOOLS, "mupdf_warnings", lambda: "system error: malloc (16 bytes) failed")
+    with pytest.raises(BuildError, match="memory ran out"):
+        list(pdf.read_pages(tmp_path / "x.pdf", LIMITS))
+
+
+def words_at(y: int, words: str, size: float = 12) -> str:
+    return f"BT /F1 {size} Tf 60 {y} Td ({words}) Tj ET\n"
+
+
+UNSEEN = {
+    "white": f"1 g {words_at(600, 'WHITE')} 0 g\n",
+    "covered": f"{words_at(560, 'COVERED')} .9 g 55 550 200 30 re f 0 g\n",
+    "not painted": f"q BT 3 Tr ET {words_at(520, 'UNPAINTED')} BT 0 Tr ET Q\n",
+    "tiny": words_at(480, "TINY", 0.3),
+    "transparent": f"q /G gs {words_at(440, 'TRANSPARENT')} Q\n",
+}
+SEEN = words_at(740, "In 2013 the dues of the harbour of Port Ellery were 4711 crowns, as the book says.")
+
+
+@pytest.mark.parametrize("turned", [0, 90, 180, 270])
+@pytest.mark.parametrize("kind", UNSEEN)
+def test_text_that_cannot_be_seen_is_no_text(kind: str, turned: int, tmp_path: Path) -> None:
+    data = shown_pdf(SEEN + UNSEEN[kind] + words_at(300, "And so it ends."), entries=f"{LETTER}/Rotate {turned}")
+    (tmp_path / "x.pdf").write_bytes(data)
+    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    assert page.text.split() == [*SEEN.split("(")[1].split(")")[0].split(), *["And", "so", "it", "ends."]]
+    assert page.is_text_hidden
+    assert [page.text] == list(page_text(tmp_path / "x.pdf", LIMITS))
+
+
+def test_a_hidden_number_is_not_taken_out_of_another(tmp_path: Path) -> None:
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(f"{SEEN} 1 g {words_at(600, '3')} 0 g {words_at(560, '3')}"))
+    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    assert page.text.split()[1] == "2013"
+    assert page.text.split().count("3") == 1
+
+
+def test_pale_text_and_the_layer_of_a_scan_are_text(tmp_path: Path) -> None:
+    layer = "".join(f"BT 3 Tr /F1 12 Tf 60 {y} Td (The layer of a scan is read) Tj ET\n" for y in (200, 260, 320))
+    pale = f".85 g {words_at(600, 'PALE')} 1 0 0 rg 60 500 200 40 re f 0 .51 0 rg {words_at(510, 'GREEN ON RED')}"
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(f"{PICTURE} q {layer} Q {pale}", GOOD))
+    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    assert page.text.count("The layer of a scan is read") == 3
+    assert {"PALE", "GREEN"} <= {*page.text.split()}
+    assert not page.is_text_hidden
+
+
+def test_a_page_whose_text_cannot_be_seen_is_blank(tmp_path: Path) -> None:
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(f"BT 3 Tr ET {SEEN}"))
+    assert list(pdf.read_pages(tmp_path / "x.pdf", LIMITS)) == [pdf.PageRead("", "", "", True)]
+
+
+WAIT = words_at(740, "Please wait... If this message is not replaced, your viewer cannot display the form.")
+
+
+@pytest.mark.parametrize(
+    ("page", "catalogue", "is_refused"),
+    [
+        (WAIT, "/NeedsRendering true/AcroForm<</Fields[]/XFA 8 0 R>>", True),
+        (WAIT, "/AcroForm<</Fields[]/XFA 8 0 R>>", True),
+        (SEEN, "/AcroForm<</Fields[]/XFA 8 0 R>>", False),  # its pages are there
+        (WAIT, "", False),
+    ],
+)
+def test_a_form_without_its_pages_is_refused(page: str, catalogue: str, is_refused: bool, tmp_path: Path) -> None:
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(page, catalogue=catalogue, object8=stream("<xdp/>")))
+    if is_refused:
+        fault = refused(tmp_path / "x.pdf")
+        assert (fault.reason, fault.todo) == ("dynamic-xfa-form", "print it to PDF first")
+    else:
+        assert page_sizes(tmp_path / "x.pdf", 144, LIMITS) == [LETTER_AT_144]
+
+
+@pytest.mark.parametrize(
+    ("streams", "reason"), [("/Identity", "encrypted-attachments"), ("/StdCF", "encrypted-document")]
+)
+def test_attachments_alone_may_be_encrypted(streams: str, reason: str, tmp_path: Path) -> None:
+    handler = "/CF<</StdCF<</CFM/AESV2/AuthEvent/EFOpen/Length 16>>>>/EFF/StdCF"
+    more = f"/StmF{streams}/StrF{streams}{handler}"
+    crypt = f"<</Filter/Standard/V 4/R 4/Length 128/P -4/O <{'01' * 32}>/U <{'02' * 32}>{more}>>"
+    data = shown_pdf(SEEN, object8=crypt).replace(b"/Root 1 0 R", b"/Root 1 0 R/Encrypt 8 0 R/ID[<01><02>]")
+    (tmp_path / "x.pdf").write_bytes(data)
+    assert refused(tmp_path / "x.pdf").reason == reason
+
+
+def levels(tmp_path: Path, page: str, dpi: int = 144) -> tuple[Any, ...]:
+    """The grey levels of a page as it is released, and as MuPDF draws it."""
+    (tmp_path / "x.pdf").write_bytes(shown_pdf(page))
+    with open_pdf(tmp_path / "x.pdf", LIMITS) as document:
+        found = [painted.drawn(document.load_page(0), dpi), document.load_page(0).get_pixmap(dpi=dpi, alpha=False)]
+    return tuple(np.frombuffer(each.samples, np.uint8).reshape(each.height, each.width, 3)[..., 1] for each in found)
+
+
+@pytest.mark.parametrize("dpi", [72, 144, 200])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "60 600 400 0 re f",
+        "60 600 400 .05 re f",
+        "q 50 500 500 200 re W n 60 600 400 0 re f Q",
+        "0 w 60 600 m 460 600 l S",
+        ".1 w 60 600 m 460 600 l S",
+    ],
+)
+def test_a_hairline_is_dark(line: str, dpi: int, tmp_path: Path) -> None:
+    for page, side in ((line, 0), (f"0 1 -1 0 612 0 cm {line}", 1)):
+        now, before = (each.min(axis=side) for each in levels(tmp_path, page, dpi))
+        middle = slice(len(now) // 2, len(now) * 3 // 5)
+        assert now[middle].max() < 130, page
+        assert before[middle].min() > 160
+
+
+def test_what_covers_or_clips_a_hairline_stays_and_its_colour_too(tmp_path: Path) -> None:
+    cover = "1 1 .9 rg 300 590 100 20 re f"
+    now, before = levels(tmp_path, f"q 60 590 300 20 re W n 60 600 400 0 re f 60 600 400 0 re f Q {cover}")
+    assert (now[:, 2 * 310 : 2 * 470] == before[:, 2 * 310 : 2 * 470]).all()
+    assert now[:, 2 * 70 : 2 * 290].min(axis=0).max() < 60
+    now, _ = levels(tmp_path, ".5 g 60 600 400 0 re f 60 600 300 0 re f")
+    assert 100 < now.min(axis=0)[800] < 150  # where it is drawn once
+
+
+PLAIN = f"{SEEN} 1 w 60 600 400 200 re S .5 w 60 500 m 460 400 l S 60 300 400 1 re f 0 0 1 .2 re f 100 100 3 0 re f"
+
+
+def test_a_page_without_hairlines_is_drawn_as_before_also_after_one_with_them(tmp_path: Path) -> None:
+    for page in (PLAIN, "0 w 60 600 m 460 600 l S", PLAIN):
+        now, before = levels(tmp_path, page)
+        assert (now == before).all() == (page == PLAIN)

@@ -33,7 +33,7 @@ from mmlongbench.corpus.cutting import cut
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
+from mmlongbench.documents.page_store import Pages, read_pages_of, sizes_of, texts_of
 from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, render_pages
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.documents.pixels import opened
@@ -246,7 +246,7 @@ def documents(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> N
                 with refusal_or_none() if extracted else nullcontext():
                     assert all(min(size) > 0 for size in sizes_of(document, 72, LIMITS))
                     assert all(isinstance(text, str) for text in texts_of(document, LIMITS))
-                    assert all(isinstance(key, str) for key in keys_of(document, LIMITS))
+                    assert all(isinstance(page.key, str) for page in read_pages_of(document, LIMITS))
 
 
 def files_of(document: Pages) -> tuple[Path, ...]:

@@ -730,6 +730,6 @@ def test_rows_that_two_tables_below_one_heading_have_are_not_asked_for(caption: 
 def test_reading_a_layout_changes_nothing_that_the_process_reads_later(tmp_path: Path) -> None:
     draw_tables(tmp_path)
     path = tmp_path / "dredging.pdf"
-    before = list(pdf_reader.page_keys_and_texts(path, Limits()))
+    before = list(pdf_reader.read_pages(path, Limits()))
     list(pdf_reader.page_layers(path, Limits()))
-    assert list(pdf_reader.page_keys_and_texts(path, Limits())) == before
+    assert list(pdf_reader.read_pages(path, Limits())) == before

@@ -44,7 +44,7 @@ ROWS = [["Summer"], ["Barges", "12", "14"], ["Winter"], ["Barges", "3", "4"]]
 
 
 def facts(text: str, key: str = "", rows: list[list[str]] | None = None, **more: Any) -> PageFacts:
-    given: dict[str, Any] = {"width": 612.0, "height": 792.0, "raster": 0.0, "drawings": 0, **more}
+    given: dict[str, Any] = {"width": 612.0, "height": 792.0, "raster": 0.0, "drawings": 0, "lost": "", **more}
     return PageFacts(key=key or text[:20], text=text, rows=rows or [], **given)
 
 
@@ -391,6 +391,8 @@ def test_kinds_of_pages_have_reasons() -> None:
     table = [["", "2019", "2020"], ["Barges", "12", "14"], ["Tugs", "3", "4"], ["Sum", "15", "18"]]
     long = "Words of a paragraph about the harbour, the mole and the tide. " * 15
     assert kind_of(facts("", raster=0.0), 2).kinds == ("blank",)
+    damaged = kind_of(facts("Rope and timber of the board. " * 40, lost="padding truncated image"), 2)
+    assert (damaged.kinds, damaged.worth, damaged.why) == (("damaged",), 0.0, ("padding truncated image",))
     assert kind_of(facts("", raster=0.9), 2).kinds == ("scan",)
     assert set(kind_of(facts(long, rows=table), 2).kinds) == {"text", "table"}
     assert "figure" in kind_of(facts(f"{long}\nFigure 3: depths"), 2).kinds
@@ -478,7 +480,7 @@ AUTHORS = WritingSettings(authors=("gpt-4o", "claude-3", "gemini-2"))
 def empty(name: str, pages: int, doc_type: str = "") -> ReadDocument:
     """A document whose pages have no text."""
     line = DocumentLine(doc=name, sha256=name * 8, pages=pages, doc_type=doc_type)
-    return ReadDocument(line, Path(f"{name}.pdf"), (PageFacts("", "", 1.0, 1.0, 0.0, 0, []),) * pages)
+    return ReadDocument(line, Path(f"{name}.pdf"), (PageFacts("", "", 1.0, 1.0, 0.0, 0, [], ""),) * pages)
 
 
 def lines(doc: ReadDocument, *kinds: str) -> list[PageLine]:

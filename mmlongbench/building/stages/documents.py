@@ -14,7 +14,7 @@ from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.documents.kept_texts import KeptTexts
-from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, parts_of, sizes_of, texts_of
+from mmlongbench.documents.page_store import Pages, parts_of, read_pages_of, sizes_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.task.spec import TaskSpec
@@ -72,15 +72,16 @@ def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec, kept: KeptTexts)
     """
     limits = spec.limits
     try:
-        pages, keys, texts = list(sizes_of(document, spec.pages.dpi, limits)), list[str](), list[str]()
-        if asked.page_keys and asked.page_texts:
-            found = list(keys_and_texts_of(document, limits, ocr=spec.pages.ocr, kept=kept))
-            keys, texts = [key for key, _ in found], [text for _, text in found]
-        elif asked.page_keys:
-            keys = list(keys_of(document, limits))
-        elif asked.page_texts:
-            texts = list(texts_of(document, limits, ocr=spec.pages.ocr, kept=kept))
+        pages, ocr = list(sizes_of(document, spec.pages.dpi, limits)), spec.pages.ocr if asked.page_texts else False
+        read = list(read_pages_of(document, limits, keys=asked.page_keys, ocr=ocr, kept=kept))
         parted = list(parts_of(document, pages, spec.pages.dpi, limits)) if asked.page_crops else []
     except SourceError as error:
         return RefusedDocument(error.fault)
-    return ReadDocument(pages, keys, texts, [PartedPage(texts=each["texts"], crops=each["crops"]) for each in parted])
+    return ReadDocument(
+        pages,
+        [page.key for page in read] if asked.page_keys else [],
+        [page.text for page in read] if asked.page_texts else [],
+        [PartedPage(texts=each["texts"], crops=each["crops"]) for each in parted],
+        {number: page.lost for number, page in enumerate(read) if page.lost},
+        [number for number, page in enumerate(read) if page.is_text_hidden and (asked.page_texts or asked.page_crops)],
+    )

@@ -41,18 +41,18 @@ def other_texts(path: Path, pages: Sequence[Page], limits: Limits, kept: Path | 
         kept: the file that keeps what OCR has read; None if OCR reads nothing.
 
     Raises:
-        SourceError, TimeLimitError, ReaderDiedError, BuildError: as `pdf_reader.page_keys_and_texts` and `read_page`.
+        SourceError, TimeLimitError, ReaderDiedError, BuildError: as `pdf_reader.read_pages` and `read_page`.
 
     """
     doubtful = {page.number for page in pages if is_doubtful(page)}
     if not doubtful:
         return OtherTexts({}, frozenset())
     texts, pictures = dict[int, str](), list[int]()
-    for number, (key, text) in enumerate(pdf_reader.page_keys_and_texts(path, limits), 1):
+    for number, page in enumerate(pdf_reader.read_pages(path, limits), 1):
         if number not in doubtful:
             continue
-        texts[number] = " ".join(text.split())
-        if key and not has_words(text):
+        texts[number] = " ".join(page.text.split())
+        if page.key and not has_words(page.text):
             pictures.append(number)
     if kept is None:
         return OtherTexts(texts, frozenset(pictures))

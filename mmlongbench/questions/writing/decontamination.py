@@ -110,7 +110,7 @@ def _rows(table: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def _keys(pdf: Path, sha256: str, kept: Path) -> list[str]:
-    file = kept / "keys" / f"{sha256}.json"
+    file = kept / "page-keys" / f"{sha256}.json"
     if file.exists():
         known: list[str] = json.loads(file.read_bytes())
         return known

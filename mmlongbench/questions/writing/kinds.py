@@ -40,7 +40,7 @@ class PageKind:
     """What is on a page."""
 
     kinds: tuple[str, ...]
-    """Of text, table, figure, layout, scan, contents, references, blank."""
+    """Of text, table, figure, layout, scan, contents, references, blank, damaged."""
     worth: float
     why: tuple[str, ...]
 
@@ -54,6 +54,8 @@ def kind_of(facts: PageFacts, number: int, boilerplate: Collection[str] = ()) ->
         boilerplate: the keys of pages that stand in several documents.
 
     """
+    if facts.lost:
+        return PageKind(("damaged",), 0.0, (facts.lost,))
     letters, has_pictures = _letters(facts.text), f"pictures cover {facts.raster:.0%}"
     if letters < MIN_LETTERS:
         kind = "scan" if facts.raster >= SCAN_RASTER else "figure" if facts.raster > MIN_RASTER else "blank"
