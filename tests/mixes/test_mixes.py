@@ -195,7 +195,7 @@ def test_a_manifest_may_have_the_mix(built: Path, tmp_path: Path) -> None:
 
 
 def test_the_schema_of_manifests_accepts_a_mix() -> None:
-    import jsonschema  # type: ignore[import-untyped]
+    import jsonschema
 
     schema = json.loads(command("schema", "manifest").out)
     whole = {"include": ["vh_single.yaml"], "mix": {**MIX, "disjoint_from": ["evaluation"]}}
