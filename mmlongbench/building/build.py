@@ -14,7 +14,7 @@ from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.extending import extension, finish_move, move_into_place, plan_extension
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS, Reject
-from mmlongbench.building.made import refuse_damage, told
+from mmlongbench.building.made import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.rejects import sentence
@@ -79,9 +79,9 @@ def build(
         if (build_dir.out / LOCK).is_file():
             return _finished(manifest, build_dir, executor, demands, is_restart=is_restart)
         plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
-        lock, tells = _run(plans, build_dir, executor, demands, build_dir.out)
+        lock = _run(plans, build_dir, executor, demands, build_dir.out)
         shutil.rmtree(build_dir.root)
-    notes = (*notes, *_notes_of(plans), *tells, *lock.licence_notes)
+    notes = (*notes, *_notes_of(plans), *lock.licence_notes)
     return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
 
 
@@ -90,13 +90,11 @@ def _notes_of(plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
     return tuple(f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
 
 
-def _run(
-    plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, demands: Demands, out: Path
-) -> tuple[Lock, tuple[str, ...]]:
-    """Run all stages and write the lock; return it, and notes on what tells answers. The log is beside `out`."""
+def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, demands: Demands, out: Path) -> Lock:
+    """Run all stages, write the lock and return it. The log is beside `out`."""
     with logged(out), Session(build_dir.out) as session:
         do_stages(plans, session, executor, demands)
-        return finish(plans, session, executor), told(plans, session)
+        return finish(plans, session, executor)
 
 
 def _finished(
@@ -118,9 +116,9 @@ def _finished(
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
         notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added, *_notes_of(plans))
-        lock, tells = _run(plans, inner, executor, demands, out)
+        lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
-    return Built(out, lock, False, (*notes, *tells, *lock.licence_notes), shortfalls_of(lock, out))
+    return Built(out, lock, False, (*notes, *lock.licence_notes), shortfalls_of(lock, out))
 
 
 def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, demands: Demands = NO_DEMANDS) -> None:

@@ -18,7 +18,6 @@ from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.base import Executor
-from mmlongbench.building.first_look import FirstLook
 from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.page_making import make_pages
@@ -26,10 +25,8 @@ from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
 from mmlongbench.building.stages.negatives import search_for
-from mmlongbench.building.stages.questions import required_examples
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
-from mmlongbench.manifest.calling import PluginCallError, calling
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.lock import RetrievalCounts
@@ -39,8 +36,6 @@ from mmlongbench.task.rows import Row
 
 Shown: TypeAlias = dict[str, set[str]]
 """The ids of the packed questions that show each image, by the path of the image."""
-LOOKED_AT = 400
-"""How many questions are looked at to say whether answers are balanced."""
 RENDERED = 3
 """How many images are made to estimate the size and the time of an image."""
 
@@ -177,27 +172,8 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
         image_bytes=round(files * size),
         image_seconds=files * seconds,
         opened_bytes=plan.opened_bytes,
-        notes=(*plan.notes, *_told(dataset, rows)),
+        notes=plan.notes,
     )
-
-
-def _told(dataset: Dataset, rows: Sequence[Row]) -> list[str]:
-    """Return what tells answers at first sight, from questions with their required units alone; their names of images
-    are compared in the build. A task whose records need other units, or whose questions share contexts, is left to the
-    build.
-    """
-    look = FirstLook(dataset)
-    if isinstance(dataset.builder, SharedContextBuilder):
-        return []
-    for row in _spread(rows, LOOKED_AT):
-        draws = dataset.draws(row.id)
-        try:
-            with calling("builder", dataset.spec.builder, "draft()", row):
-                draft = dataset.builder.draft(row, dataset.sources, draws)
-                look.add(finished_record(dataset, required_examples(draft, dataset, draws)[0]))
-        except (Rejected, DoesNotFitError, PluginCallError):
-            return []
-    return look.sentences()
 
 
 def _spread(rows: Sequence[Row], most: int) -> list[Row]:

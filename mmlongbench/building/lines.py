@@ -212,8 +212,6 @@ class WrittenCell:
     files: dict[str, LockedFile]
     """The size and hash of each file, by its path in the release."""
     counts: CellCounts
-    tells: list[str] = field(default_factory=list)
-    """What tells answers at first sight (`FirstLook`), one sentence each; not released."""
     kind: Literal["cell"] = "cell"
 
 

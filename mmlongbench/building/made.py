@@ -26,17 +26,6 @@ def written_cell(build_dir: BuildDir, shard: Shard) -> WrittenCell:
     return build_dir.only(shard, lines.CELLS, WrittenCell)
 
 
-def told(plans: Sequence[DatasetPlan], session: "Session") -> tuple[str, ...]:
-    """Return what tells answers at first sight in the records that were written, one sentence for each fault."""
-    names = [plan.spec.name for plan in plans]
-    return tuple(
-        f"dataset {name!r}: {sentence}"
-        for name in names
-        for shard in cell_shards(session, name)
-        for sentence in written_cell(session.build_dir, shard).tells
-    )
-
-
 def check_made(
     plans: Sequence[DatasetPlan], session: "Session", files: Mapping[str, LockedFile], executor: Executor
 ) -> None:

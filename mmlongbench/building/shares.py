@@ -19,7 +19,6 @@ from mmlongbench.building.build_plan import DatasetPlan, replanned
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.made import told
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.run_log import logged
@@ -159,9 +158,9 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
                 cells = stage_named("cells")
                 shards = [shard for plan in plans for shard in cells.shards(session, plan.spec.name)]
                 do_shards(cells, shards, session, executor)
-                lock, notes = finish(plans, session, executor), told(plans, session)
+                lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
-    return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
+    return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
 
 
 def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from mmlongbench.building.build_dir import Shard, cell_shard
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.first_look import FirstLook
 from mmlongbench.building.lines import (
     RECORDS,
     BundledRecord,
@@ -59,8 +58,7 @@ def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
         yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
         yield from taken.rejects
         return
-    is_shortest = length == min(dataset.spec.lengths)  # the questions are the same at every length
-    tally = Tally(dataset.builder.spec.balance, look=FirstLook(dataset) if is_shortest else None)
+    tally = Tally(dataset.builder.spec.balance)
     if taken:
         tally.add_taken(taken.counts)
     lines = tally.counted(_lines(session, shard.dataset, length))
@@ -68,7 +66,7 @@ def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
     files = {} if first is None else _write_files(session, dataset, length, first, lines)
     for _ in lines:  # count the lines that were not read yet
         pass
-    yield WrittenCell(files, tally.cell(), tally.look.sentences() if tally.look else [])
+    yield WrittenCell(files, tally.cell())
     yield from tally.rejects
 
 
@@ -181,8 +179,6 @@ class Tally:
     """The counts of a dataset at a length, which are added up while the lines are read."""
 
     balance: str
-    look: FirstLook | None = None
-    """Looks at the records, to say where answers are not balanced; None: it was done at another length."""
     counts: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     balanced: Counter[str] = field(default_factory=Counter)
@@ -209,8 +205,6 @@ class Tally:
             self.missing = max(self.missing, line.missing)
             if self.balance:
                 self.balanced[str(line.record[self.balance])] += 1
-            if self.look:
-                self.look.add(line.record, line.items)
         elif isinstance(line, Reject):
             self.rejects.append(line)
         elif isinstance(line, LeftOutUnits):
