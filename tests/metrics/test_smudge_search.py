@@ -228,6 +228,7 @@ def test_words_of_a_page_with_too_many_are_neighbours_in_their_order(monkeypatch
     assert not paths.best("left one", (0,)).is_exhaustive
     assert not paths.best("left ones", (0,)).is_exhaustive
     assert paths.best("one", (0,)).is_exhaustive
+    assert not paths.best_near("mgs one", (1,)).is_exhaustive  # it is on another page, whose search was cut
     near = [{number for number in row if number >= 0} for row in neighbours_on(words, 0).tolist()]
     assert near == [{n for n in (number - 1, number + 1) if 0 <= n < len(words)} for number in range(len(words))]
 
