@@ -222,8 +222,8 @@ def test_a_folder_may_have_a_colon(
     built = mm.build("vh_single", "run:/rel", **small)
     assert mm.open_release(built.out).datasets == ("vh_single",)
     Path("run:/p.jsonl").write_text('{"file": "x", "id": "1", "prediction": "Yes"}\n', "utf-8")
-    (problem,) = mm.score("run:/rel", Path("run:/p.jsonl")).problems
-    assert problem.reason == "unknown-file"
+    problems = mm.score("run:/rel", Path("run:/p.jsonl")).problems
+    assert problems[0].reason == "unknown-file"
     assert mm.diff("run:/rel", folder).is_same
     for path in ("run:/rel", Path("run:/rel")):
         (dataset,) = load_manifest(find_manifest("vh_single"), {"source.images": path}).datasets

@@ -72,7 +72,7 @@ class Document:
     """If `TaskSpec.join_pages` joins pages, each of `pages` is a joined image, and this has the pages that it shows."""
     joined_keys: tuple[tuple[str, ...], ...] = ()
     """The keys of the pages in `joined`, each as in `keys`. There are none without `keys`."""
-    damaged: Mapping[int, str] = field(default_factory=dict)
+    damaged: Mapping[int, str] = field(default_factory=dict, hash=False)  # a document can be a key
     """The pages of a PDF that are not drawn whole, because a picture or a part of their content is broken: by their
     number from 0, what MuPDF says of them."""
     hidden_text: tuple[int, ...] = ()

@@ -189,7 +189,7 @@ def test_too_many_files_and_too_much_text_are_refused(tmp_path: Path, monkeypatc
         (tmp_path / f"{name}.txt").write_text("bell")
     monkeypatch.setattr("mmlongbench.cli.count.MAX_TEXT", 8)
     refused = command("count", tmp_path)
-    assert refused.code == 1
+    assert refused.code == 2
     assert "too-much-to-count: expected at most 256 MiB of text, found more; count its parts" in refused.err
     monkeypatch.setattr("mmlongbench.cli.count.MAX_TEXT", 3)
     refused = command("count", tmp_path / "a.txt")
