@@ -84,12 +84,17 @@ def show_shortfalls(built: Built) -> None:
 
 
 def said_notes(noted: Mapping[str, int]) -> str:
-    """Return counted notes as one line.
+    """Return counted notes as one line; what several notes begin with is said once.
 
-    >>> said_notes({"joined by title": 2, "not joined": 1})
-    'joined by title: 2, not joined: 1'
+    >>> said_notes({"joined by title": 2, "not joined": 1, "answer read as List": 3, "answer read as Float": 4})
+    'joined by title: 2, not joined: 1, answer read as List: 3, Float: 4'
     """
-    return ", ".join(f"{note}: {number:,}" for note, number in noted.items())
+    said, before = list[str](), ""
+    for note, number in noted.items():
+        start, _, last = note.rpartition(" ")
+        said.append(f"{last if start == before and start else note}: {number:,}")
+        before = start
+    return ", ".join(said)
 
 
 def said_retrieval(found: RetrievalCounts) -> str:

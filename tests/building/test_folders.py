@@ -181,7 +181,7 @@ def test_a_build_of_another_format_is_refused_before_its_sample_is_drawn_anew(tm
     words = ("build", "mmlongdoc", "--set", "source=sample", "--out", tmp_path / "out", "--lengths", "4K", "-q")
     assert command(*words, "--stage", "prepare").code == 0
     plan = tmp_path / "out/.build/plan.json"
-    plan.write_text(json.dumps({**json.loads(plan.read_text()), "format": 5}))
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "format": 99}))
     drawn = next((tmp_path / "out" / ".build" / "sample").rglob("samples.json"))
     drawn.write_text("of another version")
     assert "holds an unfinished build of another version" in command(*words).err

@@ -194,7 +194,7 @@ def test_a_document_over_the_limit_is_never_read(own: Path, tmp_path: Path) -> N
 
 
 TOO_LONG = (
-    "error: dataset 'mmlongdoc', document 'elm': elm.pdf, page 0: takes longer than 3 s; ",
+    "error: dataset 'mmlongdoc', document 'elm': elm.pdf, page 1: takes longer than 3 s; ",
     'exclude it (`exclude: ["elm"]` in the manifest) and build in a new folder',
     "or raise limits.seconds_a_page, and run the same command to continue",
 )
