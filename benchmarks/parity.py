@@ -53,6 +53,8 @@ def every_case(drawn: Path) -> Iterator[Case]:
         if path.stem.startswith("quickstart"):
             yield Case(path.stem, path.stem, is_scored=True)
             continue
+        if path.stem == "benchmark":
+            continue  # it includes the others
         if path.stem.startswith("mm_niah"):
             rows = drawn / f"mm_niah_val/annotations/{path.stem.removeprefix('mm_niah_').replace('_', '-')}.jsonl"
             yield Case(path.stem, path.stem, (f"source.questions={rows}", f"source.images={drawn}"))
