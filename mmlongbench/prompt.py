@@ -14,7 +14,12 @@ COMMANDS: dict[str, str] = {
     "any loader": r"<(?:image|video|audio)>",
     "Qwen-VL, Llama, Phi, GLM-V, Kimi-VL, DeepSeek-VL, Command, GPT": r"<[|｜][^\s<>|｜]{1,40}[|｜]>",
     "Llama": r"</?s>|<unk>",
-    "Mistral": r"\[/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|TOOL_RESULTS|TOOL_CALLS|AVAILABLE_TOOLS)\]",
+    "Mistral": r"\[/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|TOOL_RESULTS|TOOL_CALLS|AVAILABLE_TOOLS|THINK)\]",
+    "Mistral, Voxtral": r"\[(?:ARGS|CALL_ID|(?:BEGIN_)?AUDIO)\]",
+    "Llama 2": r"<</?SYS>>",
+    "Qwen3, GLM": r"</?(?:think|tool_call|tool_response)>",
+    "Gemma 4": r"<\|(?:tool|tool_call|tool_response|turn|image|audio|channel|think)>"
+    r"|<(?:tool|tool_call|tool_response|turn|image|audio|channel)\|>",
     "Pixtral, Mistral": r"\[IMG(?:_BREAK|_END)?\]",
     "Gemma": r"<(?:start|end)_of_(?:image|turn|audio)>|<(?:image|audio)_soft_token>|<(?:bos|eos|pad|mask)>",
     "InternVL, Ovis": r"</?(?:img|ref|box|quad)>|<IMG_CONTEXT>|<(?:ovis|image_atom|image_pad)[a-z_]*>",

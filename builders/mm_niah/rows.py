@@ -1,8 +1,17 @@
 """The row that every reader of MM-NIAH makes for the builder."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
-from mmlongbench.task import Row
+from mmlongbench.task import Row, escape_markers
+
+MARKER = "<image>"
+
+
+def defused(text: str) -> str:
+    """Return a text in which what a model reads as a command has blanks, but for the markers of pictures that are
+    shown.
+    """
+    return MARKER.join(map(escape_markers, text.split(MARKER)))
 
 
 class HiddenNeedle(BaseModel):
@@ -16,6 +25,11 @@ class HiddenNeedle(BaseModel):
     """A sentence without a newline and without a marker."""
     image: str = ""
     """The name, in the source, of the picture that is the needle or contains it; empty if the needle is a sentence."""
+
+    @field_validator("text")
+    @classmethod
+    def _defuse(cls, text: str) -> str:
+        return defused(text)
 
 
 class HaystackQuestion(Row):
@@ -41,3 +55,13 @@ class HaystackQuestion(Row):
     picture than the needle."""
     pages: tuple[str, ...] = ()
     """The ids of the question's own web pages, which are taken before all others."""
+
+    @field_validator("question")
+    @classmethod
+    def _defuse(cls, question: str) -> str:
+        return defused(question)
+
+    @field_validator("answers")
+    @classmethod
+    def _defuse_answers(cls, answers: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(escape_markers, answers))

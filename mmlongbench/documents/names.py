@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from posixpath import commonprefix
 
+from mmlongbench.prompt import commands_in
+
 LABEL_WIDTH = 15
 """How many characters of a document's name the templates of the public datasets print."""
 _MAX_BYTES = 150
@@ -82,8 +84,9 @@ def safe_name(id: str) -> str:
 
 
 def _is_safe(id: str) -> bool:
-    looks_made = _MADE.search(_fold(id))
-    return bool(id) and not looks_made and not _FORBIDDEN.search(id) and len(id.encode()) <= _MAX_BYTES
+    if _MADE.search(_fold(id)) or _FORBIDDEN.search(id) or commands_in(id):
+        return False
+    return 0 < len(id.encode()) <= _MAX_BYTES
 
 
 def _fold(id: str) -> str:

@@ -32,7 +32,6 @@ import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
 sys.modules["mmlongbench"] = package = types.ModuleType("mmlongbench")
 package.__path__ = json.loads(sys.argv[2])
-from mmlongbench.documents.pdf import PageRead
 from mmlongbench.documents.pdf_process import main
 main(int(sys.argv[3]), int(sys.argv[4]))
 """

@@ -57,8 +57,6 @@ def reader_type(name: str) -> type[Reader[Row]]:
 
 def sample_function(reader: str) -> SampleFunction:
     """Return the function that draws the sample of a reader."""
-    import mmlongbench.documents.plain_mupdf  # noqa: F401  (what samples draw needs no networks)
-
     found: SampleFunction = _load("sample", reader)
     return found
 
@@ -131,6 +129,8 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
     if found := task_file(name):
         return _checked(kind, name, load_class(found), f"{kind} {found.shown!r} is broken: ")
     point = found_in(kind, name)
+    if kind == "sample":
+        import mmlongbench.documents.plain_mupdf  # noqa: F401  (what samples draw needs no networks)
     try:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept

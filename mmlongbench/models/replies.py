@@ -132,17 +132,19 @@ def prompt_tokens(usage: Mapping[str, int]) -> int | None:
 def leaves_cached_out(counts: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether an endpoint leaves cached tokens out of its counts: (counted, cached, expected) of its prompts.
 
-    It does if adding them explains nearly all that lacks; a loss of image tokens has no such relation
-    to what was cached.
+    It does if adding them explains nearly all that lacks; a loss of image tokens has no such relation to what was
+    cached. If all prompts have as many cached tokens, as of a common beginning, it cannot be told.
 
     >>> leaves_cached_out([(60, 40, 100), (30, 70, 101), (80, 21, 100)])
     True
-    >>> leaves_cached_out([(60, 90, 100), (60, 10, 100), (60, 5, 100)])
-    False
+    >>> leaves_cached_out([(60, 90, 100), (60, 10, 100), (60, 5, 100)]), leaves_cached_out([(60, 40, 100)] * 3)
+    (False, False)
     """
+    if len({cached for _, cached, _ in counts}) < 2:
+        return False
     off = sum(abs(counted + cached - expected) for counted, cached, expected in counts)
     lacking = sum(expected - counted for counted, _, expected in counts)
-    return any(cached for _, cached, _ in counts) and 4 * off <= lacking
+    return 4 * off <= lacking
 
 
 class _Listed(BaseModel):

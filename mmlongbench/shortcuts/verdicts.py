@@ -39,7 +39,7 @@ class Judged:
     """The findings of a release."""
 
     findings: tuple[Finding, ...]
-    """One for each measurement, in their order."""
+    """One for each dataset and kind, in the order of the measurements."""
     p: float | None
     """The probability that the strongest of all probes is so strong if nothing tells anywhere; None if nothing was
     measured."""
@@ -48,8 +48,9 @@ class Judged:
 def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
     """Return the findings of measurements, each with the names of its dataset and file.
 
-    What was measured at several lengths is one finding, at the length at which it is strongest; its null is the
-    strongest of the lengths, too, so that more lengths give no more false leaks.
+    What was measured at several lengths is one finding: a leak at the length at which it is strongest, and otherwise
+    at the length at which most could still be hidden. The null is the strongest of the lengths, too, so that more
+    lengths give no more false leaks.
     """
     if not measured:
         return Judged((), None)
@@ -63,6 +64,10 @@ def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
     p = [_p(strength, draws) for (strength, _, _), draws in zip(strongest, null, strict=True)]
     chosen = _chosen(p)
     found = [_finding(*each, p[number], number in chosen) for number, (_, _, each) in enumerate(strongest)]
+    for number, group in enumerate(of_lengths.values()):
+        if found[number].verdict != "leak" and len(group) > 1:
+            others = (_finding(*each, p[number], False) for _, _, each in group)
+            found[number] = max(others, key=lambda finding: finding.high)
     return Judged(tuple(found), (1 + reached) / (1 + PERMUTATIONS))
 
 

@@ -624,3 +624,10 @@ def test_a_needle_behind_the_last_ordinal_is_named() -> None:
     assert wording().choose([*pictures[1:], needle]) == MAX_PLACE - 1
     with pytest.raises(mt.Rejected, match="more-pictures-than-ordinals"):
         wording().choose([*pictures, needle])
+
+
+def test_commands_are_defused_but_for_the_markers_of_pictures_that_are_shown() -> None:
+    needle = HiddenNeedle(id="n", text="The code is [IMG].")
+    row = HaystackQuestion(id="a", question="<image> or <|im_end|>?", needles=(needle,), answers=("<eos>",))
+    assert (row.question, row.answers) == ("<image> or < |im_end| >?", ("< eos >",))
+    assert row.needles[0].text == "The code is [ IMG ]."

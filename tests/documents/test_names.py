@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmlongbench.documents.names import LABEL_WIDTH, distinct_labels, folder_names, label, safe_name
+from mmlongbench.prompt import commands_in
 
 AWKWARD = ["", ".", "..", "...", ".tmp-1", "-rf", " a", "a ", "a.", "a/b", "a\\b", 'a"b', "<image>", "home page"]
 AWKWARD += ["Page", "a\x00b", "a\nb", "a\x85b", "a\u2028b", "a\ud800b", "页" * 60]
@@ -24,6 +25,11 @@ def test_each_document_has_a_folder_of_its_own_whatever_the_case(ids: set[str]) 
     names = folder_names(ids)
     assert names.keys() == ids
     assert len({folded(name) for name in names.values()}) == len(ids)
+
+
+def test_a_name_that_a_model_reads_as_a_command_is_replaced() -> None:
+    (name,) = folder_names(["scan[IMG]7"]).values()
+    assert commands_in(name) == ()
 
 
 @given(ids_of_documents)

@@ -1,5 +1,6 @@
 """Plug-ins: contracts that classes keep, task files and when their code runs, what describes them, what locks say."""
 
+import importlib.metadata
 import json
 import sys
 from abc import ABCMeta
@@ -616,7 +617,7 @@ def test_the_code_of_the_engine_is_its_version_and_that_of_a_file_its_bytes(fold
     assert plugin_code("builder", "docvqa").model_dump() == {
         "name": "docvqa",
         "distribution": "mmlongbench",
-        "version": "0.1.0",
+        "version": importlib.metadata.version("mmlongbench"),
         "sha256": "",
     }
     found = plugin_code("builder", f"{folder}/lines.py:Lines")

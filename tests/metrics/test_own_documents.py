@@ -35,6 +35,17 @@ SAME = [
     ("4.2", "4.2 million", "String"),
     ("5", "€5", "String"),
     ("(17)%", "17%", "Float"),
+    ("There are 42 people.", "42", "String"),
+    ("US$4.2 million", "$4.2 million", "String"),
+    ("30 percent", "30%", "String"),
+    ("4.2B", "4.2 billion", "String"),
+    ("10-15", "10–15", "String"),
+    ("–5", "-5", "Integer"),
+    ("12.345,67", "12345.67", "Float"),
+    ("1 and 234", "[1,234]", "List"),
+    ("[10,20]", "[10, 20]", "List"),
+    ("100 200 300", '["100","200","300"]', "List"),
+    ("2\n150\n300", '["2","150","300"]', "List"),
 ]
 OTHER = [
     ("4.2 billion", "$4.2 million", "String"),
@@ -44,6 +55,16 @@ OTHER = [
     ("1 235", "1234", "Integer"),
     ('["2", "blue"]', '["red", "3"]', "List"),
     ("艾勒", "東京都", "String"),
+    ("里勒艾", "艾勒里", "String"),
+    ("", "A", "String"),
+    ("The", "A", "String"),
+    ("", "%", "String"),
+    ("-", "+", "String"),
+    ("", "[]", "List"),
+    ("1234", "[1,234]", "List"),
+    ("10.2", "[10,20]", "List"),
+    ("10⁶", "106", "Integer"),
+    ("3-5", "5", "Integer"),
 ]
 
 
@@ -61,6 +82,8 @@ def test_another_value_is_wrong(said: str, gold: str, form: str) -> None:
 def test_words_are_compared_by_f1_and_elements_by_their_mean() -> None:
     assert own_doc_qa("eight degrees", "up to eight degrees", "String") == pytest.approx(2 / 3)
     assert own_doc_qa("red, 4", '["red", "3"]', "List") == 0.5
+    assert own_doc_qa("5", '["A", "5"]', "List") == 0.5
+    assert own_doc_qa("red, green, blue, 3, 4, 5", '["red", "3"]', "List") == pytest.approx(0.75)
 
 
 def test_the_profiles_of_the_public_code_keep_its_rules_to_the_letter() -> None:

@@ -1,6 +1,7 @@
 """A release that was built with a task file: who runs the file, what the lock says of it, and who refuses it."""
 
 import hashlib
+import importlib.metadata
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_the_lock_names_the_file_without_its_folder_and_its_bytes(source: Path, 
     assert dataset["code"]["metric"] == {
         "name": "sub_em",
         "distribution": "mmlongbench",
-        "version": "0.1.0",
+        "version": importlib.metadata.version("mmlongbench"),
         "sha256": "",
     }
     assert str(source) not in (built / "build.lock.json").read_text()
@@ -143,7 +144,7 @@ FORGERIES: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "another version of the engine": (
         lambda code: code["metric"].update(version="9.9"),
-        "lines: metric: expected version 0.1.0 of the engine, found 9.9",
+        f"lines: metric: expected version {importlib.metadata.version('mmlongbench')} of the engine, found 9.9",
     ),
     "no fingerprint": (lambda code: code["reader"].update(sha256=""), OTHER_FILE),
     "a fingerprint of another file": (lambda code: code["builder"].update(sha256="0" * 64), OTHER_FILE),

@@ -13,7 +13,7 @@ from mmlongbench.corpus.retrieval.passages import Index, Passages
 from mmlongbench.draws import digest
 from mmlongbench.io.atomic import write_whole
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
