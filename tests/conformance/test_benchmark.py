@@ -57,6 +57,7 @@ def test_the_whole_benchmark_is_built_from_what_its_authors_publish(tmp_path: Pa
     assert not mm.verify(tmp_path / "release").problems
 
 
+@pytest.mark.rare
 def test_every_manifest_of_public_sources_is_built_from_samples(tmp_path: Path) -> None:
     """`--set source=sample` is the only setting."""
     others = [

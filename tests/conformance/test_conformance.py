@@ -54,10 +54,10 @@ def releases(families: Path, forms: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def checked(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> mm.Checked:
-    """A check of two questions of each dataset; the other process builds without workers, which is faster."""
+    """A check of five questions of each dataset; the other process builds without workers, which is faster."""
     path = tmp_path_factory.mktemp("checked") / "samples.yaml"
     path.write_text(yaml.safe_dump(from_samples(every_sample_as_written(), sample)), "utf-8")
-    return check(narrowed(load_manifest(path), "8K,16K", 2), workers=1)
+    return check(narrowed(load_manifest(path), "8K,16K", 5), workers=1)
 
 
 def test_every_installed_builder_and_reader_has_a_sample_dataset() -> None:
@@ -70,6 +70,7 @@ def test_every_builder_says_which_questions_share_evidence(builder: str) -> None
     assert builder_type(builder).cluster is not mt.Builder.cluster
 
 
+@pytest.mark.rare
 @every
 def test_every_dataset_keeps_every_rule_of_check(checked: mm.Checked, name: str) -> None:
     found = [finding for finding in checked.findings if finding.dataset == name]
