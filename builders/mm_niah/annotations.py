@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias, get_args
 
 from builders.mm_niah.fields import (
-    MARKER,
     Fields,
     Span,
     are_in_context,
@@ -25,7 +24,7 @@ from builders.mm_niah.fields import (
 )
 from builders.mm_niah.ordinals import pictures_named
 from builders.mm_niah.pages import WebPage, is_made, is_web
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle
 from mmlongbench.task import Fault, Image, Rejected
 
 Category: TypeAlias = Literal[

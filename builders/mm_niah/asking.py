@@ -13,9 +13,8 @@ from builders.mm_niah.ordinals import (
     renamed,
     without_ordinal,
 )
-from builders.mm_niah.rows import HaystackQuestion
+from builders.mm_niah.rows import MARKER, HaystackQuestion
 
-MARKER = "<image>"
 Ordinal = Literal["rewrite", "neutral", "source"]
 
 

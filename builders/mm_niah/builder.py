@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import mmlongbench.task as mt
-from builders.mm_niah.asking import MARKER, Asked, Ordinal, ask, asked
+from builders.mm_niah.asking import Asked, Ordinal, ask, asked
 from builders.mm_niah.checks import check_pictures, check_row
 from builders.mm_niah.fillers import FillerCheck
 from builders.mm_niah.haystack import Haystack, Mode
 from builders.mm_niah.record_fields import RECORD_FIELDS
 from builders.mm_niah.remarks import FOLDER, filler_remarks, ordinal_remarks
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle
 
 INSTRUCTION = (
     "You are given interleaved text and images. Please answer the question{letter} based on the given text and images. "

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import mmlongbench.task as mt
-from builders.mm_niah.asking import MARKER
 from builders.mm_niah.fields import CORRECT
-from builders.mm_niah.rows import HaystackQuestion
+from builders.mm_niah.rows import MARKER, HaystackQuestion
 
 
 def check_row(row: HaystackQuestion, task: str, needle: str) -> None:

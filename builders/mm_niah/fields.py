@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from builders.mm_niah.pages import is_cartoon
+from builders.mm_niah.rows import MARKER
 from mmlongbench.task import Fault, Rejected
 
-MARKER = "<image>"
 PAGE_BREAK = "</s>"
 """The break between the pages of some contexts; it is not part of a page's text."""
 MAX_NEEDLE = 10_000

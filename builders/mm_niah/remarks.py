@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import mmlongbench.task as mt
-from builders.mm_niah.asking import MARKER
 from builders.mm_niah.ordinals import pictures_named
 from builders.mm_niah.pages import is_made
+from builders.mm_niah.rows import MARKER
 
 FOLDER = "mm-niah/"
 """The folder in which the pictures are released."""

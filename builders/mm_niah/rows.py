@@ -1,10 +1,13 @@
 """The row that every reader of MM-NIAH makes for the builder."""
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from mmlongbench.task import Row, escape_markers
 
 MARKER = "<image>"
+"""The marker that stands for a picture in a question and in a context."""
 
 
 def defused(text: str) -> str:
@@ -14,6 +17,9 @@ def defused(text: str) -> str:
     return MARKER.join(map(escape_markers, text.split(MARKER)))
 
 
+Defused: TypeAlias = Annotated[str, AfterValidator(defused)]
+
+
 class HiddenNeedle(BaseModel):
     """A needle: a sentence or a picture; exactly one of the two is set."""
 
@@ -21,26 +27,21 @@ class HiddenNeedle(BaseModel):
 
     id: str
     """The id, unique within a question, such as `needle-0`."""
-    text: str = ""
+    text: Defused = ""
     """A sentence without a newline and without a marker."""
     image: str = ""
     """The name, in the source, of the picture that is the needle or contains it; empty if the needle is a sentence."""
-
-    @field_validator("text")
-    @classmethod
-    def _defuse(cls, text: str) -> str:
-        return defused(text)
 
 
 class HaystackQuestion(Row):
     """One question about interleaved pages in which needles are hidden."""
 
-    question: str
+    question: Defused
     """The question. When counting over pictures, it has one `<image>` marker for each picture in `shown`;
     otherwise it has none."""
     needles: tuple[HiddenNeedle, ...]
     """The needles, in the order of `counts`."""
-    answers: tuple[str, ...] = ()
+    answers: tuple[Defused, ...] = ()
     """The accepted answers for retrieval and reasoning over text; the first one is released."""
     counts: tuple[int, ...] = ()
     """The numbers for counting, one for each needle; every other picture of a context has 0."""
@@ -55,13 +56,3 @@ class HaystackQuestion(Row):
     picture than the needle."""
     pages: tuple[str, ...] = ()
     """The ids of the question's own web pages, which are taken before all others."""
-
-    @field_validator("question")
-    @classmethod
-    def _defuse(cls, question: str) -> str:
-        return defused(question)
-
-    @field_validator("answers")
-    @classmethod
-    def _defuse_answers(cls, answers: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(escape_markers, answers))
