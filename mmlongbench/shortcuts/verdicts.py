@@ -63,11 +63,13 @@ def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
     reached = int((null.max(axis=0) >= max(strength for strength, _, _ in strongest) - _EQUAL).sum())
     p = [_p(strength, draws) for (strength, _, _), draws in zip(strongest, null, strict=True)]
     chosen = _chosen(p)
-    found = [_finding(*each, p[number], number in chosen) for number, (_, _, each) in enumerate(strongest)]
+    found = []
     for number, group in enumerate(of_lengths.values()):
-        if found[number].verdict != "leak" and len(group) > 1:
-            others = (_finding(*each, p[number], False) for _, _, each in group)
-            found[number] = max(others, key=lambda finding: finding.high)
+        best = _finding(*strongest[number][2], p[number], number in chosen)
+        if best.verdict != "leak":  # show the length at which most could still be hidden
+            every = (_finding(*each, p[number], is_chosen=False) for _, _, each in group)
+            best = max(every, key=lambda finding: finding.high)
+        found.append(best)
     return Judged(tuple(found), (1 + reached) / (1 + PERMUTATIONS))
 
 

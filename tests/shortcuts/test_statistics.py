@@ -305,3 +305,17 @@ def test_a_p_value_counts_the_score_itself_among_the_draws() -> None:
     ids, scores, null = tuple(numbered(20)), np.full(20, 0.5), np.zeros(PERMUTATIONS)
     null[:20] = 1.0
     assert p_of(Measured("kind", "measure", ids, ids, scores, null, "e", chance=0.0)) == 21 / (PERMUTATIONS + 1)
+
+
+def test_a_short_file_that_is_undecided_is_not_hidden_by_a_long_one_that_is_clean() -> None:
+    def measured(questions: int, right: int, length: int) -> tuple[str, str, Measured]:
+        ids, scores = tuple(numbered(questions)), np.arange(questions) < right
+        null = 0.5 + np.linspace(-2, 2, PERMUTATIONS) * 0.5 / questions**0.5
+        kind = ("kind", "measure", ids, ids, scores.astype(float), null, "e")
+        return "set", f"file_{length}", Measured(*kind, chance=0.5, length=length)
+
+    clean, undecided = measured(4_000, 2_030, 8192), measured(16, 9, 32_768)
+    alone = [judge([each]).findings[0].verdict for each in (clean, undecided)]
+    (together,) = judge([clean, undecided]).findings
+    assert alone == ["clean", "undecided"]
+    assert (together.verdict, together.length) == ("undecided", 32_768)
