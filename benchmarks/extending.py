@@ -17,7 +17,7 @@ from sources import REAL, spread
 
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest, SampleSpec
 

@@ -31,7 +31,7 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import pack_lines
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import Manifest

@@ -7,7 +7,7 @@ from typing import ClassVar
 import mmlongbench.task as mt
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_text
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.packing.pack import examples

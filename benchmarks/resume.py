@@ -21,7 +21,7 @@ import yaml
 from drawn import draw_reports, draw_visual_questions
 from sources import spread
 
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 
 MOST = 0.15
 """Target: the most work that is repeated."""

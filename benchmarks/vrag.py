@@ -27,7 +27,7 @@ from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import pack_block
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record

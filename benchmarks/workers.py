@@ -23,7 +23,7 @@ from sources import spread
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.loading import narrowed
 from mmlongbench.manifest.model import Manifest

@@ -350,8 +350,8 @@ def fetch(
 
     """
     from mmlongbench.errors import ManifestError
+    from mmlongbench.io.locations import local_path
     from mmlongbench.io.progress import Progress
-    from mmlongbench.io.urls import local_path
     from mmlongbench.manifest.chosen import chosen_manifest
     from mmlongbench.manifest.fetching.fetch import fetch as run
 
@@ -604,7 +604,7 @@ def export(
     from mmlongbench.errors import ReleaseError
     from mmlongbench.exports.export import Choices
     from mmlongbench.exports.export import export as run
-    from mmlongbench.io.urls import local_path
+    from mmlongbench.io.locations import local_path
 
     selection, folder = _selection(datasets, lengths, limit, subset), local_path(out, "out", ReleaseError)
     choices = Choices(images, model, max_tokens, form)
@@ -652,8 +652,8 @@ def export_mix(
     """
     from mmlongbench.errors import ManifestError, ReleaseError
     from mmlongbench.exports.export import Choices
+    from mmlongbench.io.locations import local_path
     from mmlongbench.io.progress import Progress
-    from mmlongbench.io.urls import local_path
     from mmlongbench.manifest.mix import MixSpec, read_mix
     from mmlongbench.mixes.mixing import export_mix as run
 
@@ -899,14 +899,14 @@ def _release(path: str | Path) -> Path:
 
 
 def _paths(paths: str | Path | Sequence[str | Path], what: str, error: "type[MMLongBenchError]") -> tuple[Path, ...]:
-    from mmlongbench.io.urls import local_path
+    from mmlongbench.io.locations import local_path
 
     listed = (paths,) if isinstance(paths, str | Path) else tuple(paths)
     return tuple(local_path(path, what, error) for path in listed)
 
 
 def _path(path: str | Path | None, what: str, error: "type[MMLongBenchError]") -> Path | None:
-    from mmlongbench.io.urls import local_path
+    from mmlongbench.io.locations import local_path
 
     return None if path is None else local_path(path, what, error)
 

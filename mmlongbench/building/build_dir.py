@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mmlongbench.building.lines import Line, to_fields
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import file_lock, write_whole
+from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK
 from mmlongbench.task.formats import to_json

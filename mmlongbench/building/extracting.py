@@ -9,7 +9,7 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.source_files import stamp_of
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.model import DatasetSpec

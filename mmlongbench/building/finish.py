@@ -23,7 +23,7 @@ from mmlongbench.building.stages.records import blocks_of
 from mmlongbench.corpus.info import read_info
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errors import SourceChangedError
-from mmlongbench.io.atomic import sweep, write_whole
+from mmlongbench.io.files import sweep, write_whole
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import load_errata

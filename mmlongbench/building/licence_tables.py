@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
+from mmlongbench.io.files import read_whole
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.io.safe_read import read_whole
 from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.registry import reader_type

@@ -12,7 +12,7 @@ from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.files import file_lock
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.resolve import bind_builder
 

@@ -11,7 +11,7 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.ocr_texts import OCR_TEXTS
 from mmlongbench.building.source_files import SOURCE_FILES
 from mmlongbench.errors import BuildError, MMLongBenchError
-from mmlongbench.io.atomic import TEMPORARY, file_lock
+from mmlongbench.io.files import TEMPORARY, file_lock
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 
 _EXPENSIVE = ("negatives", "records", "images", "cells")

@@ -23,7 +23,7 @@ from mmlongbench.building.made import written_cell
 from mmlongbench.building.run_log import log_of
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
-from mmlongbench.io.atomic import TEMPORARY, atomic_write
+from mmlongbench.io.files import TEMPORARY, atomic_write
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import read_lock

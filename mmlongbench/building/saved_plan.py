@@ -12,7 +12,7 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.source_files import save_source_files
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.release.lock import versions
 
 FORMAT: Literal[5] = 5

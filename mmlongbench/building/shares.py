@@ -28,7 +28,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of
 from mmlongbench.building.stages.table import STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.files import file_lock
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK

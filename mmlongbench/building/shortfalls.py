@@ -14,7 +14,7 @@ from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
 from mmlongbench.building.rejects import read_rejects
 from mmlongbench.errors import TooFewKept
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import Lock, QuestionCounts

@@ -22,8 +22,8 @@ from typing import ClassVar, NamedTuple
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.errors import BuildError, SourceChangedError
-from mmlongbench.io.atomic import atomic_replace, sha256_of
-from mmlongbench.io.process_pool import cores
+from mmlongbench.io.files import atomic_replace, sha256_of
+from mmlongbench.io.pool import cores
 from mmlongbench.io.store import Store, Value
 
 UNREADABLE = "unreadable"

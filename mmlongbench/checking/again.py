@@ -21,7 +21,7 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import two_values
 from mmlongbench.errors import MMLongBenchError, error_text
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import PluginCallError, calling

@@ -14,7 +14,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Note, Outcome
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular
 from mmlongbench.manifest.code import ENGINE, plugin_code
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.rows import Row, SourcePaths

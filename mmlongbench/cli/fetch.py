@@ -61,7 +61,7 @@ def _show(done: "Fetched", *, is_quiet: bool) -> None:
 
 
 def _show_place(place: "FetchedPlace") -> None:
-    from mmlongbench.io.sizes import said_bytes
+    from mmlongbench.io.files import said_bytes
 
     commit = f" at {place.commit[:12]}" if place.commit else ""
     if not place.files:

@@ -196,7 +196,7 @@ def build(
 
 def _engine(name: str, workers: int | None, address: str | None, progress: "Progress", out: str) -> "Executor":
     from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
-    from mmlongbench.io.process_pool import cores
+    from mmlongbench.io.pool import cores
 
     if name == "local":
         if address:
@@ -242,7 +242,7 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     from mmlongbench.building.remote import placed
     from mmlongbench.building.shares import finish_release
     from mmlongbench.cli.tables import show_build, show_shortfalls
-    from mmlongbench.io.process_pool import cores
+    from mmlongbench.io.pool import cores
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.task_files import TaskFiles
 

@@ -23,8 +23,8 @@ import click
 
 from mmlongbench.cli.console import say
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.atomic import TEMPORARY
-from mmlongbench.io.urls import local_path
+from mmlongbench.io.files import TEMPORARY
+from mmlongbench.io.locations import local_path
 
 MAX_NAME = 36
 """The maximum number of characters of a name."""

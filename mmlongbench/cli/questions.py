@@ -85,7 +85,7 @@ def make(
         raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
     from mmlongbench.documents.limits import Limits
     from mmlongbench.errors import TimeLimitError
-    from mmlongbench.io.process_pool import cores
+    from mmlongbench.io.pool import cores
     from mmlongbench.io.progress import Progress
     from mmlongbench.questions.layer.make import LAYERS, Settings, make_questions
 

@@ -224,8 +224,8 @@ def score(
     """
     from mmlongbench.cli.score_tables import show_scores
     from mmlongbench.errors import ScoringError
+    from mmlongbench.io.locations import refuse_url
     from mmlongbench.io.progress import Progress
-    from mmlongbench.io.urls import refuse_url
     from mmlongbench.release.layout import LOCK
     from mmlongbench.scoring.running import Run
     from mmlongbench.scoring.score_model import data_of, images_of, model_of, score_model, scores_file

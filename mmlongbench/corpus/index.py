@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mmlongbench.corpus.articles import key_of
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,7 +22,7 @@ from mmlongbench.corpus.tables import (
 )
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 
 Format: TypeAlias = Literal["kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -19,7 +19,7 @@ from mmlongbench.corpus.info import INDEX, INFO, PASSAGES, REJECTS, CorpusInfo, 
 from mmlongbench.corpus.place import CLAIM, clear, existing, leave_nothing, open_place
 from mmlongbench.corpus.table import TableWriter, table_writer
 from mmlongbench.errors import BuildError, Fault
-from mmlongbench.io.atomic import atomic_write, file_lock, write_whole
+from mmlongbench.io.files import atomic_write, file_lock, write_whole
 from mmlongbench.prompt import escape_markers
 
 _MAKERS = ("mmlongbench", "datasets", "pyarrow", "pymupdf")

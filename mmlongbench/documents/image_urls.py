@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from mmlongbench.documents.pixels import header, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.files import read_regular
 from mmlongbench.io.printable import without_password
-from mmlongbench.io.safe_read import read_regular
 from mmlongbench.messages import Size, data_uri
 
 FORMS = ("path", "file-url", "data-uri")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import BuildError, ReaderDiedError, TimeLimitError
-from mmlongbench.io.process_pool import end_with
+from mmlongbench.io.pool import end_with
 
 Ocr: TypeAlias = bool | Literal["all"]
 """The pages that are read by OCR: none, pages of PDFs that have few letters (True), or all."""

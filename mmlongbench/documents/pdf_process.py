@@ -26,7 +26,7 @@ from mmlongbench.documents.pdf import (
     steps_to_sizes,
 )
 from mmlongbench.errors import BuildError, SourceError, TimeLimitError
-from mmlongbench.io.process_pool import end_with
+from mmlongbench.io.pool import end_with
 
 CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "sizes": steps_to_sizes,

@@ -9,7 +9,7 @@ from pathlib import Path
 from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.exports.results import Failure, read_result
 from mmlongbench.exports.writing import named
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
 from mmlongbench.models.replies import Reply

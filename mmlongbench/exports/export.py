@@ -13,7 +13,7 @@ from pathlib import Path
 from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError, nearest
 from mmlongbench.exports.registry import target_named
 from mmlongbench.exports.target import Export, Exported, Target
-from mmlongbench.io.atomic import TEMPORARY
+from mmlongbench.io.files import TEMPORARY
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
 from mmlongbench.release.selecting import Cell, Selection, select

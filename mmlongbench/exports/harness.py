@@ -12,7 +12,7 @@ from string import Template
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.target import Export
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.release.examples import name_of

@@ -13,7 +13,7 @@ import yaml
 
 from mmlongbench.exports.harness import Facts, facts_of, json_text, link_release, refuse_forms, table_of, write_template
 from mmlongbench.exports.target import Export, Exported, Target
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.messages import messages
 from mmlongbench.task.formats import to_json
 

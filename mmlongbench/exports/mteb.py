@@ -14,7 +14,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.row_groups import picture_of, picture_schema, write_rows
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import refuse_model, write_text
-from mmlongbench.io.markdown import md
+from mmlongbench.io.printable import md
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example
 

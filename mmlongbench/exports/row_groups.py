@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,7 +25,7 @@ from mmlongbench.exports.harness import (
     write_template,
 )
 from mmlongbench.exports.target import Export, Exported, Target
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import K, format_length
 from mmlongbench.messages import Message, messages
 from mmlongbench.release.examples import name_of

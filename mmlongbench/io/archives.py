@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, NamedTuple
 
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import TEMPORARY
+from mmlongbench.io.files import TEMPORARY
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 """The endings of archives."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines, read_whole, source_file
+from mmlongbench.io.files import MAX_BYTES, bounded_lines, read_whole, source_file
 
 MAX_DEPTH = 100
 """The maximum nesting of lists and objects."""

@@ -1,10 +1,26 @@
 """Makes text safe for a terminal or a log: no control characters, nothing invisible, no secrets in URLs."""
 
+import html
 import io
 import re
 from collections.abc import Callable
 from typing import TextIO
 from urllib.parse import unquote
+
+
+def md(text: str) -> str:
+    r"""Return a text as Markdown that shows it as it is, in one line; what is between backticks is code.
+
+    >>> md("a|b  <image> *c*")
+    'a\\|b &lt;image&gt; \\*c\\*'
+    """
+    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
+    return "".join(part.replace("|", " ") if number % 2 else _escaped(part) for number, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]|#!~$])", r"\\\1", html.escape(text, quote=False))
+
 
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from mmlongbench.io.printable import shown
+from mmlongbench.io.printable import drawn_on, shown
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
+
 
 PATIENCE = 2.0
 """The seconds before a bar appears."""
@@ -20,6 +21,24 @@ Advance: TypeAlias = Callable[[int], None]
 """A function that moves a bar by a number of steps."""
 AdvanceGroup: TypeAlias = Callable[[str, int], None]
 """A function that moves the bar of a group by a number of steps."""
+
+
+def new_bars() -> "Bars":
+    """Return progress lines on standard error that disappear when they are done."""
+    from rich import progress
+    from rich.console import Console
+    from rich.text import Text
+
+    class Rate(progress.ProgressColumn):
+        """The column with the steps a second, measured over the last steps."""
+
+        def render(self, task: progress.Task) -> Text:
+            """Return the steps a second, or an empty text until the first steps are done."""
+            return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
+
+    group = progress.TextColumn("{task.description}", markup=False)
+    columns = (group, progress.BarColumn(), progress.MofNCompleteColumn(), Rate(), progress.TimeRemainingColumn())
+    return progress.Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)
 
 
 class Progress:
@@ -85,7 +104,6 @@ class Progress:
         if not self.is_shown or not totals:
             yield None
             return
-        from mmlongbench.io.bars import new_bars
 
         bars = new_bars()
         tasks = {group: bars.add_task(shown(group), total=total, visible=False) for group, total in totals.items()}

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.io.urls import refuse_url
+from mmlongbench.io.locations import refuse_url
 
 _PACKAGE = Path(__file__).parents[1]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.urls import local_path, refuse_url
+from mmlongbench.io.locations import local_path, refuse_url
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.loading import load_manifest, narrowed
 from mmlongbench.manifest.model import Manifest

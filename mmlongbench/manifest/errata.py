@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
 from mmlongbench.errors import Fault, ManifestError, SourceError
-from mmlongbench.io.safe_read import read_whole
+from mmlongbench.io.files import read_whole
 from mmlongbench.io.yaml_text import load_yaml
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular
 
 if TYPE_CHECKING:
     from license_expression import Licensing

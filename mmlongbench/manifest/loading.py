@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.io.urls import refuse_url
+from mmlongbench.io.locations import refuse_url
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.licences import root_licence_files

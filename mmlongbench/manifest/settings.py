@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.io.locations import HUB, is_url
-from mmlongbench.io.urls import refuse_url
+from mmlongbench.io.locations import HUB, is_url, refuse_url
 from mmlongbench.io.yaml_text import load_yaml
 
 _WITH_PATHS = ("corpus", "errata", "counter")

@@ -17,8 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from mmlongbench.errors import ManifestError, PluginError, ReleaseError, nearest
-from mmlongbench.io.atomic import write_whole
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular, write_whole
 
 MAX_BYTES = 1024 * 1024
 """The maximum size of a task file in bytes."""

@@ -14,7 +14,7 @@ from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.export import Choices, check_choices, export_cells
 from mmlongbench.exports.target import Exported
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.mix import MixSpec

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from mmlongbench.io.downloads import retry_after
 from mmlongbench.io.printable import without_password, without_secrets
-from mmlongbench.io.waits import retry_after
 from mmlongbench.models.calls import ModelCall, V
 from mmlongbench.models.options import named_in, of_the_form, renamed
 from mmlongbench.models.refusals import REFUSALS, name_of

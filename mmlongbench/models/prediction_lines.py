@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 from mmlongbench.task.formats import JSON_LINES
 
 _FOLDER = "predictions"

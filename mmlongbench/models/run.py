@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.files import file_lock
+from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.threads import threads
 from mmlongbench.models.asking import Asking, Planned
 from mmlongbench.models.chat_call import ChatAnswer
 from mmlongbench.models.client import Failed, ModelClient

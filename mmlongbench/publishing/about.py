@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.manifest.validation import explain
 

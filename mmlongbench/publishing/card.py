@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlongbench.building.stages.table import STAGES
-from mmlongbench.io.atomic import write_whole
-from mmlongbench.io.markdown import md
+from mmlongbench.io.files import write_whole
+from mmlongbench.io.printable import md
 from mmlongbench.lengths import K, format_length
 from mmlongbench.publishing.card_pictures import Shown
 from mmlongbench.publishing.earlier import IMAGE_FOLDER

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.documents.pixels import thumbnail, unreadable
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.publishing.clearing import Cleared
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example, Release

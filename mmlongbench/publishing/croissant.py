@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from mmlongbench.building.stages.table import STAGES
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mmlongbench.draws import digest
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.licences import Licence, spdx_ids
 from mmlongbench.publishing.facts import Facts
 from mmlongbench.publishing.rights import Rights, SourceRights

@@ -13,7 +13,7 @@ from mmlongbench.building.canary import canary_text
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.exports.hf import UNOPENED
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.publishing.about import About

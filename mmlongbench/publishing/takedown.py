@@ -14,7 +14,7 @@ from pathlib import Path
 from mmlongbench.building.lines import Reject
 from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.release.layout import TOMBSTONES
 from mmlongbench.task.formats import JSON_LINES, to_json
 

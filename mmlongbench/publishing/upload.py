@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.publishing.publish import CHECKSUMS
 from mmlongbench.release.inventory import files_below

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.questions.question import Line, Maker, Question, Reject
 from mmlongbench.questions.summary import Summary, summarise

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 from mmlongbench.release.layout import ITEMS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.io.atomic import sha256_of
-from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.files import sha256_of
+from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.prompt import commands_in

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError, error_text
-from mmlongbench.io.safe_read import MAX_OF_A_FILE
+from mmlongbench.io.files import MAX_OF_A_FILE
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.resolve import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from mmlongbench.documents.pixels import header_size, unreadable
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.describe_diff import against, contexts, differences
 from mmlongbench.release.examples import Examples, Lines, Members, Units

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular
+from mmlongbench.io.files import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular
 from mmlongbench.task.formats import to_json
 
 _ROWS = 5_000

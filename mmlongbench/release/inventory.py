@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from mmlongbench.io.atomic import TEMPORARY, sha256_of
+from mmlongbench.io.files import TEMPORARY, sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES

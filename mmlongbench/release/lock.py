@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import sha256_of
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular, sha256_of
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import LOCK

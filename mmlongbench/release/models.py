@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.urls import refuse_url
+from mmlongbench.io.locations import refuse_url
 from mmlongbench.manifest.model import length_of
 from tokenization import TextTokenizer, TokenizationError, VisionRule, load_tokenizer, vision_rule, vision_rules
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 from mmlongbench.release.items import Item
 from mmlongbench.release.loading import PublicFile
 from mmlongbench.release.measuring import Measured

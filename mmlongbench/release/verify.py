@@ -13,9 +13,9 @@ from pathlib import Path
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
-from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.files import MAX_OF_A_FILE
+from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
-from mmlongbench.io.safe_read import MAX_OF_A_FILE
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.audit import audit_file, audit_lock
 from mmlongbench.release.describe_diff import against

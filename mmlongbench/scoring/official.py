@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import SourceError
-from mmlongbench.io.safe_read import read_whole
+from mmlongbench.io.files import read_whole
 from mmlongbench.scoring.rows import told_by
 
 LEADS = ("Answer:", "Summary:", "label:")

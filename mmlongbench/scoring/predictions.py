@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeAlias
 
 from mmlongbench.errors import ScoringError
-from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.io.files import bounded_lines
 from mmlongbench.models.receipts import FAULTS
 from mmlongbench.release.layout import DATA
 from mmlongbench.scoring.official import Official, Output, read_official

@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal
 
 from mmlongbench.errors import nearest
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
+from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.threads import threads
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.release.examples import name_of

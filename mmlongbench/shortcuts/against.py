@@ -11,7 +11,7 @@ from pathlib import Path
 from mmlongbench.documents.image_urls import MAX_BYTES
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, unreadable
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import bounded_lines, read_regular
+from mmlongbench.io.files import bounded_lines, read_regular
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.opened import Release, open_release
 from mmlongbench.shortcuts.counted import Count, findings_of

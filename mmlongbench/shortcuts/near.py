@@ -11,7 +11,7 @@ from pathlib import Path
 from mmlongbench.documents.image_urls import MAX_BYTES, ImageUrls
 from mmlongbench.documents.pixels import small_copy, unreadable
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
 from mmlongbench.shortcuts.extra import missing

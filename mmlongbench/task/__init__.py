@@ -27,11 +27,10 @@ from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrd
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, ScoringError, SourceError, nearest
 from mmlongbench.field_texts import with_field_texts
+from mmlongbench.io.files import read_whole, text_lines
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
-from mmlongbench.io.parquet import parquet_file
-from mmlongbench.io.safe_read import read_whole, text_lines
-from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
+from mmlongbench.io.tables import Columns, columns_of, id_in, parquet_file, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers

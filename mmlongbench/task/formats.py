@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines
+from mmlongbench.io.files import MAX_BYTES, bounded_lines
 from mmlongbench.lengths import K
 from mmlongbench.task.rows import Record
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mmlongbench.errors import ScoringError
-from mmlongbench.io.urls import local_path
+from mmlongbench.io.locations import local_path
 from mmlongbench.task.evidence import Evidence
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]

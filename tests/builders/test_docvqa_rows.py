@@ -36,7 +36,7 @@ from builders.docvqa.rows import (
     normalise,
 )
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.io import sheets
+from mmlongbench.io import tables
 from mmlongbench.io.tables import ENDINGS
 
 # --- answers and their formats ----------------------------------------------------------------------------------------
@@ -768,11 +768,11 @@ def test_a_sheet_that_would_take_all_memory_is_refused_before_it_does(tmp_path: 
 
 
 def test_a_table_has_at_most_so_many_rows_and_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sheets, "MAX_ROWS", 2)
+    monkeypatch.setattr(tables, "MAX_ROWS", 2)
     assert len(read("own_documents", sheet(tmp_path / "q.xlsx", COLUMN_NAMES, CELLS))) == 1
     with pytest.raises(mt.SourceError, match="at most 2 rows, found more"):
         read("own_documents", sheet(tmp_path / "q.xlsx", COLUMN_NAMES, *[CELLS] * 2))
-    wide = range(sheets.MAX_COLUMNS - 4)
+    wide = range(tables.MAX_COLUMNS - 4)
     assert len(read("own_documents", sheet(tmp_path / "q.xlsx", (*COLUMN_NAMES, *wide), (*CELLS, *wide)))) == 1
     with pytest.raises(mt.SourceError, match="at most 100 columns"):
         read("own_documents", sheet(tmp_path / "q.xlsx", (*COLUMN_NAMES, *wide, "one more")))

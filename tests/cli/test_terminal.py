@@ -15,7 +15,7 @@ from mmlongbench.cli.example_view import fold
 from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.tables import show_audit
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 from mmlongbench.release.findings import FileAudit
 
 # Tables and texts.

@@ -20,7 +20,7 @@ from mmlongbench.corpus.info import SourceInfo
 from mmlongbench.corpus.sources import FORMATS
 from mmlongbench.corpus.wikidata import wikidata_number
 from mmlongbench.errors import BuildError, Fault
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.files import file_lock
 
 SOURCE = SourceInfo(name="x", format="jsonl", sha256="5" * 64)
 TREES: list[Article | Fault] = [

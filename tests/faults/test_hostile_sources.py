@@ -30,7 +30,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected, ReleaseError, SourceError
-from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.io.files import bounded_lines
 from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.task.formats import JSON_LINES
 

@@ -22,7 +22,7 @@ from unittest import mock
 
 from mmlongbench.cli import main
 from mmlongbench.documents.pdf_process import answers
-from mmlongbench.io.atomic import TEMPORARY
+from mmlongbench.io.files import TEMPORARY
 
 PAGE = 4096
 """The page size of the kernel in bytes: the smallest size of a file in a tmpfs."""

@@ -16,7 +16,7 @@ from unittest import mock
 import yaml
 
 from mmlongbench.cli import main
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 
 PAGES = {"ash": 2, "birch": 3, "cedar": 4, "dogwood": 5}
 SIDE = 200

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tiny import Ran, command
 
 HOST = "http://127.0.0.1:7870"
-POOL = "mmlongbench.io.process_pool.ProcessPoolExecutor"
+POOL = "mmlongbench.io.pool.ProcessPoolExecutor"
 """What indexes files, scores predictions and draws curves in processes of their own, which take seconds to start."""
 
 

@@ -467,7 +467,7 @@ def test_a_broken_file_is_downloaded_again_once_it_is_mended(name: str, document
 def test_a_url_that_cannot_be_read_is_named_without_its_secrets(
     url: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmlongbench.io.transfer.ATTEMPTS_TO_CONNECT", 0)
+    monkeypatch.setattr("mmlongbench.io.downloads.ATTEMPTS_TO_CONNECT", 0)
     with pytest.raises(SourceError, match=r"source\.documents: unreachable-source: expected a source at ") as found:
         opened(tmp_path, url)
     assert said in str(found.value)

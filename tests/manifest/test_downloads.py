@@ -16,8 +16,8 @@ from hub_server import Fault, HubServer, hub
 from tiny import PAGES, command, hashes, write_manifest
 
 from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
-from mmlongbench.io.atomic import file_lock, sha256_of
-from mmlongbench.io.partial_files import part_of
+from mmlongbench.io.downloads import part_of
+from mmlongbench.io.files import file_lock, sha256_of
 from mmlongbench.io.printable import has_secret
 from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.downloads import FETCH_LOCK, RESERVED, DownloadSpec, fault_of_path

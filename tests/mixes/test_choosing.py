@@ -26,7 +26,7 @@ from tiny import command
 import mmlongbench as mm
 from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import ManifestError, ReleaseError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.mix import MixSpec, parse_mix
 from mmlongbench.mixes.choosing import Chosen, choose

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import mmlongbench.task as mt
 from mmlongbench.lengths import K, TokenBudget
-from mmlongbench.packing.closing import closest_sum
-from mmlongbench.packing.pack import DoesNotFitError, examples, pack
+from mmlongbench.packing.pack import DoesNotFitError, closest_sum, examples, pack
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer

@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 from tiny import command, draw_source, hashes, lock, records
 
 import mmlongbench.task as mt
-from mmlongbench.io.atomic import sweep, write_whole
+from mmlongbench.io.files import sweep, write_whole
 
 TEMPLATES = (
     "documentQA/{name}_K{k}.jsonl",

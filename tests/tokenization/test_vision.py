@@ -13,16 +13,39 @@ from needs import shared
 
 from tokenization import PatchRule, TokenizationError, VisionRule, vision_rules
 from tokenization.vision import Crowd, Provenance, numbered
-from tokenization.vision.anyres import anyres, best_fit, fitted_tiles
-from tokenization.vision.canvas import canvas, canvas_states, canvas_tiles
-from tokenization.vision.cover import covering_grid
-from tokenization.vision.crops import hd_crops, padded_crops
-from tokenization.vision.fixed import fixed, pan_and_scan, quartered
-from tokenization.vision.hosted import area_share, budgeted_patches, crop_units, padded_cells, plain_tiles, scaled_tiles
-from tokenization.vision.longside import long_side_tiles
-from tokenization.vision.native import broken_rows, native_grid, patch_cells
-from tokenization.vision.slices import numbered_slices, sized_slices, slice_grid
-from tokenization.vision.tiling import closest_aspect, grids
+from tokenization.vision.native import (
+    broken_rows,
+    long_side_tiles,
+    native_grid,
+    numbered_slices,
+    patch_cells,
+    sized_slices,
+    slice_grid,
+)
+from tokenization.vision.services import (
+    area_share,
+    budgeted_patches,
+    crop_units,
+    fixed,
+    padded_cells,
+    pan_and_scan,
+    plain_tiles,
+    quartered,
+    scaled_tiles,
+)
+from tokenization.vision.tiling import (
+    anyres,
+    best_fit,
+    canvas,
+    canvas_states,
+    canvas_tiles,
+    closest_aspect,
+    covering_grid,
+    fitted_tiles,
+    grids,
+    hd_crops,
+    padded_crops,
+)
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "vision_vectors.json").read_text(encoding="utf-8"))
 RULES = vision_rules()

@@ -13,7 +13,7 @@ from tokenization import TokenizationError, vision_rule, vision_rules
 from tokenization.errors import UnknownRuleError
 from tokenization.vision import VisionRules
 from tokenization.vision import registry as registry_module
-from tokenization.vision.names import ALIASES, fold
+from tokenization.vision.registry import ALIASES, fold
 
 RULES = vision_rules()
 WRITTEN = [*RULES, *(alias for aliases in ALIASES.values() for alias in aliases)]

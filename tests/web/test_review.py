@@ -18,7 +18,7 @@ from tiny import command
 from viewing import HOST, viewer
 
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.atomic import folder_lock
+from mmlongbench.io.files import folder_lock
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.manifest.errata import corrected, load_errata
 from mmlongbench.manifest.errata_edit import edited, kept_ids

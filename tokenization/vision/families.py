@@ -5,16 +5,26 @@ Tokens include everything that the processor puts around an image and the marker
 between messages.
 """
 
-from tokenization.vision.anyres import anyres, fitted_tiles
-from tokenization.vision.canvas import canvas, canvas_states
-from tokenization.vision.cover import covering_grid
-from tokenization.vision.crops import hd_crops, padded_crops
-from tokenization.vision.fixed import fixed, pan_and_scan, quartered
-from tokenization.vision.longside import long_side_tiles
-from tokenization.vision.native import broken_rows, native_grid, patch_cells
+from tokenization.vision.native import (
+    broken_rows,
+    long_side_tiles,
+    native_grid,
+    numbered_slices,
+    patch_cells,
+    sized_slices,
+)
 from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
-from tokenization.vision.slices import numbered_slices, sized_slices
-from tokenization.vision.tiling import closest_aspect
+from tokenization.vision.services import fixed, pan_and_scan, quartered
+from tokenization.vision.tiling import (
+    anyres,
+    canvas,
+    canvas_states,
+    closest_aspect,
+    covering_grid,
+    fitted_tiles,
+    hd_crops,
+    padded_crops,
+)
 
 CLASS = "class defaults of transformers"
 HUB = "hub config"

@@ -15,7 +15,7 @@ from mmlongbench.building.executors.base import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError
-from mmlongbench.io.process_pool import Processes, WorkerDiedError
+from mmlongbench.io.pool import Processes, WorkerDiedError
 from mmlongbench.io.progress import Progress
 
 PATIENCE = 1.0

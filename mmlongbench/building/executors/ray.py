@@ -18,7 +18,7 @@ from mmlongbench.building.remote import Remote, outputs
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 
 

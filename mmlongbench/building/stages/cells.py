@@ -26,7 +26,7 @@ from mmlongbench.building.released import cell_files
 from mmlongbench.building.stages.checks import check_file
 from mmlongbench.building.stages.records import record_shards
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import atomic_write, sha256_of, write_whole
+from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile

@@ -10,7 +10,7 @@ from mmlongbench.building.page_making import make_pages
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.documents import reading
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.release.layout import IMAGES
 
 PAGES, PICTURES = "pages", "pictures"

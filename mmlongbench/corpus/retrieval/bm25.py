@@ -18,7 +18,7 @@ from mmlongbench.corpus.retrieval.text import UNSPACED, tokens
 from mmlongbench.corpus.retrieval.ties import ROUNDING, ranks_of, settle
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import TEMPORARY, file_lock, write_whole
+from mmlongbench.io.files import TEMPORARY, file_lock, write_whole
 from mmlongbench.io.progress import Progress
 
 if TYPE_CHECKING:

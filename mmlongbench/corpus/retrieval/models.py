@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.files import sha256_of
 
 if TYPE_CHECKING:
     import numpy as np

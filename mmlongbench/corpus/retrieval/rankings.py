@@ -11,7 +11,7 @@ from pathlib import Path
 from mmlongbench.corpus.retrieval.dense import Reranker
 from mmlongbench.corpus.retrieval.passages import Index, Passages
 from mmlongbench.draws import digest
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 
 FORMAT = 2
 

@@ -8,12 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmlongbench.errors import DiskFullError, FetchError
-from mmlongbench.io.atomic import file_lock
-from mmlongbench.io.hub_listing import no_access
-from mmlongbench.io.partial_files import Part, Received, part_of, received_of
+from mmlongbench.io.downloads import (
+    Download,
+    HttpRefusal,
+    OtherBytesError,
+    Part,
+    Received,
+    Transfer,
+    Wait,
+    fault_of,
+    part_of,
+    received_of,
+)
+from mmlongbench.io.files import file_lock, said_bytes
+from mmlongbench.io.hub import no_access
 from mmlongbench.io.progress import Advance, Progress
-from mmlongbench.io.sizes import said_bytes
-from mmlongbench.io.transfer import Download, HttpRefusal, OtherBytesError, Transfer, Wait, fault_of
 from mmlongbench.manifest.downloads import FETCH_LOCK
 from mmlongbench.manifest.fetching.listing import Account, Job, Lister, refuse_shared_targets
 from mmlongbench.manifest.fetching.places import Place, places_of, safe_target

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mmlongbench.errors import FetchError
-from mmlongbench.io.hub_listing import (
+from mmlongbench.io.downloads import HttpRefusal, Remote, Transfer
+from mmlongbench.io.hub import (
     HubFile,
     HubListing,
     NoRevisionError,
@@ -14,7 +15,6 @@ from mmlongbench.io.hub_listing import (
     no_access,
     remote_of,
 )
-from mmlongbench.io.transfer import HttpRefusal, Remote, Transfer
 from mmlongbench.manifest.downloads import MAIN
 from mmlongbench.manifest.fetching.places import Place, paths_of
 from mmlongbench.manifest.fetching.record import DownloadRecord, FetchedDataset

@@ -9,8 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from mmlongbench.errors import FetchError
-from mmlongbench.io.atomic import write_whole
-from mmlongbench.io.safe_read import MAX_OF_A_FILE, read_regular
+from mmlongbench.io.files import MAX_OF_A_FILE, read_regular, write_whole
 from mmlongbench.manifest.downloads import RESERVED, fault_of_path
 
 

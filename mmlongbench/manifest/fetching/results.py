@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.io.sizes import said_bytes
+from mmlongbench.io.files import said_bytes
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.fetching.places import Place
 from mmlongbench.manifest.fetching.record import DownloadRecord

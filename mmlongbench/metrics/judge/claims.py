@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
+from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.threads import threads
 from mmlongbench.metrics.judge.calls import Call
 from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.metrics.judge.verdicts import Claims

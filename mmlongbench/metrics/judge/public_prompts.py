@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import SourceError
-from mmlongbench.io.safe_read import source_file
+from mmlongbench.io.files import source_file
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.templates import Template, TemplateError, plain, template
 from mmlongbench.models.fences import encodable

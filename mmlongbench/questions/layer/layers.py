@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_layer import VERSION
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.questions.layer.page import Page, RawPage
 
 _MAX_LINE = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import find_tesseract, ocr_version, run
 from mmlongbench.errors import BuildError, ReaderDiedError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.questions.layer.candidate import Candidate, Mark
 from mmlongbench.questions.layer.checks import Failed
 from mmlongbench.questions.layer.index import normal

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.questions import table
 from mmlongbench.questions.question import Question, Reject, format_of
 from mmlongbench.questions.reviewing.decisions import Decision, Settled

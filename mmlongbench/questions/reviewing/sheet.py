@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.io.tables import Columns, table_rows
 from mmlongbench.questions.question import Question
 from mmlongbench.questions.reviewing.decisions import FURTHER, LABELS, PROBLEMS, Decision, Revision

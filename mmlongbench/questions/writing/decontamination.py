@@ -13,7 +13,7 @@ from pathlib import Path
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf_reader import page_keys
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.tables import ENDINGS, Columns, table_rows
 from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.context import Context, passed, rejected

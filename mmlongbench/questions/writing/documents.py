@@ -16,7 +16,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.documents.pdf_reader import page_facts, page_sizes, render_pages
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.folders import is_unicode, shown_name
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import Columns, table_rows

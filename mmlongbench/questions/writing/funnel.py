@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from mmlongbench.draws import Draws
-from mmlongbench.io.atomic import sweep
+from mmlongbench.io.files import sweep
+from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.threads import threads
 from mmlongbench.models.client import ModelClient
 from mmlongbench.questions.question import Line
 from mmlongbench.questions.table import write_lines

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.files import file_lock
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff

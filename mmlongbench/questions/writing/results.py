@@ -16,7 +16,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.questions import table
 from mmlongbench.questions.question import NOT_ANSWERABLE, Grounding, Line, Question, Reject, question_id
 from mmlongbench.questions.writing import kinds, wordings

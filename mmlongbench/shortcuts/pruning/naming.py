@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import atomic_write
+from mmlongbench.io.files import atomic_write
 from mmlongbench.manifest.errata import errata_text
 from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.shortcuts.pruning.results import Drop, Effect, Pruned

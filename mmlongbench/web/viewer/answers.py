@@ -9,9 +9,9 @@ from pathlib import Path
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from mmlongbench.errors import MMLongBenchError, ScoringError
-from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.files import MAX_BYTES
+from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.safe_read import MAX_BYTES
 from mmlongbench.manifest.registry import GROUPS
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.models.receipts import FAULTS

@@ -10,9 +10,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import write_whole
-from mmlongbench.io.process_pool import each_done
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular, write_whole
+from mmlongbench.io.pool import each_done
 from mmlongbench.web.viewer.places import cache_folder, key_of
 
 MAX_BYTES = 64 * 1024 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.task.rows import Record

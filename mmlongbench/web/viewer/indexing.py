@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.io.atomic import atomic_write, write_whole
-from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.io.files import atomic_write, bounded_lines, write_whole
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.release.inventory import leads_out

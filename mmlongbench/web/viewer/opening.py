@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.files import read_regular
+from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.safe_read import read_regular
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.diff import ReleaseDifference, diff
 from mmlongbench.release.models import ModelOptions

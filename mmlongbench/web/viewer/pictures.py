@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from mmlongbench.documents.pixels import thumbnail, unreadable
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import write_whole
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular, write_whole
 from mmlongbench.web.viewer.places import cache_folder, key_of
 
 SIDE = 256

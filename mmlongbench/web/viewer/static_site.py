@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer.app import ASSETS

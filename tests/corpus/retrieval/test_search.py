@@ -25,7 +25,7 @@ from mmlongbench.corpus.retrieval.small import RankBm25Index
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, MMLongBenchError, SourceError
-from mmlongbench.io.atomic import file_lock
+from mmlongbench.io.files import file_lock
 
 WORDS = 3000
 """Different words of a drawn corpus."""

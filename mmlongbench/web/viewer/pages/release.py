@@ -9,7 +9,7 @@ from itertools import islice
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.io.files import bounded_lines
 from mmlongbench.lengths import format_length
 from mmlongbench.release.lock import CellCounts, DatasetCounts, UnreadableCounts
 from mmlongbench.web.kit import Section, render

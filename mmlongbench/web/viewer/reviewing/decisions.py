@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import atomic_replace, file_lock, folder_lock
+from mmlongbench.io.files import atomic_replace, file_lock, folder_lock
 from mmlongbench.web.viewer.places import cache_folder, key_of
 from mmlongbench.web.viewer.reviewing.subjects import Subject
 

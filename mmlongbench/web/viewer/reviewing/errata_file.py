@@ -9,7 +9,7 @@ from typing import NoReturn, cast
 from pydantic import JsonValue
 
 from mmlongbench.errors import Fault, ManifestError, ReleaseError
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.manifest.errata import Erratum, corrected, errata_of
 from mmlongbench.manifest.errata_edit import edited, kept_ids

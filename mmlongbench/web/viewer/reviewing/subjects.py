@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import read_regular
+from mmlongbench.io.files import read_regular
 
 if TYPE_CHECKING:
     from mmlongbench.questions.question import Question

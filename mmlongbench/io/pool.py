@@ -7,13 +7,30 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from mmlongbench.errors import BuildError
+
+
+@contextmanager
+def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[ThreadPoolExecutor]:
+    """Yield a pool of threads, and wait for the threads at the end. After an error, call each of `stops` before
+    waiting, so that the threads give up.
+    """
+    pool = ThreadPoolExecutor(number)
+    try:
+        yield pool
+    except BaseException:  # especially Ctrl-C
+        for stop in stops:
+            stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
 
 T = TypeVar("T")
 _SIGNAL_OF_PARENTS_END = 1
