@@ -22,8 +22,7 @@ from mmlongbench.building.stages import records
 from mmlongbench.building.stages.checks import SameAnswers
 from mmlongbench.building.stages.records import finished_record, pack_lines
 from mmlongbench.lengths import parse_length
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.task.formats import to_json

@@ -26,7 +26,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import pack_lines
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.registry import installed
+from mmlongbench.manifest.plugins import installed
 from mmlongbench.task.builder import SharedContextBuilder
 
 LENGTHS = "8K,32K,128K,512K,1M"

@@ -101,8 +101,7 @@ def compare(root: Path, count: int, _queries: int) -> Facts:
     from zipf import queries as draw
 
     from mmlongbench.corpus import Corpus
-    from mmlongbench.corpus.retrieval.bm25 import FOLDER, K1, B, find_index
-    from mmlongbench.corpus.retrieval.small import RankBm25Index
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, K1, B, RankBm25Index, find_index
     from mmlongbench.corpus.retrieval.text import tokens
 
     opened = Corpus.open(root / str(count))
@@ -130,8 +129,7 @@ def rerank(root: Path, count: int, _queries: int) -> Facts:
     from zipf import queries as draw
 
     from mmlongbench.corpus import Passage
-    from mmlongbench.corpus.retrieval.dense import Reranker
-    from mmlongbench.corpus.retrieval.models import ModelSpec
+    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 
     drawn = [Passage(a.id, a.doc_id, a.title, a.paragraphs[0], 0) for a in articles(count)]
     with tempfile.TemporaryDirectory(dir=root) as cache:

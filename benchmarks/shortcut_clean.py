@@ -17,7 +17,7 @@ from PIL import Image as Pillow
 from mmlongbench.prompt import Image
 from mmlongbench.shortcuts.measured import Floats, uniforms
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.task.choices import Choices
+from mmlongbench.task.builder import Choices
 
 DOCUMENTS, PAGES, PHOTOGRAPHS = 160, 12, 400
 """How many documents and pages of each, and how many photographs, are drawn as files."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.manifest.registry import sample_function
+from mmlongbench.manifest.plugins import sample_function
 
 READER = "mmlongbench_doc"
 REAL = Path(__file__).resolve().parents[2] / "shared/real/mmlongbench-doc/documents"

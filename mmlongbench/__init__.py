@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
-    from mmlongbench.manifest.fetching.results import Fetched, FetchedPlace, LeftToDo
+    from mmlongbench.manifest.fetching.record import Fetched, FetchedPlace, LeftToDo
     from mmlongbench.manifest.mix import MixSpec
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
@@ -221,7 +221,7 @@ def build(
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.chosen import chosen_manifest
+    from mmlongbench.manifest.loading import chosen_manifest
 
     _at_least_1("workers", workers, ManifestError)
     if not isinstance(min_kept, int | float) or isinstance(min_kept, bool) or not 0 <= min_kept <= 1:
@@ -274,7 +274,7 @@ def plan(
     from mmlongbench.building.forecast import Forecast, forecast
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.chosen import chosen_manifest
+    from mmlongbench.manifest.loading import chosen_manifest
 
     _at_least_1("probe", probe, ManifestError)
     _at_least_1("workers", workers, ManifestError)
@@ -317,7 +317,7 @@ def check(
     from mmlongbench.checking.check import check as run
     from mmlongbench.checking.check import small
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.chosen import chosen_manifest
+    from mmlongbench.manifest.loading import chosen_manifest
 
     loaded = chosen_manifest(manifest, overrides, lengths, limit, data)
     return run(small(loaded, lengths is not None), Progress(progress))
@@ -352,8 +352,8 @@ def fetch(
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.locations import local_path
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.chosen import chosen_manifest
     from mmlongbench.manifest.fetching.fetch import fetch as run
+    from mmlongbench.manifest.loading import chosen_manifest
 
     loaded = chosen_manifest(manifest, None, None, None)
     names = (only,) if isinstance(only, str) else tuple(only)
@@ -938,7 +938,7 @@ _MODULES = {
     ),
     "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
     "mmlongbench.exports.target": ("Exported",),
-    "mmlongbench.manifest.fetching.results": ("Fetched", "FetchedPlace", "LeftToDo"),
+    "mmlongbench.manifest.fetching.record": ("Fetched", "FetchedPlace", "LeftToDo"),
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
     "mmlongbench.manifest.task_files": ("TaskFiles",),
     "mmlongbench.messages": ("Messages",),

@@ -13,8 +13,7 @@ from once import once
 import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.io.locations import LocalPath
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.loading import find_manifest, load_manifest
 
 Options = dict[str, Any]
 

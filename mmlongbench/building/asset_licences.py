@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from mmlongbench.building.licence_tables import AssetRights, read_table, rights_of, without_login
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.licences import AssetColumns, LicenceTerms
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import RawRow
 
 if TYPE_CHECKING:

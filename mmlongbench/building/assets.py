@@ -26,10 +26,9 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.conditions import strictness
-from mmlongbench.manifest.licences import Licence, terms_of
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.licences import Licence, strictness, terms_of
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, page_marks, read_assets, write_assets
 from mmlongbench.release.layout import IMAGES, TOMBSTONES
 from mmlongbench.release.lock import LockedFile

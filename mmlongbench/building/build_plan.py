@@ -17,18 +17,17 @@ from mmlongbench.building.locating import CORPUS, check_errata, find_sources, re
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
+from mmlongbench.documents.page_facts import crop_makers
 from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_layer import crop_makers
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import bind_builder, broken, calling
 from mmlongbench.manifest.code import PluginCode, code_of
 from mmlongbench.manifest.missing import unfinished_downloads
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
-from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.manifest.task_files import keep_task_file, portable_name
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
@@ -284,7 +283,7 @@ def _read_plan(
 
 def _page_model(spec: DatasetSpec) -> str:
     """Return the SHA-256 of the model that ranks pages, before the long work; empty if none does."""
-    from mmlongbench.corpus.retrieval.models import find_model, hash_files, need_libraries
+    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
 
     given = spec.page_retrieval
     if given is None or not given.named_model:
@@ -310,7 +309,7 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
             *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file()),
         ]
     if corpus and (model := spec.retrieval.reranker):
-        from mmlongbench.corpus.retrieval.models import find_model, model_files
+        from mmlongbench.corpus.retrieval.dense import find_model, model_files
 
         found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
     for source, paths in found.items():
@@ -369,9 +368,9 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, p
     """
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.info import INFO
-    from mmlongbench.corpus.making import make_corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
-    from mmlongbench.corpus.retrieval.models import find_model, hash_files, need_libraries
+    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
+    from mmlongbench.corpus.sources import make_corpus
 
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")

@@ -31,18 +31,15 @@ from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, SourceChangedError
 from mmlongbench.lengths import TokenBudget
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import bind_builder, calling, placements_of
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import bind_builder, placements_of
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.documents import Crop, Document, Documents, Page
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
-from mmlongbench.task.sources import ImageClasses, Images, Sources
-from mmlongbench.task.web_pages import WebPages
+from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Images, Page, Sources, WebPages
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.searched import SearchedCorpus

@@ -13,15 +13,13 @@ from mmlongbench.building.stages.rows import cleaned, raw_rows
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import bind_builder, calling
 from mmlongbench.manifest.errata import errata_text
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.builder import ExaminingBuilder
-from mmlongbench.task.documents import Document, Documents, Page
 from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
-from mmlongbench.task.sources import Sources
+from mmlongbench.task.sources import Document, Documents, Page, Sources
 
 _HEAD = """\
 # A draft, made by `mmlongbench doctor`. Check each entry: remove it if the source is right; if not, say in `source` how

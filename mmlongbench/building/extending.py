@@ -23,8 +23,8 @@ from mmlongbench.building.planning import plan_anew
 from mmlongbench.building.saved_plan import load_interrupted_plan
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.binding import bind_builder
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.release.inventory import is_release_path, leads_out
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions

@@ -11,7 +11,7 @@ from mmlongbench.building.source_files import stamp_of
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.release.lock import versions
 from mmlongbench.task.reader import Reader

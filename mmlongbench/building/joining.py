@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mmlongbench.documents.joined_pages import JoinPages, layout
-from mmlongbench.task.documents import Document, Page
+from mmlongbench.task.sources import Document, Page
 
 
 def joined(document: Document, join: JoinPages) -> Document:

@@ -11,7 +11,7 @@ from mmlongbench.io.files import read_whole
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.manifest.licences import Licence, terms_of
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.plugins import reader_type
 
 COLUMNS = ("asset", "licence", "author", "url")
 """The columns of a table of licences; `author` and `url` may be left out."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.errors import BuildError, ManifestError, nearest
 from mmlongbench.io.opening import OpenedSource, SourceOpener
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.missing import missing_of
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
-from mmlongbench.manifest.registry import GROUPS, is_installed, sample_function
+from mmlongbench.manifest.plugins import GROUPS, is_installed, sample_function
 from mmlongbench.manifest.task_files import task_file
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row

@@ -8,13 +8,13 @@ from dataclasses import asdict
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import DocumentFile
-from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
 from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import KeptTexts
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
+from mmlongbench.manifest.binding import bind_builder
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.resolve import bind_builder
 
 OCR_TEXTS = "ocr"
 """The name of the folder in the working folder with the texts; they stay valid if the build starts again."""

@@ -14,11 +14,10 @@ from mmlongbench.building.locating import CORPUS
 from mmlongbench.errors import FetchError
 from mmlongbench.io.locations import HubFiles, Location, Url
 from mmlongbench.manifest.downloads import DownloadSpec
-from mmlongbench.manifest.fetching.places import Place
-from mmlongbench.manifest.fetching.record import load_record
+from mmlongbench.manifest.fetching.record import Place, load_record
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.plugins import reader_type
 
 
 @dataclass(frozen=True, slots=True)

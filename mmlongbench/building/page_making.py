@@ -8,7 +8,7 @@ from mmlongbench.documents.page_parts import WHOLE_PAGE
 from mmlongbench.documents.page_store import Pages, crops_of, images_of
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.task.documents import Crop, Document, Page
+from mmlongbench.task.sources import Crop, Document, Page
 
 _BEST = 100
 """The JPEG quality of pages that are joined, which are encoded once more afterwards."""

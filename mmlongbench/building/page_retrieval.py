@@ -26,7 +26,7 @@ def open_ranker(dataset: "Dataset", build_dir: "BuildDir") -> "PageRanker":
         ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
 
     """
-    from mmlongbench.corpus.retrieval.models import ModelSpec
+    from mmlongbench.corpus.retrieval.dense import ModelSpec
     from mmlongbench.corpus.retrieval.page_ranking import PictureRanker, TextRanker, WordRanker
 
     given, documents = retrieval_of(dataset.spec), dataset.sources.documents

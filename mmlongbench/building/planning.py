@@ -14,9 +14,7 @@ from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans
 from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.errors import BuildError
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import (
+from mmlongbench.manifest.binding import (
     bind_builder,
     check_plugins,
     check_reserve,
@@ -24,6 +22,8 @@ from mmlongbench.manifest.resolve import (
     placements_of,
     refuse_secrets,
 )
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.release.lock import versions
 
 
@@ -81,7 +81,7 @@ def plan_anew(
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
     articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
     """
-    from mmlongbench.corpus.place import OtherCorpusError
+    from mmlongbench.corpus.info import OtherCorpusError
 
     try:
         return plan_datasets(manifest, build_dir, progress, shared)

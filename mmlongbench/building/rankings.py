@@ -10,8 +10,7 @@ from mmlongbench.manifest.model import RetrievalSpec
 if TYPE_CHECKING:
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.passages import Index
-    from mmlongbench.corpus.retrieval.rankings import Rankings
-    from mmlongbench.corpus.retrieval.search import Search
+    from mmlongbench.corpus.retrieval.rankings import Rankings, Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Names of folders below `CorpusPlan.cache`."""
@@ -20,7 +19,7 @@ EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 def open_search(plan: DatasetPlan) -> "Search":
     """Open the search for hard negatives of a dataset (see `Session.search`)."""
     from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.search import Search
+    from mmlongbench.corpus.retrieval.rankings import Search
 
     if plan.corpus is None:
         raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
@@ -36,8 +35,7 @@ def open_rankings(corpus: "Corpus", spec: RetrievalSpec, cache: Path) -> "Rankin
         ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
 
     """
-    from mmlongbench.corpus.retrieval.dense import Reranker
-    from mmlongbench.corpus.retrieval.models import ModelSpec
+    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
     from mmlongbench.corpus.retrieval.rankings import Rankings
 
     reranker = None
@@ -52,6 +50,6 @@ def _index(corpus: "Corpus", engine: str, cache: Path) -> "Index":
 
     if engine == "tantivy":
         return find_index(corpus, cache / FOLDER)
-    from mmlongbench.corpus.retrieval.small import RankBm25Index
+    from mmlongbench.corpus.retrieval.bm25 import RankBm25Index
 
     return RankBm25Index(corpus)

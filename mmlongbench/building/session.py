@@ -17,13 +17,13 @@ from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.needed import NeededImages, needed_images
 from mmlongbench.building.stored_rows import rows_at
-from mmlongbench.manifest.registry import reader_type
-from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.binding import bind_builder
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.search import Search
+    from mmlongbench.corpus.retrieval.rankings import Search
 
 
 class Session:

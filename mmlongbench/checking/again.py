@@ -24,9 +24,9 @@ from mmlongbench.errors import MMLongBenchError, error_text
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import PluginCallError, calling
+from mmlongbench.manifest.binding import PluginCallError, calling
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.audit import audit_release

@@ -8,8 +8,8 @@ from mmlongbench.checking.findings import Failure, Outcome, Skipped
 from mmlongbench.checking.world import World
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.lengths import K
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import Metric, Settings

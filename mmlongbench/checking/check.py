@@ -27,10 +27,9 @@ from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError, err
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.manifest.binding import PluginCallError, bind_builder
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
-from mmlongbench.manifest.registry import described
-from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.manifest.plugins import described
 from mmlongbench.manifest.task_files import refuse_neighbours, task_files_of, tasks_of
 from tokenization import TokenizationError
 

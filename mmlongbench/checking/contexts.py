@@ -6,7 +6,7 @@ from itertools import pairwise
 from mmlongbench.checking.findings import Failure, Outcome, Skipped
 from mmlongbench.checking.world import World
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.release.checking import rejects_of
 from mmlongbench.task.rows import Record

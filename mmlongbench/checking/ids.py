@@ -16,7 +16,7 @@ from mmlongbench.checking.findings import Failure, Note, Outcome
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.files import read_regular
 from mmlongbench.manifest.code import ENGINE, plugin_code
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import Row, SourcePaths
 
 _FEW = 3

@@ -9,8 +9,8 @@ from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Outcome, two_values
 from mmlongbench.checking.world import World
 from mmlongbench.draft import Draft, Question, Unit
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row, RowFault, SourcePaths
 

@@ -12,7 +12,7 @@ from mmlongbench.building.stages.records import finished_record, pack_contexts, 
 from mmlongbench.checking.again import RecheckResult
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.errors import Rejected
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.loading import LoadedRelease, load_release

@@ -45,7 +45,7 @@ def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None
     Face dataset or its name on the hub, or a folder of .txt and .pdf files. Unusable articles are counted and listed in
     a file.
     """
-    from mmlongbench.corpus.making import make_corpus
+    from mmlongbench.corpus.sources import make_corpus
     from mmlongbench.io.progress import Progress
 
     made = make_corpus(source, out, mode, kind, limit, Progress(False if quiet or as_json else None))

@@ -12,6 +12,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.descriptions import (
     BuilderText,
     DatasetText,
+    FieldText,
     FileText,
     ManifestText,
     MetricText,
@@ -22,7 +23,6 @@ from mmlongbench.manifest.descriptions import (
     SourceText,
     TargetText,
 )
-from mmlongbench.manifest.model_fields import FieldText
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 
 _WIDTH = 80

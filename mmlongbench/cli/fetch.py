@@ -10,8 +10,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.manifest.fetching.places import Place
-    from mmlongbench.manifest.fetching.results import Fetched, FetchedPlace, LeftToDo
+    from mmlongbench.manifest.fetching.record import Fetched, FetchedPlace, LeftToDo, Place
     from mmlongbench.manifest.model import Manifest
 
 
@@ -32,8 +31,7 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
     A file that is there is checked, and downloaded again only if it is wrong. Run the same command again to continue a
     download that was stopped. Exits with 1 if a file is missing that a program may download.
     """
-    from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.loading import load_manifest
+    from mmlongbench.manifest.loading import find_manifest, load_manifest
 
     loaded = load_manifest(find_manifest(manifest))
     if dry_run:
@@ -97,9 +95,7 @@ def _show_steps(left: "LeftToDo", data: Path) -> None:
 
 def _list(loaded: "Manifest", to: Path, only: tuple[str, ...]) -> None:
     """Print the places of a manifest, what they give, and what is there, without asking a server."""
-    from mmlongbench.manifest.fetching.places import places_of
-    from mmlongbench.manifest.fetching.record import load_record
-    from mmlongbench.manifest.fetching.results import state_of
+    from mmlongbench.manifest.fetching.record import load_record, places_of, state_of
 
     places = places_of(loaded, only)
     record = load_record(to)

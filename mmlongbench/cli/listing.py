@@ -13,7 +13,7 @@ from mmlongbench.errors import PluginError, nearest
 
 if TYPE_CHECKING:
     from mmlongbench.exports.registry import InstalledTarget
-    from mmlongbench.manifest.registry import Plugin
+    from mmlongbench.manifest.plugins import Plugin
 
 KINDS = ("builder", "reader", "metric", "target", "manifest", "sample")
 """The kinds of things with a name, in the order in which they are shown."""
@@ -48,8 +48,8 @@ def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
 def _list_all(kind: str | None, *, as_json: bool) -> None:
     from mmlongbench.cli.tables import show_list
     from mmlongbench.exports.registry import installed_targets
-    from mmlongbench.manifest.builtin_manifests import installed_manifests
-    from mmlongbench.manifest.registry import GROUPS, installed
+    from mmlongbench.manifest.loading import installed_manifests
+    from mmlongbench.manifest.plugins import GROUPS, installed
 
     plugins = [plugin for each in GROUPS if kind in (None, each) for plugin in installed(each)]
     targets = installed_targets() if kind in (None, "target") else []
@@ -70,9 +70,9 @@ def _described(name: str, kind: str | None) -> list[BaseModel]:
 
     """
     from mmlongbench.exports.registry import installed_targets
-    from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
     from mmlongbench.manifest.describing import describe_manifest, describe_plugin
-    from mmlongbench.manifest.registry import GROUPS, installed
+    from mmlongbench.manifest.loading import find_manifest, installed_manifests
+    from mmlongbench.manifest.plugins import GROUPS, installed
 
     wanted = KINDS if kind is None else (kind,)
     plugins = [plugin for each in GROUPS if each in wanted for plugin in installed(each)]

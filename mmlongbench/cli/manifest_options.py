@@ -49,8 +49,6 @@ def lengths_option(metavar: str, help: str) -> Callable[[Callable[..., Any]], Ca
 
 
 def _read(manifest: str, data: Path | None, settings: tuple[str, ...]) -> "Manifest":
-    from mmlongbench.manifest.builtin_manifests import find_manifest
-    from mmlongbench.manifest.chosen import data_folder
-    from mmlongbench.manifest.loading import load_manifest
+    from mmlongbench.manifest.loading import data_folder, find_manifest, load_manifest
 
     return load_manifest(find_manifest(manifest), settings, data=data_folder(data))

@@ -65,7 +65,7 @@ def task(name: str, out: str | None, is_package: bool) -> None:
 
 def name_fault(name: str) -> str:
     """Return why a task cannot have this name; empty if it can."""
-    from mmlongbench.manifest.registry import is_installed
+    from mmlongbench.manifest.plugins import is_installed
 
     if not _WORD.fullmatch(name) or len(name) > MAX_NAME:
         return f"expected a word of at most {MAX_NAME} letters, digits and underscores that begins with a letter"

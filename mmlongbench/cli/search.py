@@ -45,8 +45,7 @@ def search(folder: Path, query: str, k: int, rerank: bool, as_json: bool) -> Non
 
 
 def _reranked(query: str, passages: "list[Passage]", cache: Path) -> "list[tuple[Passage, float]]":
-    from mmlongbench.corpus.retrieval.dense import Reranker
-    from mmlongbench.corpus.retrieval.models import ModelSpec
+    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 
     reranker = Reranker.open(ModelSpec(), cache)
     try:

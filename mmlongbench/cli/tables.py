@@ -11,7 +11,7 @@ from mmlongbench.cli.drawing import Table, plain, print_table, screen_width
 from mmlongbench.corpus.retrieval.page_queries import said_recall
 from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.registry import GROUPS, Plugin
+from mmlongbench.manifest.plugins import GROUPS, Plugin
 from mmlongbench.release.describe_audit import short_tokens, tokens_text
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
 from mmlongbench.release.layout import REJECTS

@@ -7,22 +7,92 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from mmlongbench.corpus.articles import Article
-from mmlongbench.corpus.folders import files_of, read_folder
-from mmlongbench.corpus.info import SourceInfo
-from mmlongbench.corpus.lines import STEP, Advance, numbered_lines, read_json_lines, read_kilt, read_tsv
+from mmlongbench.corpus.articles import MAX_CHARACTERS, Article, paragraphs_of
+from mmlongbench.corpus.corpus import build_corpus
+from mmlongbench.corpus.cutting import WORDS, Mode
+from mmlongbench.corpus.info import CorpusInfo, SourceInfo, check_place, existing
 from mmlongbench.corpus.tables import (
     HUB,
+    STEP,
+    Advance,
     dataset_rows,
     hub_commit,
+    numbered_lines,
     parquet_rows,
     read_dataset,
     read_hub,
+    read_json_lines,
+    read_kilt,
     read_parquet,
+    read_tsv,
 )
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf_reader import page_text
 from mmlongbench.draws import digest
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.errors import BuildError, Fault, SourceError
 from mmlongbench.io.files import sha256_of
+from mmlongbench.io.folders import file_inside
+from mmlongbench.io.progress import Progress
+
+PDF_LIMITS = Limits()
+_MAX_BYTES = 4 * MAX_CHARACTERS
+
+
+def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """Yield the articles of a folder and its subfolders, sorted by path; the paragraphs of a PDF are its pages.
+
+    A link that leads out of the folder is a fault, because its target is not part of the source.
+    """
+    for path in files_of(root):
+        name = path.relative_to(root).as_posix()
+        read = {".txt": _text, ".pdf": _pages}.get(path.suffix.lower())
+        if file_inside(root, name) is None:
+            yield Fault(
+                "path-outside-source",
+                "a file that lies in the folder",
+                "a link out of it",
+                name,
+                todo="put the file itself into the folder",
+            )
+        elif read is None:
+            yield Fault(
+                "unknown-kind",
+                "a .txt or a .pdf",
+                path.suffix or "no ending",
+                name,
+                todo="convert it to one of these formats, or take it out",
+            )
+        else:
+            found = read(path, name)
+            yield found if isinstance(found, Fault) else Article(name, path.stem, found, file=name)
+        advance()
+
+
+def files_of(root: Path) -> list[Path]:
+    """Return every file of a folder, sorted by path."""
+    return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
+
+
+def _text(path: Path, name: str) -> tuple[str, ...] | Fault:
+    if (size := path.stat().st_size) > _MAX_BYTES:
+        return Fault(
+            "text-too-long", f"at most {_MAX_BYTES:,} bytes", f"{size:,}", name, todo="cut the text into several files"
+        )
+    try:
+        return paragraphs_of(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
+        return Fault("invalid-utf-8", "UTF-8", found, name, todo="save the file in UTF-8")
+
+
+def _pages(path: Path, name: str) -> tuple[str, ...] | Fault:
+    from dataclasses import replace
+
+    try:
+        return tuple(page_text(path, PDF_LIMITS))
+    except SourceError as error:
+        return replace(error.fault, file=name)
+
 
 Format: TypeAlias = Literal["kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -156,3 +226,46 @@ _KINDS: dict[Format, Kind] = {
     "hub": Kind(read_hub, lambda _: 0, hub_commit),
     "folder": Kind(read_folder, lambda root: len(files_of(root)), _folder_hash),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCorpus:
+    """The result of making a corpus."""
+
+    info: CorpusInfo
+    was_complete: bool
+    """Whether the folder already held this corpus, so that nothing was built."""
+
+
+def make_corpus(
+    source: str,
+    out: Path,
+    mode: str = "sentences",
+    format: str | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> MadeCorpus:
+    """Build the corpus of a source, unless it is there already.
+
+    Raises:
+        SourceError: the source does not exist, or part of it cannot be read.
+        BuildError: the folder cannot be used, or no article is usable.
+
+    """
+    chosen = _mode(mode)
+    check_place(out)
+    found = find_source(source, format)
+    wanted = {"mode": chosen, "words": WORDS, "limit": limit, "source": found.info}
+    if (info := existing(out, wanted)) is not None:
+        return MadeCorpus(info, was_complete=True)
+    with (progress or Progress(False)).bar("cutting", found.steps) as advance:
+        articles = found.articles(advance)
+        info = build_corpus(articles, out, chosen, source=found.info, limit=limit)
+    return MadeCorpus(info, was_complete=False)
+
+
+def _mode(name: str) -> Mode:
+    modes: dict[str, Mode] = {"sentences": "sentences", "words": "words"}
+    if name not in modes:
+        raise BuildError(f"--mode {name}: unknown mode; the modes are {', '.join(modes)}")
+    return modes[name]

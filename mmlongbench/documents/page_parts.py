@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import rows_of
-from mmlongbench.documents.page_layer import load_layout
+from mmlongbench.documents.page_facts import load_layout, rows_of
 from mmlongbench.documents.pdf import (
     POINTS_PER_INCH,
     blank_unseen,

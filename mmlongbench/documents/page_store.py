@@ -1,10 +1,12 @@
 """Sizes, texts, keys and images of a document's pages, whether the document is a PDF or a list of image files."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmlongbench.documents.kept_texts import KeptTexts
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import Ocr, read_page
 from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes, images_to_read
@@ -19,6 +21,54 @@ from mmlongbench.documents.pdf_reader import (
     read_pages,
     render_pages,
 )
+
+
+class _PageText(BaseModel):
+    """A line of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    page: int
+    """The number of the page, from 0."""
+    text: str
+
+
+class KeptTexts:
+    """The known texts of a document."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Read the file, if there is one; without a path, texts are kept in memory only. A line that was cut off when a
+        process was killed is left out.
+        """
+        self._path = path
+        self.texts: dict[int, str] = {line.page: line.text for line in _lines(path)} if path else {}
+        """The known texts, by the number of the page."""
+
+    def add(self, page: int, text: str) -> None:
+        """Keep the text of one more page."""
+        self.texts[page] = text
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        line = _PageText(page=page, text=text).model_dump_json().encode() + b"\n"
+        with self._path.open("ab+") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else b"\n" + line  # the last line was cut off
+            file.write(line)
+
+
+def _lines(path: Path) -> Iterator[_PageText]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            yield _PageText.model_validate_json(line)
+        except ValidationError:
+            continue
+
 
 Pages: TypeAlias = Path | PageImages
 """The pages of a document: a PDF, or image files."""

@@ -14,7 +14,7 @@ import pymupdf
 from pymupdf import mupdf
 
 if TYPE_CHECKING:
-    from mmlongbench.documents.mupdf_types import Box, Matrix, MuPDF, Page, Stroke
+    from mmlongbench.documents.mupdf import Box, Matrix, MuPDF, Page, Stroke
 
 MAX_COUNTED = 500_000
 """The maximum number of painted things that are counted. Counting so many takes a few seconds; the time limit of a page

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import DPI, dpi_of, find_tesseract, run
-from mmlongbench.documents.page_cost import Costs
-from mmlongbench.documents.page_tree import tree_fault
+from mmlongbench.documents.page_cost import Costs, tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
 
 if TYPE_CHECKING:
-    from mmlongbench.documents.mupdf_types import Document, Page, PageWord
+    from mmlongbench.documents.mupdf import Document, Page, PageWord
 
 POINTS_PER_INCH = 72
 _REPLACE = "replace the file, or exclude the document"
@@ -353,7 +352,7 @@ def render_pages(
 @contextmanager
 def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
     """Open a PDF after checking that it is safe to read; it is closed when the block ends."""
-    from mmlongbench.documents.plain_mupdf import pymupdf
+    from mmlongbench.documents.mupdf import pymupdf
 
     try:
         head = _head(path, limits)

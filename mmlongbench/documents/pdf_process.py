@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import page_facts
-from mmlongbench.documents.page_layer import page_crops, page_layers
+from mmlongbench.documents.page_facts import page_crops, page_facts, page_layers
 from mmlongbench.documents.page_parts import crop_pages, page_parts
 from mmlongbench.documents.pdf import (
     page_keys,
@@ -75,7 +74,7 @@ def main(channel: int, parent: int) -> None:
 def _started() -> bytes:
     """Return the first message, a JSON object. It is empty, or its `error` says why PDFs cannot be read at all."""
     try:
-        import mmlongbench.documents.plain_mupdf  # noqa: F401
+        import mmlongbench.documents.mupdf  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:
         return json.dumps(
             {"error": f"PyMuPDF cannot be loaded: {' '.join(str(error).split()) or 'memory ran out'}"}

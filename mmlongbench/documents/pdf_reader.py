@@ -25,7 +25,7 @@ from mmlongbench.documents.pdf_process import WITH_BYTES, request
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 
 if TYPE_CHECKING:
-    from mmlongbench.documents.mupdf_types import PageWord
+    from mmlongbench.documents.mupdf import PageWord
 
 _START = """
 import json, sys, types

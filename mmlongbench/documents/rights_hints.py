@@ -78,7 +78,7 @@ def pdf_hint(path: Path) -> str:
     """Return what the metadata of a PDF say about rights and its author; empty if they say nothing, or cannot be
     read.
     """
-    from mmlongbench.documents.plain_mupdf import pymupdf
+    from mmlongbench.documents.mupdf import pymupdf
 
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)

@@ -14,7 +14,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.target import Export
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example

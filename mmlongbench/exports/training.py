@@ -16,8 +16,8 @@ from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.exports.harness import LINKED_IMAGES, asked_of, link_release, write_template
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import INDEX, embedded_bytes, json_line, named, refuse_model
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.messages import Message, messages
 from mmlongbench.prompt import MARKER, escape_markers
 from mmlongbench.release.opened import Example

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
-from mmlongbench.manifest.registry import found_in
+from mmlongbench.manifest.plugins import found_in
 from mmlongbench.manifest.task_files import portable_name, task_file
 
 ENGINE = "mmlongbench"

@@ -17,9 +17,7 @@ from pydantic import ValidationError
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.locations import LocalPath, Location
-from mmlongbench.manifest.builtin_manifests import installed_manifests
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.contracts import listed_names
+from mmlongbench.manifest.binding import bind_builder, calling
 from mmlongbench.manifest.descriptions import (
     BuilderText,
     DatasetText,
@@ -31,27 +29,60 @@ from mmlongbench.manifest.descriptions import (
     RecordFieldText,
     SampleText,
     SourceText,
+    fields_of,
 )
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.loading import installed_manifests, load_manifest
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.model_fields import fields_of
-from mmlongbench.manifest.registry import (
+from mmlongbench.manifest.plugins import (
     Plugin,
     builder_type,
     installed,
     is_installed,
+    listed_names,
     metric_type,
     reader_type,
     sample_function,
 )
-from mmlongbench.manifest.resolve import bind_builder
-from mmlongbench.packing.place import Depth
-from mmlongbench.task.added_fields import added_fields
+from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES, Metric
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
+
+ALWAYS: Mapping[str, str] = {
+    "length": "The tokens of the whole prompt: text and images together.",
+    "tokens": "An object with text and image (the tokens of the prompt) and reserve (the tokens kept free).",
+}
+"""The fields of every record."""
+AT_DEPTH: Mapping[str, str] = {
+    "depth": "The depth that was asked for: 0 is before the first unit of the haystack, 1 after the last one.",
+    "depth_achieved": "The depth that was reached: haystack tokens before the needle / all haystack tokens.",
+    "needle_start": "The tokens of the prompt before the needle.",
+}
+"""The fields of a record whose needle is put at a depth."""
+PERMUTED: Mapping[str, str] = {
+    "permutation": "The number of the permutation, from 0.",
+    "depth_achieved": "The depth that was reached by each needle: haystack tokens before it / all haystack tokens.",
+    "needle_start": "The tokens of the prompt before each needle.",
+    "depth_requested": "The depth that was drawn for each needle; 0 is before the first unit, 1 after the last one.",
+}
+"""The fields of a record whose needles are permuted."""
+
+
+def added_fields(placement: type[Depth] | type[Permutation] | None) -> dict[str, str]:
+    """Return what each field means that the engine adds to a record.
+
+    Args:
+        placement: the kind of the task's placements (`Placements.kind`); None for a task without needles.
+
+    >>> [*added_fields(None)], [*added_fields(Depth)]
+    (['length', 'tokens'], ['length', 'tokens', 'depth', 'depth_achieved', 'needle_start'])
+
+    """
+    placed = {} if placement is None else AT_DEPTH if placement is Depth else PERMUTED
+    return {**ALWAYS, **placed}
+
 
 _T = TypeVar("_T")
 Manifests: TypeAlias = Mapping[str, Manifest]

@@ -31,7 +31,7 @@ from mmlongbench.manifest.model import (
     RetrievalSpec,
     SampleSpec,
 )
-from mmlongbench.manifest.registry import builder_type, reader_type
+from mmlongbench.manifest.plugins import builder_type, reader_type
 
 JsonSchema: TypeAlias = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

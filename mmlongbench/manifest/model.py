@@ -21,10 +21,9 @@ from mmlongbench.errors import ManifestError
 from mmlongbench.io.locations import Location, parse_location
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.downloads import DownloadSpec
-from mmlongbench.manifest.json_values import json_values
 from mmlongbench.manifest.licences import LicenceSpec, LicenceText, licence_spec
 from mmlongbench.manifest.task_files import portable_name
-from mmlongbench.manifest.validation import shown
+from mmlongbench.manifest.validation import json_values, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"

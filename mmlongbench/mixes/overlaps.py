@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.mixes.documents import ContextDocuments, document_key
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example, Release

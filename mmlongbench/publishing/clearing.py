@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest.conditions import FORBIDDING
+from mmlongbench.manifest.licences import FORBIDDING
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.publishing.dropping import dropped_of
 from mmlongbench.publishing.rights import Rights, SourceRights

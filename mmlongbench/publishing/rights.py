@@ -11,8 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.manifest.conditions import ORDER, conditions_of, may_pass_on, strictest
-from mmlongbench.manifest.licences import UNKNOWN, Condition, Licence
+from mmlongbench.manifest.licences import ORDER, UNKNOWN, Condition, Licence, conditions_of, may_pass_on, strictest
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.lock import Lock, locked_licences, read_lock
 

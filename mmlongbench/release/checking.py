@@ -8,7 +8,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError, error_text
 from mmlongbench.io.files import MAX_OF_A_FILE
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.resolve import placements_of
+from mmlongbench.manifest.binding import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.asset_checks import KnownAssets, resolve

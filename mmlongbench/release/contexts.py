@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder

@@ -10,10 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
-from mmlongbench.manifest.builtin_manifests import installed_manifests
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.binding import bind_builder
+from mmlongbench.manifest.loading import installed_manifests, load_manifest
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
-from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Prompt

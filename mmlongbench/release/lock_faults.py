@@ -11,9 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.errors import ManifestError
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.binding import placements_of
 from mmlongbench.manifest.code import ENGINE, PluginCode
 from mmlongbench.manifest.model import SAMPLE
-from mmlongbench.manifest.resolve import placements_of
 from mmlongbench.manifest.task_files import task_file
 from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import DATA, REJECTS

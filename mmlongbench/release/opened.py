@@ -10,9 +10,8 @@ from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.draws import digest
 from mmlongbench.errors import DraftError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import bind_builder, calling
 from mmlongbench.manifest.model import length_of
-from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt

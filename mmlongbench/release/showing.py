@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
 from mmlongbench.release.depths import is_number
 from mmlongbench.release.images import ImageSizes

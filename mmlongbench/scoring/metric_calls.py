@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.task.metric import Details, Metric, Score, ScoringInput
 
 _T = TypeVar("_T")

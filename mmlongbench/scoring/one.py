@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Lock
 
 from mmlongbench.errors import ScoringError, nearest
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.scoring.joining import ScorableFile, open_scorable, records_of, scorable_files
 from mmlongbench.scoring.metric_calls import score_of, why_outside

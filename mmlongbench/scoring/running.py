@@ -16,8 +16,8 @@ from mmlongbench.errors import nearest
 from mmlongbench.io.files import atomic_write
 from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.loading import LoadedRelease
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mmlongbench.errors import ReleaseError, ScoringError
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.release.digests import example_digest
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.loading import LoadedRelease

@@ -14,9 +14,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.corpus.retrieval.dense import Reranker
-from mmlongbench.corpus.retrieval.models import ModelSpec
-from mmlongbench.corpus.retrieval.small import rank_texts
+from mmlongbench.corpus.retrieval.bm25 import rank_texts
+from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 from mmlongbench.draws import Draws
 from mmlongbench.shortcuts.pages import PageTexts
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit

@@ -11,14 +11,13 @@ from itertools import islice, zip_longest
 from typing import TypeAlias
 
 from mmlongbench.draws import Draws
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Part
 from mmlongbench.release.items import Item, items_in_order, keys_of_items
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES
-from mmlongbench.task.builder import Builder
-from mmlongbench.task.choices import Choices
+from mmlongbench.task.builder import Builder, Choices
 from mmlongbench.task.rows import Row
 
 _Items: TypeAlias = tuple[str, float | None, list[Item]]

@@ -7,22 +7,20 @@ build.
 """
 
 from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.negatives import Facts, Query
 from mmlongbench.corpus.retrieval.numbers import numbers_in
-from mmlongbench.corpus.retrieval.ordinals import ordinal_words
 from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery, PageRanking
 from mmlongbench.corpus.retrieval.searched import SearchedCorpus
-from mmlongbench.corpus.retrieval.small import rank_texts
-from mmlongbench.corpus.retrieval.spellings import number_spellings
+from mmlongbench.corpus.retrieval.spellings import number_spellings, ordinal_words
 from mmlongbench.corpus.retrieval.text import contains, holder, normalise
 from mmlongbench.documents.joined_pages import MAX_JOINED_PIXELS, JoinPages
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import has_words
-from mmlongbench.documents.pictures import Picture
+from mmlongbench.documents.pictures import Picture, PictureBytes
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile, is_like_any
-from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrder, Unit, Wording
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, ScoringError, SourceError, nearest
@@ -35,9 +33,7 @@ from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
-from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
-from mmlongbench.task.choices import Choices
-from mmlongbench.task.documents import Crop, Document, Documents, Page
+from mmlongbench.task.builder import Builder, Choices, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.metric import (
@@ -54,11 +50,20 @@ from mmlongbench.task.metric import (
 )
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import ImageClass, ImageClasses, Images, Sources
+from mmlongbench.task.sources import (
+    Crop,
+    Document,
+    Documents,
+    ImageClass,
+    ImageClasses,
+    Images,
+    Page,
+    Sources,
+    WebPages,
+)
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
-from mmlongbench.task.web_pages import WebPages
 
 __all__ = [
     "DEPTHS",

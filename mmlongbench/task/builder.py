@@ -6,6 +6,7 @@ record becomes the prompt again. It never sees a length, a depth or a token coun
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.corpus.retrieval.negatives import Query
@@ -15,11 +16,39 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Part, Prompt
-from mmlongbench.task.choices import Choices
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Remark, TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The answers that a question offers, and which of them is right."""
+
+    offered: tuple[Part, ...]
+    """The answers in the order in which the question shows them, as texts or images; for a question that is answered
+    by yes or no, these two words in an order that is the same for all questions."""
+    right: int
+    """The place of the right answer among them, from 0."""
+
+    def __post_init__(self) -> None:
+        """Check that the right answer is offered, and that all answers are of one kind.
+
+        Raises:
+            ValueError: a record has no such answer, or offers texts beside images.
+
+        """
+        if not isinstance(self.right, int) or not 0 <= self.right < len(self.offered):
+            raise ValueError(f"the right answer is {self.right!r}, expected a place from 0 to {len(self.offered) - 1}")
+        if len({isinstance(each, str) for each in self.offered}) > 1:
+            raise ValueError("offers texts beside images, expected one kind")
+
+    @property
+    def chance(self) -> float:
+        """The probability that a guess is right."""
+        return 1 / len(self.offered)
+
 
 RowT = TypeVar("RowT", bound=Row)
 

@@ -35,9 +35,8 @@ from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, ha
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.calling import PluginCallError
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.binding import PluginCallError
+from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.release.loading import locked_dataset
 from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths

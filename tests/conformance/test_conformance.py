@@ -24,7 +24,7 @@ import mmlongbench as mm
 import mmlongbench.task as mt
 from mmlongbench.checking.check import check
 from mmlongbench.manifest.loading import load_manifest, narrowed
-from mmlongbench.manifest.registry import builder_type, installed
+from mmlongbench.manifest.plugins import builder_type, installed
 
 GOLDENS = Path(__file__).parent / "goldens"
 IS_WRITING = os.environ.get("MMLONGBENCH_GOLDENS") == "write"

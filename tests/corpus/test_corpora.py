@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tiny import Ran, command
 
 from mmlongbench.corpus import Article, Corpus, CorpusError, Passage, build_corpus, sentences
+from mmlongbench.corpus.articles import wikidata_number
 from mmlongbench.corpus.cutting import WORDS, Cut, Mode, cut
 from mmlongbench.corpus.info import SourceInfo
 from mmlongbench.corpus.sources import FORMATS
-from mmlongbench.corpus.wikidata import wikidata_number
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import file_lock
 

@@ -23,11 +23,10 @@ from question_world import Doc
 from tiny import draw_pdf
 
 from mmlongbench.documents import ocr, painted, pdf, pdf_reader
-from mmlongbench.documents.kept_texts import KeptTexts
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.documents.page_images import PageImages, images_to_read
-from mmlongbench.documents.page_store import read_pages_of, texts_of
+from mmlongbench.documents.page_store import KeptTexts, read_pages_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, pages_to_read, render_pages
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.questions.writing.kinds import grid_rows, kind_of

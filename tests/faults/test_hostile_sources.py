@@ -31,7 +31,7 @@ from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.io.files import bounded_lines
-from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.manifest.plugins import installed, reader_type
 from mmlongbench.task.formats import JSON_LINES
 
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]

@@ -14,11 +14,10 @@ from mutated import CHUNKS, TEXTS, changed_bytes, changed_value, fuzzing, hostil
 
 from mmlongbench.building.stages.rows import cleaned, raw_rows, read_rows
 from mmlongbench.errors import Fault
-from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.errata import Erratum, load_errata
-from mmlongbench.manifest.loading import load_manifest, narrowed
+from mmlongbench.manifest.loading import installed_manifests, load_manifest, narrowed
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.registry import installed, reader_type, sample_function
+from mmlongbench.manifest.plugins import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 

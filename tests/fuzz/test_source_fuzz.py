@@ -39,7 +39,7 @@ from mmlongbench.documents.pictures import Pictures
 from mmlongbench.documents.pixels import opened
 from mmlongbench.errors import Fault, Rejected
 from mmlongbench.io.json_lines import json_line_at, json_lines, load_json
-from mmlongbench.manifest.registry import installed, reader_type, sample_function
+from mmlongbench.manifest.plugins import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import Row, RowFault
 from mmlongbench.task.spec import Options

@@ -11,7 +11,7 @@ from mmlongbench.shortcuts.measured import Measured
 from mmlongbench.shortcuts.probes import keep, measure
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.shortcuts.verdicts import judge
-from mmlongbench.task.choices import Choices
+from mmlongbench.task.builder import Choices
 
 
 def unit(role: str, *texts: str, image: str = "") -> ShownUnit:

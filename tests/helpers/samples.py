@@ -10,8 +10,8 @@ import yaml
 from once import once
 from tiny import command
 
-from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.registry import sample_function
+from mmlongbench.manifest.loading import find_manifest
+from mmlongbench.manifest.plugins import sample_function
 
 Sources = dict[str, Path]
 """The sources of a reader by name; a corpus is the source `corpus`."""

@@ -50,7 +50,7 @@ def test_python_users_read_it_beside_the_broken_plug_in(tmp_path: Path) -> None:
     (tmp_path / "builders").mkdir()
     (tmp_path / "builders/__init__.py").write_text("")
     code = (
-        "from mmlongbench.manifest.registry import builder_type",
+        "from mmlongbench.manifest.plugins import builder_type",
         "for name in ('docvqa', 'docva'):",
         "    try: builder_type(name)",
         "    except Exception as error: print(error)",

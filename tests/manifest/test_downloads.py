@@ -19,12 +19,10 @@ from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestEr
 from mmlongbench.io.downloads import part_of
 from mmlongbench.io.files import file_lock, sha256_of
 from mmlongbench.io.printable import has_secret
-from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
 from mmlongbench.manifest.downloads import FETCH_LOCK, RESERVED, DownloadSpec, fault_of_path
 from mmlongbench.manifest.fetching.fetch import fetch
-from mmlongbench.manifest.fetching.places import places_of
-from mmlongbench.manifest.fetching.results import Fetched
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.fetching.record import Fetched, places_of
+from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest
 from mmlongbench.manifest.missing import local_paths, missing_of
 from mmlongbench.manifest.model import Manifest
 

@@ -12,10 +12,9 @@ from tiny import build, command, lock, records, rejects, write_manifest
 
 from mmlongbench.building.stages.rows import raw_rows, read_rows
 from mmlongbench.errors import Fault
-from mmlongbench.manifest.calling import PluginCallError
-from mmlongbench.manifest.errata import Erratum, errata_of, load_errata
-from mmlongbench.manifest.errata_edit import edited, kept_ids
-from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.manifest.binding import PluginCallError
+from mmlongbench.manifest.errata import Erratum, edited, errata_of, kept_ids, load_errata
+from mmlongbench.manifest.plugins import installed, reader_type
 from mmlongbench.task import RawRow, Reader, Row, RowFault, SourcePaths
 
 SHOWN = ("mmlongbench_doc", "image_tables", "viquae", "mm_niah")

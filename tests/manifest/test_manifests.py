@@ -19,11 +19,10 @@ import mmlongbench as mm
 from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.lengths import parse_length
-from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
-from mmlongbench.manifest.loading import load_manifest, narrowed
+from mmlongbench.manifest.binding import bind_builder, placements_of, refuse_secrets
+from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest, narrowed
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.registry import builder_type, reader_type
-from mmlongbench.manifest.resolve import bind_builder, placements_of, refuse_secrets
+from mmlongbench.manifest.plugins import builder_type, reader_type
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
 MAX_PIXELS = 178_956_970

@@ -18,23 +18,23 @@ from tiny import command
 
 import mmlongbench.task as mt
 from mmlongbench.errors import ManifestError, PluginError, ReleaseError
-from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.manifest.binding import PluginCallError, bind_builder, check_plugins
 from mmlongbench.manifest.code import package_sha256, plugin_code
-from mmlongbench.manifest.contracts import CONTRACTS, contract_fault
 from mmlongbench.manifest.describing import describe_builder, describe_metric, describe_plugin, describe_reader
+from mmlongbench.manifest.descriptions import fields_of, type_text
 from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.model_fields import fields_of, type_text
-from mmlongbench.manifest.registry import (
+from mmlongbench.manifest.plugins import (
+    CONTRACTS,
     GROUPS,
     Plugin,
     builder_type,
+    contract_fault,
     described,
     installed,
     reader_type,
     sample_function,
 )
-from mmlongbench.manifest.resolve import bind_builder, check_plugins
 from mmlongbench.manifest.task_files import TaskFiles, keep_task_file, task_file
 from mmlongbench.scoring import running
 from mmlongbench.scoring.running import Run

@@ -15,8 +15,7 @@ from tiny import command, write_manifest
 
 from builders.docvqa import MLongDoc
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
-from mmlongbench.manifest.conditions import conditions_of
-from mmlongbench.manifest.licences import Licence, spdx_expression, terms_of
+from mmlongbench.manifest.licences import Licence, conditions_of, spdx_expression, terms_of
 from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.publishing.licence_files import file_name, write_licences
 from mmlongbench.publishing.rights import contradicts, rights_of

@@ -334,7 +334,7 @@ def test_turned_and_crowded_pages_are_read_for_what_no_page_may_have(
         document.new_page().insert_textbox((50, 50, 500, 700), said)
         document[2].set_rotation(90)
         document.save(folder / "turned.pdf")
-    monkeypatch.setattr("mmlongbench.documents.page_layer.MAX_WORDS", 20)
+    monkeypatch.setattr("mmlongbench.documents.page_facts.MAX_WORDS", 20)
     assert asked(folder, tmp_path / "out", tmp_path / "cache").code == 0
     of_tables = [each for each in questions_in(tmp_path / "out").values() if each["kind"].startswith("table")]
     assert of_tables

@@ -24,7 +24,7 @@ from mmlongbench.shortcuts.near import BITS, Look, NearIndex, Pictures, look_of
 from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, OFFERED, SHARED, TWICE, Overlap
 from mmlongbench.shortcuts.questions import KnownQuestions, is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.task.choices import Choices
+from mmlongbench.task.builder import Choices
 
 
 def by_kind(findings: Iterable[Finding]) -> dict[str, Finding]:

@@ -17,8 +17,7 @@ from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import IFDRational, ImageFileDirectory_v2
 
 import mmlongbench as mm
-from mmlongbench.corpus.retrieval.dense import Reranker
-from mmlongbench.corpus.retrieval.models import ModelError
+from mmlongbench.corpus.retrieval.dense import ModelError, Reranker
 from mmlongbench.draws import Draws
 from mmlongbench.shortcuts.answerable import DETECTORS, measure_answerable, shown_in, shown_of
 from mmlongbench.shortcuts.depths import UNEVEN, Depths, measure_depths
@@ -40,7 +39,7 @@ from mmlongbench.shortcuts.offers import LABEL, of_labels, of_offers
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
 from mmlongbench.shortcuts.titles import CHAIN, PART, of_chain, of_parts, titles_of
 from mmlongbench.shortcuts.vectors import of_named
-from mmlongbench.task.choices import Choices
+from mmlongbench.task.builder import Choices
 
 WORDS = ("barley", "copper", "drift", "ember", "flint", "gravel", "harbour", "iris", "juniper", "kelp", "larch", "moss")
 

@@ -20,8 +20,7 @@ from viewing import HOST, viewer
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.files import folder_lock
 from mmlongbench.io.yaml_text import MAX_BYTES
-from mmlongbench.manifest.errata import corrected, load_errata
-from mmlongbench.manifest.errata_edit import edited, kept_ids
+from mmlongbench.manifest.errata import corrected, edited, kept_ids, load_errata
 from mmlongbench.questions.reviewing.merging import merge, read_folder
 from mmlongbench.questions.reviewing.sheet import plain_cell, safe_cell
 from mmlongbench.web.viewer import posting

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.draft import Draft, Question, Role, TakeOrder, Unit
-from mmlongbench.manifest.calling import PluginCallError, broken, calling
+from mmlongbench.manifest.binding import PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.task.formats import FileFormat, to_json

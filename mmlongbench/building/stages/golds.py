@@ -4,8 +4,8 @@ from hashlib import blake2b
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.inputs import scoring_input

@@ -10,7 +10,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import block_rows, blocks_of, questions_of
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query
 from mmlongbench.errors import DraftError, Rejected
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.task.rows import Row
 
 

@@ -17,7 +17,7 @@ from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample, examples
 from mmlongbench.release.lock import QuestionCounts
 from mmlongbench.task.rows import Row

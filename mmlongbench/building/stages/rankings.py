@@ -13,8 +13,8 @@ from mmlongbench.building.page_retrieval import open_ranker
 from mmlongbench.building.stages.records import block_places, blocks_of, questions_of
 from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery
 from mmlongbench.errors import Rejected
-from mmlongbench.manifest.calling import broken, calling
-from mmlongbench.task.documents import Documents
+from mmlongbench.manifest.binding import broken, calling
+from mmlongbench.task.sources import Documents
 
 if TYPE_CHECKING:
     from mmlongbench.building.session import Session

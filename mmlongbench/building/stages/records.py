@@ -25,7 +25,7 @@ from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image

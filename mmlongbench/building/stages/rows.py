@@ -14,9 +14,9 @@ from mmlongbench.building.lines import ReadRow, Reject, RowLine
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.session import Session
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from mmlongbench.corpus.articles import wikidata_number
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.info import Passage
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
-from mmlongbench.corpus.wikidata import wikidata_number
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Rejected
 

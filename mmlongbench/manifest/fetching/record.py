@@ -3,14 +3,106 @@
 The first download of a file writes its size and SHA-256; later downloads are checked against them.
 """
 
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from mmlongbench.errors import FetchError
-from mmlongbench.io.files import MAX_OF_A_FILE, read_regular, write_whole
-from mmlongbench.manifest.downloads import RESERVED, fault_of_path
+from mmlongbench.errors import FetchError, ManifestError, nearest
+from mmlongbench.io.files import MAX_OF_A_FILE, read_regular, said_bytes, write_whole
+from mmlongbench.manifest.downloads import MAIN, RESERVED, DownloadSpec, fault_of_path
+from mmlongbench.manifest.model import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that files come from, and the datasets that need them."""
+
+    spec: DownloadSpec
+    licence: str
+    datasets: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The name of the place in the record of downloads."""
+        spec = self.spec
+        return f"{spec.name}@{spec.revision or MAIN} {' '.join(spec.files)} → {spec.to}"
+
+
+def places_of(manifest: Manifest, only: Collection[str] = ()) -> tuple[Place, ...]:
+    """Return the places of a manifest, each once, in the order of its datasets.
+
+    Args:
+        manifest: the manifest.
+        only: the names of datasets; empty for all of them.
+
+    Raises:
+        ManifestError: there is no such dataset.
+
+    """
+    names = [dataset.name for dataset in manifest.datasets]
+    for name in only:
+        if name not in names:
+            raise ManifestError(
+                f"--only {name!r:.100}: no such dataset; there are {', '.join(names)}{nearest(name, names)}"
+            )
+    found: dict[DownloadSpec, list[str]] = {}
+    licences: dict[DownloadSpec, str] = {}
+    for dataset in manifest.datasets:
+        for spec in dataset.downloads if dataset.name in only or not only else ():
+            found.setdefault(spec, []).append(dataset.name)
+            licences.setdefault(spec, spec.licence or dataset.licence_text)
+    return tuple(Place(spec, licences[spec], tuple(names)) for spec, names in found.items())
+
+
+def paths_of(spec: DownloadSpec, files: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield (file of the hub, path below the data folder) of each file that an entry asks for.
+
+    Raises:
+        FetchError: the path of a file leads out of the folder, or no file has one of the names.
+
+    """
+    matching = [file for file in files if spec.matches(file)]
+    hostile = [file for file in files if fault_of_path(file) and (file in matching or spec.matches(_plain(file)))]
+    if hostile:
+        raise FetchError(
+            f"{spec.name}: lists a file {hostile[0]!r:.200}, whose path cannot be used ({fault_of_path(hostile[0])}); "
+            "nothing of this dataset is downloaded"
+        )
+    for pattern in spec.files:
+        if not any(spec.model_copy(update={"files": (pattern,)}).matches(file) for file in matching):
+            raise FetchError(f"{spec.name}: has no file {pattern!r} at this revision; see its page on the hub")
+    yield from ((file, f"{spec.to}/{file}") for file in sorted(set(matching)))
+
+
+def _plain(file: str) -> str:
+    """Return a path with the parts that lead upward taken out, as a program might resolve it."""
+    return str(PurePosixPath(*[part for part in file.replace("\\", "/").split("/") if part not in ("", ".", "..")]))
+
+
+def safe_target(folder: Path, path: str) -> Path:
+    """Return the target of a download.
+
+    Raises:
+        FetchError: the target, or a folder on the way to it, is a link or no folder.
+
+    """
+    target = folder / path
+    for above in (
+        *reversed([each for each in target.parents if each != folder and each.is_relative_to(folder)]),
+        target,
+    ):
+        if above.is_symlink():
+            raise FetchError(
+                f"{above}: is a link; downloads are not written through links: replace it by a folder or a file"
+            )
+        if above != target and above.exists() and not above.is_dir():
+            raise FetchError(f"{above}: expected a folder, found a file; move it away")
+    if target.exists() and not target.is_file():
+        raise FetchError(f"{target}: expected a file, found a folder or a device; move it away")
+    return target
 
 
 class _Model(BaseModel):
@@ -88,3 +180,115 @@ def load_record(folder: Path) -> DownloadRecord:
 def save_record(folder: Path, record: DownloadRecord) -> None:
     """Write the record of a data folder."""
     write_whole(folder / RESERVED, [record.model_dump_json(indent=1).encode(), b"\n"])
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPlace:
+    """What was downloaded from one place."""
+
+    name: str
+    """`hub:owner/name`, or the URL without secrets."""
+    folder: Path
+    """The folder of the files; for a URL the file."""
+    datasets: tuple[str, ...]
+    """The datasets that need the files."""
+    licence: str
+    """The licence of the files."""
+    commit: str = ""
+    """The commit of a dataset of the hub; empty for a URL, or if the hub did not answer."""
+    files: int = 0
+    """How many files the place has for these datasets."""
+    bytes: int = 0
+    """The bytes of those of them that are there."""
+    downloaded: int = 0
+    """How many of them were downloaded now."""
+    there: int = 0
+    """How many of them are there, and have the expected bytes."""
+    notes: tuple[str, ...] = ()
+    """What a user must know, such as a file that was downloaded again."""
+    problems: tuple[str, ...] = ()
+    """Why files are not there, one sentence each."""
+    unverified: bool = False
+    """Whether nothing is known that confirms this place."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all files are there."""
+        return not self.problems and 0 < self.files == self.there
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToDo:
+    """What a person has to do, because no program may download the files."""
+
+    folder: Path
+    """Where the files go."""
+    steps: tuple[str, ...]
+    """What to do, in order."""
+    datasets: tuple[str, ...]
+    """The datasets that need the files."""
+    licence: str
+    """The licence of the files."""
+    is_there: bool
+    """Whether the file or folder is there; its content is not checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The result of `fetch`."""
+
+    folder: Path
+    """The data folder."""
+    places: tuple[FetchedPlace, ...]
+    """The places that a program may download from."""
+    left: tuple[LeftToDo, ...]
+    """What a person has to do."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is there that a program may download."""
+        return all(place.is_complete for place in self.places)
+
+
+def left_to_do(place: Place, folder: Path) -> LeftToDo:
+    """Return the steps of a place."""
+    target = folder / place.spec.to
+    return LeftToDo(target, place.spec.steps, place.datasets, place.licence, is_there=is_filled(target))
+
+
+def state_of(place: Place, folder: Path, record: DownloadRecord) -> str:
+    """Return in words what is there of a place, by names and sizes alone; no server is asked."""
+    target = folder / place.spec.to
+    if place.spec.steps:
+        return "there (not checked)" if is_filled(target) else "missing"
+    known = record.datasets.get(place.key)
+    paths = [place.spec.to] if place.spec.url else known.files if known else ()
+    if state := _state(paths, folder, record):
+        return state
+    patterns = [f"{place.spec.to}/{pattern}" for pattern in place.spec.files] or [place.spec.to]
+    return "there (not checked)" if all(any(folder.glob(pattern)) for pattern in patterns) else "missing"
+
+
+def _state(paths: Sequence[str], folder: Path, record: DownloadRecord) -> str:
+    """Return in words how many files are there with their recorded sizes; empty if none is."""
+    there = [path for path in paths if path in record.files and _size(folder / path) == record.files[path].size]
+    if len(there) == len(paths) == 1:
+        return f"there ({said_bytes(record.files[there[0]].size)})"
+    if not there:
+        return ""
+    size = said_bytes(sum(record.files[path].size for path in there))
+    return f"{'there' if len(there) == len(paths) else 'incomplete'}: {len(there):,} of {len(paths):,} files ({size})"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else -1
+
+
+def is_filled(path: Path) -> bool:
+    """Return whether a path is a file, or a folder that is not empty."""
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def is_for_a_program(spec: DownloadSpec) -> bool:
+    """Return whether a program may download the files of a place."""
+    return not spec.steps

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mmlongbench.corpus.retrieval.small import rank_texts
+from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.questions.layer.index import normal
 from mmlongbench.questions.question import NOT_ANSWERABLE, Question
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_layer import VERSION
+from mmlongbench.documents.page_facts import VERSION
 from mmlongbench.io.files import write_whole
 from mmlongbench.questions.layer.page import Page, RawPage
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.manifest.registry import metric_type
+from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.task.metric import MetricWithTotals, Score
 
 Totals: TypeAlias = Callable[[Sequence[Score]], Mapping[str, float]]

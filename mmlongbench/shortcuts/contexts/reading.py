@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.loading import LoadedRelease
 from mmlongbench.scoring.choosing import DEFAULT

@@ -12,7 +12,7 @@ from mmlongbench.errors import MMLongBenchError, ScoringError
 from mmlongbench.io.files import MAX_BYTES
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.registry import GROUPS
+from mmlongbench.manifest.plugins import GROUPS
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.models.receipts import FAULTS
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions

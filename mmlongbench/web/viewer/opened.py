@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.items import Item
 from mmlongbench.release.opened import Example

@@ -3,7 +3,7 @@
 import json
 
 from mmlongbench.errors import DraftError
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.binding import calling
 from mmlongbench.release.opened import Example
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record

@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.binding import bind_builder
 from mmlongbench.manifest.code import package_sha256
-from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.inventory import leads_out
 from mmlongbench.release.items import items_path

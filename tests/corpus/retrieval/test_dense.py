@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmlongbench.corpus.retrieval import embeddings, page_vectors
-from mmlongbench.corpus.retrieval.dense import Reranker
-from mmlongbench.corpus.retrieval.embeddings import Embeddings
-from mmlongbench.corpus.retrieval.models import (
+from mmlongbench.corpus.retrieval import dense, page_ranking
+from mmlongbench.corpus.retrieval.dense import (
     EMBEDDED,
+    Embeddings,
     ModelError,
     ModelSpec,
+    Reranker,
     SentenceEncoder,
     find_model,
     hash_files,
@@ -130,7 +130,7 @@ def test_vectors_come_back_as_they_were_made(dtype: str, tmp_path: Path) -> None
 
 def test_more_texts_than_one_statement_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmlongbench.io.store.MAX_KEYS", 7)
-    monkeypatch.setattr(embeddings, "BATCH", 5)
+    monkeypatch.setattr(dense, "PASSAGES_AT_ONCE", 5)
     encoder = Letters()
     store = Embeddings(encoder, tmp_path)
     texts = [f"{'a' * (at % 23)}b" for at in range(100)]
@@ -164,7 +164,7 @@ def killed(folder: Path) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().passages(texts)
 
-    embeddings.BATCH = 4
+    dense.PASSAGES_AT_ONCE = 4
     Embeddings(Dying(), folder).of(["a" * (at + 1) + "b" for at in range(12)])
 
 
@@ -253,7 +253,7 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
     for missing in ("torch", "sentence_transformers"):
         with monkeypatch.context() as patch:  # a plan looks for it without loading it
             found = {name: ModuleSpec(name, None) for name in ("torch", "sentence_transformers")}
-            patch.setattr("mmlongbench.corpus.retrieval.models.find_spec", found.get)
+            patch.setattr("mmlongbench.corpus.retrieval.dense.find_spec", found.get)
             need_libraries()
             del found[missing]
             with pytest.raises(ModelError, match=rf"no module named '{missing}'\); `pip install mmlongbench\[dense\]`"):
@@ -322,8 +322,8 @@ def test_pictures_are_ranked_by_vectors_that_are_computed_once(
 ) -> None:
     model = Model(is_late)
     (tmp_path / "model").mkdir()
-    monkeypatch.setattr(page_vectors, "need_libraries", lambda: None)
-    monkeypatch.setattr(page_vectors, "_load", lambda folder, spec: model)
+    monkeypatch.setattr(page_ranking, "need_libraries", lambda: None)
+    monkeypatch.setattr(page_ranking, "_load", lambda folder, spec: model)
     expected = {"light": [1, 3, 0, 2], "dark": [2, 0, 1, 3], "both": [1, 3, 2, 0]}
     for _ in range(2):
         ranker = PictureRanker(ModelSpec(str(tmp_path / "model")), tmp_path / "cache", str, picture)
@@ -338,8 +338,8 @@ def test_a_model_that_embeds_no_pictures_is_named(tmp_path: Path, monkeypatch: p
         def encode_document(self, items: Sequence[Any], **options: object) -> Any:
             raise ValueError("Unsupported modality: image")
 
-    monkeypatch.setattr(page_vectors, "need_libraries", lambda: None)
-    monkeypatch.setattr(page_vectors, "_load", lambda folder, spec: TextOnly(False))
+    monkeypatch.setattr(page_ranking, "need_libraries", lambda: None)
+    monkeypatch.setattr(page_ranking, "_load", lambda folder, spec: TextOnly(False))
     ranker = PictureRanker(ModelSpec(str(tmp_path)), tmp_path / "cache", str, picture)
     with pytest.raises(ModelError, match=r"does not embed pictures \(Unsupported modality: image\).*by: text"):
         ranker.rank("light", GREYS)

@@ -18,7 +18,6 @@ from builders.vrag.infoseek import InfoSeek
 from builders.vrag.rows import EntityQuestion
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus import Corpus
-from mmlongbench.corpus.making import make_corpus
 from mmlongbench.corpus.retrieval.negatives import (
     REASONS,
     Facts,
@@ -27,6 +26,7 @@ from mmlongbench.corpus.retrieval.negatives import (
     negatives,
     unfilterable_answer,
 )
+from mmlongbench.corpus.sources import make_corpus
 
 LONG = "the river runs from the hills through nine old towns to the sea and back in every drawing of it"
 NEAR = 0.6

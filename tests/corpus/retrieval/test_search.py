@@ -16,12 +16,11 @@ import pytest
 from tiny import Ran, command
 
 import mmlongbench.task as mt
-from mmlongbench.corpus.retrieval import bm25, small
-from mmlongbench.corpus.retrieval.bm25 import TantivyIndex, find_index
+from mmlongbench.corpus.retrieval import bm25
+from mmlongbench.corpus.retrieval.bm25 import RankBm25Index, TantivyIndex, find_index
 from mmlongbench.corpus.retrieval.page_ranking import WordRanker
 from mmlongbench.corpus.retrieval.passages import Hit, Passage
 from mmlongbench.corpus.retrieval.rankings import Rankings
-from mmlongbench.corpus.retrieval.small import RankBm25Index
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, MMLongBenchError, SourceError
@@ -213,7 +212,7 @@ def test_one_process_builds_and_a_killed_build_leaves_no_index(tmp_path: Path, m
 
 
 def test_rank_bm25_is_for_small_corpora(drawn: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "MOST", 1000)
+    monkeypatch.setattr(bm25, "MOST", 1000)
     with pytest.raises(MMLongBenchError, match="can hold 1 to 1,000 passages, not 1,100; use tantivy"):
         RankBm25Index(drawn)
 

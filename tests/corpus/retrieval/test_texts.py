@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmlongbench.corpus.retrieval.numbers import NAMES, numbers_in, spoken
-from mmlongbench.corpus.retrieval.ordinals import MAX_ORDINAL, ordinal_words
-from mmlongbench.corpus.retrieval.spellings import ORDINALS, number_spellings, usual_spellings, value_of
+from mmlongbench.corpus.retrieval.spellings import (
+    MAX_ORDINAL,
+    ORDINALS,
+    number_spellings,
+    ordinal_words,
+    usual_spellings,
+    value_of,
+)
 from mmlongbench.corpus.retrieval.text import (
     NearDuplicates,
     contains,

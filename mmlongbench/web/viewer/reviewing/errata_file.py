@@ -11,8 +11,7 @@ from pydantic import JsonValue
 from mmlongbench.errors import Fault, ManifestError, ReleaseError
 from mmlongbench.io.files import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES
-from mmlongbench.manifest.errata import Erratum, corrected, errata_of
-from mmlongbench.manifest.errata_edit import edited, kept_ids
+from mmlongbench.manifest.errata import Erratum, corrected, edited, errata_of, kept_ids
 from mmlongbench.web.viewer.reviewing.decisions import Action, Choice, Decided, DecisionFile, as_typed
 from mmlongbench.web.viewer.reviewing.subjects import Field, Subject, SuspectLine, shown_value
 

@@ -1,7 +1,19 @@
 """Types for the parts of PyMuPDF that are used here; PyMuPDF has no types. This module does not import PyMuPDF."""
 
+import sys
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias, TypedDict, overload
+
+_absent = [name for name in ("pymupdf.layout", "pymupdf4llm") if name not in sys.modules]
+sys.modules.update(dict.fromkeys(_absent))  # type: ignore[arg-type]  # None marks a module that cannot be imported
+try:
+    import pymupdf
+finally:
+    for _name in _absent:
+        del sys.modules[_name]
+
+__all__ = ["pymupdf"]
+
 
 Word: TypeAlias = tuple[float, float, float, float, str, int, int, int]
 """A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and three numbers: of its block, of its line, and of
