@@ -27,10 +27,10 @@ from mmlongbench.lengths import K
 from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.release.audit import audit_file, audit_release
 from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, locked_dataset
 from mmlongbench.release.lock import read_lock
+from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options

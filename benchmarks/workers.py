@@ -21,7 +21,7 @@ from drawn import draw_reports, draw_visual_questions
 from sources import spread
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmlongbench.building.build import Built
-    from mmlongbench.building.executors.base import Executor
+    from mmlongbench.building.executors.executor import Executor
     from mmlongbench.building.forecast import CellForecast, DatasetForecast, Forecast
     from mmlongbench.building.shortfalls import Shortfall
     from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from mmlongbench.models.run import RunResult
     from mmlongbench.models.settings import EndpointError, EndpointSettings
     from mmlongbench.prompt import Image, Prompt
-    from mmlongbench.release.audit_lines import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
+    from mmlongbench.release.findings import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
     from mmlongbench.release.opened import Example, Release
     from mmlongbench.release.selecting import Selection
@@ -421,7 +421,7 @@ def audit(
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
-    from mmlongbench.release.models import ask
+    from mmlongbench.release.measuring import ask
 
     _at_least_1("workers", workers, ReleaseError)
     listed = _paths(paths, "the release", ReleaseError)
@@ -947,7 +947,7 @@ _MODULES = {
     "mmlongbench.models.run": ("RunResult",),
     "mmlongbench.models.settings": ("EndpointError", "EndpointSettings"),
     "mmlongbench.prompt": ("Image", "Prompt"),
-    "mmlongbench.release.audit_lines": (
+    "mmlongbench.release.findings": (
         *("AuditLine", "ModelFigures", "ProblemFigures", "RemarkFigures", "SpreadFigures"),
     ),
     "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),

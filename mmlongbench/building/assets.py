@@ -13,10 +13,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeAlias
 
-from mmlongbench.building.asset_licences import StatedRights, stated_rights
+from mmlongbench.building.asset_licences import AssetRights, StatedRights, stated_rights, without_login
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.fingerprints import DocumentFile, files_of
-from mmlongbench.building.licence_tables import AssetRights, without_login
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.origins import Located, Origin, Origins

@@ -2,32 +2,70 @@
 continued.
 """
 
+import logging
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.executors.base import Executor
-from mmlongbench.building.extending import extension, finish_move, move_into_place, plan_extension
+from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.extending import (
+    extension,
+    finish_move,
+    move_into_place,
+    plan_extension,
+    refuse_changed_examples,
+)
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS, Reject
 from mmlongbench.building.made import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
-from mmlongbench.building.rejects import sentence
-from mmlongbench.building.run_log import logged
-from mmlongbench.building.running import do_shards
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, shortfalls_of
+from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, sentence, shortfalls_of
 from mmlongbench.building.stages.table import STAGES, Stage
-from mmlongbench.building.unchanged import refuse_changed_examples
-from mmlongbench.errors import StrictStop
+from mmlongbench.errors import Interrupted, StrictStop
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
+
+_log = logging.getLogger(__name__)
+
+
+def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:
+    """Run the shards that are not done yet.
+
+    Raises:
+        Interrupted: the user pressed Ctrl-C; the error says how much of the stage is done.
+        SourceChangedError: a file of a source with very many files has changed.
+
+    """
+    title = f"{stage.name} {share}".strip()
+    left = [shard for shard in shards if not session.build_dir.is_done(shard)]
+    done = len(shards) - len(left)
+    _log.info("%s: %d shards, %d of them already done", title, len(shards), done)
+    totals: Counter[str] = Counter()
+    for shard in left:
+        totals[stage.group(shard)] += shard.steps
+    try:
+        with (
+            session.source_files.unchanged_in_stage(shard.dataset for shard in left),
+            executor.progress.board(totals) as advance,
+            closing(executor.run(session, left)) as ended,
+        ):
+            for shard, seconds in ended:
+                done += 1
+                advance(stage.group(shard), shard.steps)
+                _log.info("%s: done in %.2f s", shard, seconds)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            f"interrupted at {title}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
+            "run the same command to continue from here"
+        ) from stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.asset_licences import stated_rights
+from mmlongbench.building.asset_licences import licence_tables, stated_rights
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.extracting import extract_sources
 from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
-from mmlongbench.building.licence_tables import licence_tables
-from mmlongbench.building.locating import CORPUS, check_errata, find_sources, refuse_own_output
+from mmlongbench.building.locating import CORPUS, check_errata, extract_sources, find_sources, refuse_own_output
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version

@@ -1,35 +1,39 @@
 """A dataset that is open for work: builder, documents and token counter are ready. Each session opens it once."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
 
-from mmlongbench.building.build_dir import BuildDir, Shard
+from pydantic import ValidationError
+
+from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.joining import joined
 from mmlongbench.building.lines import (
     DOCUMENTS,
     NEGATIVES,
     RANKINGS,
+    ROWS,
     DocumentLine,
     FoundNegatives,
     ReadDocument,
+    ReadRow,
     RefusedDocument,
 )
-from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
-from mmlongbench.building.stored_rows import StoredRows
 from mmlongbench.corpus.retrieval.page_queries import PageRanking
-from mmlongbench.documents.joined_pages import JoinPages
+from mmlongbench.documents.joined_pages import JoinPages, layout
 from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, SourceChangedError
+from mmlongbench.errors import BuildError, DraftError, SourceChangedError
+from mmlongbench.io.store import Store
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.binding import bind_builder, calling, placements_of
 from mmlongbench.manifest.model import DatasetSpec
@@ -43,6 +47,139 @@ from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Im
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+
+
+def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
+    """Return the row of a line.
+
+    Raises:
+        BuildError: the reader's row type has changed since the line was written; the result is removed.
+
+    """
+    try:
+        return kind.model_validate(line.row)
+    except ValidationError as error:
+        raise build_dir.damaged(shard) from error
+
+
+def rows_at(places: Container[int], build_dir: BuildDir, dataset: str, kind: type[Row]) -> Iterator[tuple[int, Row]]:
+    """Yield (place, row) for each readable row of a dataset whose place, counted from 0, is in `places`."""
+    shard = rows_shard(dataset)
+    lines = (line for line in build_dir.read(shard, ROWS) if isinstance(line, ReadRow))
+    yield from ((place, row_of(line, kind, build_dir, shard)) for place, line in enumerate(lines) if place in places)
+
+
+class StoredRows(Sequence[Row]):
+    """All readable rows of a source, in the order of the source, with errata applied. The rows stay on disk; only their
+    positions in the file are held in memory.
+    """
+
+    def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row]) -> None:
+        """Read nothing yet, because the rows stage may not be done."""
+        self._build_dir = build_dir
+        self._shard = rows_shard(dataset)
+        self._kind = kind
+        self._places: list[int] | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        for line in self._build_dir.read(self._shard, ROWS):
+            if isinstance(line, ReadRow):
+                yield self._row(line)
+
+    def __len__(self) -> int:
+        return len(self._starts())
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        if isinstance(place, slice):
+            return [self._at(start) for start in self._starts()[place]]
+        return self._at(self._starts()[place])
+
+    def _at(self, start: int) -> Row:
+        line = self._build_dir.line_at(self._shard, start, ROWS)
+        if not isinstance(line, ReadRow):
+            raise self._build_dir.damaged(self._shard)
+        return self._row(line)
+
+    def _row(self, line: ReadRow) -> Row:
+        return row_of(line, self._kind, self._build_dir, self._shard)
+
+    def _starts(self) -> list[int]:
+        """Return where each row begins in the file, in bytes."""
+        if self._places is None:
+            lines = self._build_dir.read_placed(self._shard, ROWS)
+            self._places = [start for start, line in lines if isinstance(line, ReadRow)]
+        return self._places
+
+
+def joined(document: Document, join: JoinPages) -> Document:
+    """Return a document whose pages are joined images; none is missing, because an image shows the pages that exist."""
+    groups = join.groups(len(document.pages))
+    shown = tuple(tuple(document.pages[place] for place in group) for group in groups)
+    single = tuple(tuple(document.keys[place] for place in group) for group in groups) if document.keys else ()
+    keys = tuple(_key_joining(each) for each in single)
+    pages = tuple(_image(document, number, each, join) for number, each in enumerate(shown))
+    return replace(document, pages=pages, keys=keys, missing=(), joined=shown, joined_keys=single)
+
+
+def _image(document: Document, number: int, pages: Sequence[Page], join: JoinPages) -> Page:
+    folder, _, _ = pages[0].path.rpartition("/")
+    width, height = layout([(page.width, page.height) for page in pages], join.pixels).size
+    return Page(number, f"{folder}/{join.file_name(document.name, number)}", width, height)
+
+
+def _key_joining(keys: Sequence[str]) -> str:
+    """Return the key of a joined image; empty if all its pages are blank."""
+    return hashlib.sha256(" ".join(keys).encode()).hexdigest()[:16] if any(keys) else ""
+
+
+PRICES = "prices"
+"""The name of the folder below `CorpusPlan.cache`."""
+MAX_HELD = 1 << 16
+"""The maximum number of prices that are held in memory."""
+
+
+class KeptPrices(Store):
+    """The prices of texts for one tokenizer, in tokens; new prices are written in groups, the last group when the file
+    is closed.
+    """
+
+    table: ClassVar[str] = "prices"
+    columns: ClassVar[str] = "text BLOB, tokens INTEGER NOT NULL"
+
+    def __init__(self, folder: Path, tokenizer: str) -> None:
+        """Open or make the price file of a tokenizer, given by its SHA-256, in a folder."""
+        self._held: dict[str, int] = {}
+        super().__init__(folder / f"{tokenizer[:32]}.sqlite")
+
+    def unusable(self, error: Exception) -> BuildError:
+        """Return the error to raise when the file cannot be used."""
+        return BuildError(f"the price file {self.path} cannot be used: {error}; remove that file")
+
+    def get(self, text: str) -> int | None:
+        """Return the price of a text, or None if it was never kept."""
+        price = self._held.get(text)
+        if price is None and (row := self.row(_key(text))):
+            price = self._hold(text, int(row[1]))
+        return price
+
+    def __setitem__(self, text: str, price: int) -> None:
+        self.put(_key(text), self._hold(text, price))
+
+    def _hold(self, text: str, price: int) -> int:
+        if len(self._held) >= MAX_HELD:
+            self._held.clear()
+        self._held[text] = price
+        return price
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 _FoundT = TypeVar("_FoundT")

@@ -10,7 +10,7 @@ from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import Shard, questions_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.canary import canary_of
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.page_making import make_pages

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import WrittenCell
 from mmlongbench.building.source_files import Hashed, hash_files
 from mmlongbench.building.stages.cells import cell_shards

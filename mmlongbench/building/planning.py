@@ -7,7 +7,7 @@ from pathlib import Path
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.ocr_texts import check_ocr
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans

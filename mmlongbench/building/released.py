@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from mmlongbench.building.lines import PackedRecord, Reject
-from mmlongbench.building.rejects import read_rejects
+from mmlongbench.building.shortfalls import read_rejects
 from mmlongbench.errors import BuildError, ReleaseError
 from mmlongbench.lengths import format_length
 from mmlongbench.release.items import Item

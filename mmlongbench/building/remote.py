@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypedDict, overload
 
 from mmlongbench.building import lines
-from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.base import Done, Executor
+from mmlongbench.building.build_dir import BuildDir, Shard, log_of
+from mmlongbench.building.executors.executor import Done, Executor
 from mmlongbench.building.made import written_cell
-from mmlongbench.building.run_log import log_of
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.files import TEMPORARY, atomic_write

@@ -13,16 +13,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.building.build import Built
-from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build import Built, do_shards
+from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan, replanned
 from mmlongbench.building.differences import Described, differences, joined
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
 from mmlongbench.building.planning import plan_build
-from mmlongbench.building.run_log import logged
-from mmlongbench.building.running import do_shards
 from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of

@@ -1,29 +1,357 @@
 """The table of all rules, in the order in which they are shown."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeAlias
 
+from mmlongbench.building.stages.golds import JUDGED
 from mmlongbench.checking.again import rows_digest
-from mmlongbench.checking.answers import answers_score_full
-from mmlongbench.checking.contexts import (
-    contexts_are_nested,
-    files_have_the_same_questions,
-    questions_have_one_cluster,
-    shared_contexts_are_rounds,
-)
-from mmlongbench.checking.examples import (
-    examples_are_within_their_budgets,
-    images_are_as_planned,
-    needles_stand_at_their_depths,
-    no_negative_holds_an_answer,
-    nothing_is_left_of_a_template,
-    recounts_equal_the_counts,
-    required_units_are_shown_once,
-)
-from mmlongbench.checking.findings import Failure, Outcome
+from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
 from mmlongbench.checking.purity import drafts_are_pure, prompts_come_back
 from mmlongbench.checking.world import World
+from mmlongbench.corpus.retrieval.text import contains
+from mmlongbench.documents.limits import Limits
+from mmlongbench.draft import Draft, Unit
+from mmlongbench.errors import MMLongBenchError
+from mmlongbench.lengths import K, format_length
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.plugins import metric_type
+from mmlongbench.packing.pack import PackedExample
+from mmlongbench.prompt import Image
+from mmlongbench.release.checking import rejects_of
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.measuring import ImageSizes
+from mmlongbench.release.verify import undecodable
+from mmlongbench.task.inputs import scoring_input
+from mmlongbench.task.metric import Metric, Settings
+from mmlongbench.task.rows import Record
+
+_SLOT = re.compile(r"\{[A-Za-z_][^{}\n]{0,60}\}|\{\}")
+"""A place in a template that is filled in, such as `{title}` or `{row.title}`."""
+_MARKER = "<image>"
+_PLAIN_WORDS = frozenset({"yes", "no", "true", "false"})
+"""Answers that are words of any text, so that a negative may have them."""
+_NO_CHANCE = 3
+"""An answer with fewer characters may stand in any text by chance."""
+_SENTENCE = 5
+"""A text of at least this many words is the same text wherever it stands, and not a chance."""
+
+
+def examples_are_within_their_budgets(world: World) -> Iterator[Outcome]:
+    """Yield every example that is over its length."""
+    for length in world.lengths:
+        for example in world.examples(length):
+            if (total := example.count.total + example.reserve) > length:
+                found = f"{example.count.total} tokens and a reserve of {example.reserve}"
+                expected = f"expected at most {format_length(length)} ({length} tokens)"
+                yield Failure(f"{expected}, found {found}: {total - length} over", "draft()", example.id)
+
+
+def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
+    """Yield every example whose prompt has another number of tokens than the sum of its prices."""
+    for length in world.lengths:
+        for example in world.examples(length):
+            counted = world.dataset.pricer.whole(example.prompt)
+            if counted != example.count:
+                expected = f"{example.count.text} text and {example.count.image} image tokens"
+                found = f"{counted.text} and {counted.image} in a recount"
+                yield Failure(f"expected {expected} at {format_length(length)}, found {found}", "draft()", example.id)
+
+
+def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
+    """Yield every example that shows a unit twice, lacks a required unit, or repeats the text of a gold or a needle;
+    and every draft whose take order has the image of a required unit again, which longer contexts would show.
+    """
+    if world.is_shared:
+        yield Skipped("many questions share a context, which requires no unit")
+        return
+    for length in world.lengths:
+        for packed in world.packed(length):
+            draft = world.draft(packed.row) if packed.row else None
+            required = {unit.id for unit in draft.required} if draft else set()
+            for example in packed.examples:
+                yield from _shown_wrongly(example, required)
+            if packed.row and draft and length == world.lengths[-1]:
+                yield from _taken_again(draft, world.units(draft, length, packed.row), packed.row.id)
+
+
+def _taken_again(draft: Draft, units: Iterable[Unit], row: str) -> Iterator[Failure]:
+    """Yield a failure for every unit of a take order that shows the image of a required unit under another id."""
+    required = {unit.body: unit.id for unit in draft.required if isinstance(unit.body, Image)}
+    for unit in units:
+        if unit.body in required and not unit.excluded and unit.id != required[unit.body]:
+            said = f"unit {unit.id!r} of the take order shows the image of the required unit {required[unit.body]!r}"
+            yield Failure(f"{said} again; leave it out", "draft()", row)
+
+
+def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failure]:
+    units = [unit for host in example.units for unit in (host, *host.needles)]
+    times = Counter(unit.id for unit in units)
+    for id in sorted(required - times.keys()):
+        yield Failure(f"expected the required unit {id!r} once, found it nowhere", "draft()", example.id)
+    for id in (id for id, count in times.items() if count > 1):
+        yield Failure(f"expected unit {id!r} once, found it {times[id]} times", "draft()", example.id)
+    golds = [unit.body for unit in units if unit.role in ("gold", "needle") and isinstance(unit.body, str)]
+    for body, declared in Counter(golds).items():
+        shown = example.prompt.text.count(body) if len(body.split()) >= _SENTENCE else declared
+        if shown != declared:
+            said = f"the text {body[:40]!r} of a gold unit is declared {declared} time{'s' * (declared > 1)}"
+            yield Failure(f"{said}, and the prompt shows it {shown} times", "draft()", example.id)
+
+
+def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
+    """Yield every needle that is not listed, or that is further from its depth than half of the largest unit."""
+    if world.dataset.placements() == (None,):
+        yield Skipped("the task puts nothing at a depth")
+        return
+    for length in world.lengths:
+        for packed in world.packed(length):
+            wanted = [unit.id for unit in world.draft(packed.row).required if unit.place is None] if packed.row else []
+            for example in packed.examples:
+                needles = [needle.unit.id for needle in example.needles]
+                if packed.row and needles != wanted:
+                    yield Failure(f"expected the needles {wanted}, found {needles}", "draft()", example.id)
+                elif len(needles) == 1 and _halves_off(example) > 1 + 1e-9:
+                    (one,) = example.needles
+                    found = f"found it at {one.achieved:.3f}"
+                    yield Failure(f"expected {one.unit.id!r} at depth {one.requested}, {found}", "draft()", example.id)
+
+
+def _halves_off(example: PackedExample) -> float:
+    """Return how far the farthest needle is from its requested depth; 1 means half the tokens of the largest unit."""
+    hay = [item.count.total + 2 for item in example.items if item.unit.place is not None]
+    if not hay:
+        return 0.0
+    return max(abs(n.requested - n.achieved) * sum(hay) / (max(hay) / 2) for n in example.needles)
+
+
+def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
+    """Yield every question with a negative whose text holds an answer; and a note if padding or questions hold answers.
+    The longest contexts are searched, which hold the shorter ones; they are the same at every placement.
+    """
+    in_padding = in_questions = 0
+    for packed in world.packed(world.lengths[-1]):
+        for example in packed.examples if world.is_shared else packed.examples[:1]:
+            negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
+            answers = list(_answers(world.gold(example)))
+            held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
+            if found := next(held, None):
+                said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
+                yield Failure(f"{said}; leave such a unit out, or give it the role own", "draft()", example.id)
+            long = [answer for answer in answers if len(answer.strip()) >= _NO_CHANCE]
+            padding = [unit.text for unit in example.units if unit.role == "padding" and unit.text.strip()]
+            question = " ".join(part for part in example.question.parts if isinstance(part, str))
+            in_padding += any(contains(text, answer) for answer in long for text in padding)
+            in_questions += any(contains(question, answer) for answer in long)
+    places = [
+        f"{count} question{'s' * (count > 1)} stands in {place}"
+        for count, place in ((in_padding, "a padding unit"), (in_questions, "the question itself"))
+        if count
+    ]
+    if places:
+        yield Note(f"the answer of {', that of '.join(places)}")
+
+
+def _answers(gold: object) -> Iterable[str]:
+    """Return the answers that are texts; numbers of options or labels, and plain words like yes, are left out."""
+    for answer in gold if isinstance(gold, list) else [gold]:
+        if isinstance(answer, str) and answer.strip() and answer.strip().lower().rstrip(".") not in _PLAIN_WORDS:
+            yield answer
+
+
+def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
+    """Yield a slot that the texts around the units of every example still have, and every example with a marker."""
+    declared = set(world.dataset.builder.spec.shown_slots)
+    left: set[str] | None = None
+    for length in world.lengths:
+        for example in world.examples(length):
+            if _MARKER in example.prompt.text:
+                yield Failure(f"the text of the prompt has the marker {_MARKER}; use mt.Image", "draft()", example.id)
+            slots = set(_SLOT.findall(_frame(example)))
+            left = slots if left is None else left & slots
+    for slot in sorted((left or set()) - declared):
+        todo = "fill it in, or name it in TaskSpec.shown_slots if prompts show it on purpose"
+        yield Failure(f"every prompt has the slot {slot} outside its units; {todo}", "draft()")
+
+
+def _frame(example: PackedExample) -> str:
+    """Return the text of a prompt without the bodies of its units, which may have any text."""
+    text = example.prompt.text
+    bodies: Sequence[Unit] = example.units
+    parts = (part for unit in bodies for part in (unit.body, *unit.further))
+    for body in (part for part in parts if isinstance(part, str) and part):
+        text = text.replace(body, "\n", 1)
+    return text
+
+
+def images_are_as_planned(world: World) -> Iterator[Outcome]:
+    """Yield every image of the release that cannot be decoded, or has another size than was counted."""
+    folder, planned = world.released.path / IMAGES, world.dataset.sources.sizes
+    sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
+    shown = {path: example.id for n in world.lengths for example in world.examples(n) for path in example.prompt.images}
+    if not shown:
+        yield Skipped("prompts show no images")
+    for path, id in sorted(shown.items()):
+        try:
+            size = sizes[path]
+        except (MMLongBenchError, OSError, KeyError) as error:
+            yield Failure(f"image {path!r} cannot be read: {error}", "image()", id)
+            continue
+        if size != planned[path]:
+            yield Failure(f"image {path!r}: expected {planned[path]} pixels, found {size}", "image()", id)
+        elif fault := undecodable(folder / path, pixels):
+            yield Failure(f"image {path!r} cannot be decoded: {fault}", "image()", id)
+
+
+ONE_LENGTH = "there is one length"
+
+
+def contexts_are_nested(world: World) -> Iterator[Outcome]:
+    """Yield a failure for every context that lacks units of the next shorter context of the same question, or has them
+    in another order. As many units may be missing as `Closing.last` allows.
+    """
+    if world.is_shared or len(world.lengths) < 2:
+        yield Skipped("contexts that questions share are not nested" if world.is_shared else ONE_LENGTH)
+        return
+    at = [{p.row.id: p.examples[0] for p in world.packed(length) if p.row} for length in world.lengths]
+    for row in world.rows:
+        draft = world.draft(row)
+        for (short, shorter), (long, longer) in pairwise(zip(world.lengths, at, strict=True)):
+            if row.id in shorter and row.id in longer:
+                fault = _not_nested(shorter[row.id], longer[row.id], draft.closing.last if draft.closing else 0)
+                if fault:
+                    lengths = f"{format_length(short)} in that of {format_length(long)}"
+                    yield Failure(f"expected the context of {lengths}: {fault}", "draft()", row.id)
+
+
+def _not_nested(shorter: PackedExample, longer: PackedExample, last: int) -> str:
+    """Return why a context is not nested in a longer one; at most `last` units may be missing there."""
+    missing = [unit.id for unit in shorter.units if unit.id not in {each.id for each in longer.units}]
+    if len(missing) > last:
+        return f"{len(missing)} units are missing, first {missing[0]!r} ({last} may be exchanged at the end)"
+    before = [unit.id for unit in shorter.units if unit.place is not None and unit.id not in missing]
+    after = [unit.id for unit in longer.units if unit.place is not None and unit.id in set(before)]
+    if before != after:
+        one, other = next(pair for pair in zip(before, after, strict=True) if pair[0] != pair[1])
+        return f"the order differs: {one!r} stands where {other!r} stands"
+    return ""
+
+
+def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
+    """Yield every file without a question that another file has and no reject names, or with an unknown question."""
+    if len(world.lengths) < 2:
+        yield Skipped(ONE_LENGTH)
+        return
+    rejected = frozenset(rejects_of(world.released.path))
+    order = [row.id for row in world.rows]
+    found = {length: list(dict.fromkeys(str(each["id"]) for each in records)) for length, records in _files(world)}
+    for length, ids in sorted(found.items()):
+        expected = [id for id in order if (world.name, id, length) not in rejected]
+        if world.is_shared:  # a longer context shows more classes, and is asked about them
+            expected = [id for id in expected if id in set(ids)]
+        if ids != expected:
+            other = next(iter(sorted(set(expected) ^ set(ids))), "")
+            said = f"question {other!r} is in one of them only" if other else "their order differs"
+            yield Failure(f"the file of {format_length(length)} has other questions than were chosen: {said}")
+    if world.is_shared:
+        for (short, shorter), (long, longer) in pairwise(sorted(found.items())):
+            if gone := sorted(set(shorter) - set(longer)):
+                lengths = f"the file of {format_length(short)}, and not in that of {format_length(long)}"
+                yield Failure(f"question {gone[0]!r} is in {lengths}", "contexts()", gone[0])
+
+
+def _files(world: World) -> Iterator[tuple[int, list[Record]]]:
+    """Yield (length, records) of every public file of the dataset; the second file of a task is left out."""
+    for file in world.released.opened.files:
+        if file.dataset and file.dataset.builder.dataset == world.name and file.form and not file.is_bundle:
+            yield file.length, [record for _, record in file.form.unbundle(file.path)]
+
+
+def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
+    """Yield every question whose cluster differs between lengths or placements."""
+    builder, known = world.dataset.builder, dict[str, tuple[str, int]]()
+    failed: set[str] = set()
+    for length, records in sorted(_files(world), key=lambda each: each[0]):
+        for record in records:
+            id = str(record["id"])
+            with calling("builder", world.dataset.spec.builder, "cluster()", about=f"row {id!r}"):
+                cluster = builder.cluster(record)
+            first, at = known.setdefault(id, (cluster, length))
+            if cluster != first and id not in failed:
+                failed.add(id)
+                where = f"{first!r} at {format_length(at)} and {cluster!r} at {format_length(length)}"
+                yield Failure(f"expected one cluster of a question, found {where}", "cluster()", id)
+
+
+def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
+    """Yield every shared context that shows a label twice in a round, a picture twice, or not the label it asks for."""
+    if not world.is_shared:
+        yield Skipped("questions share no contexts")
+        return
+    for length in world.lengths:
+        for example in world.examples(length):
+            groups = [unit.group for unit in example.units]
+            count = len(set(groups))
+            turns = [groups[start : start + count] for start in range(0, len(groups), count)]
+            where = f"the context of {format_length(length)}"
+            if any(len(set(turn)) < len(turn) for turn in turns) or any(len(turn) < count for turn in turns[:-1]):
+                yield Failure(f"{where} shows a label twice in one round", "contexts()", example.id)
+            elif len(set(example.prompt.images)) < len(example.prompt.images):
+                yield Failure(f"{where} shows a picture twice", "contexts()", example.id)
+            elif example.question.group is not None and example.question.group not in groups:
+                yield Failure(f"{where} does not show {example.question.group!r}", "contexts()", example.id)
+
+
+_FULL = 1 - 1e-9
+
+
+def answers_score_full(world: World) -> Iterator[Outcome]:
+    """Yield every example whose answer, given as a model's output, does not score full, or whose empty output does."""
+    name = world.dataset.builder.spec.metric
+    if name.startswith(JUDGED):
+        yield Skipped(f"metric {name!r} asks a judge")
+        return
+    try:
+        metric = metric_type(name)(Settings())
+        plain = metric_type(name)(Settings(profile="ours")) if "ours" in metric.offered() else metric
+    except MMLongBenchError as error:  # it needs a judge, or documents
+        yield Skipped(str(error))
+        return
+    has_answer = False
+    for length in world.lengths[-1:]:
+        for example in world.examples(length):
+            found = _scored(world, example, metric, plain)
+            has_answer |= found is not None
+            if found:
+                yield Failure(found, "record()", example.id)
+    if not has_answer:
+        yield Skipped(f"metric {name!r} has no output that scores full (Metric.full_answer)")
+
+
+def _scored(world: World, example: PackedExample, metric: Metric, plain: Metric) -> str | None:
+    """Return what is wrong with the scores of an example; empty if nothing is, None if there is no full answer.
+
+    `plain` is the metric under rules that do not guess if there is no answer.
+    """
+    builder, name = world.dataset.builder, world.dataset.spec.builder
+    record, row = world.record(example), world.row(example)
+    with calling("builder", name, "a method that scoring calls", row):
+        asked = scoring_input(builder, record, builder.spec.files.write(world.name, K, 1, 1))
+    with calling("metric", metric.name, "score()", about=f"the answer {asked.gold!r:.60}"):
+        said = metric.full_answer(asked)
+        if said is None:
+            return None
+        full, empty = metric.score(replace(asked, prediction=said)), plain.score(asked)
+    if full.score is None or full.score < _FULL:
+        found = full.failure if full.score is None else f"{full.score:.3f}"
+        return f"metric {metric.name!r}: expected score 1 for the answer {asked.gold!r:.60}, found {found}"
+    if empty.score is not None and empty.score >= _FULL:
+        return f"metric {metric.name!r} gives an empty output the full score; the answer is {asked.gold!r:.60}"
+    return ""
+
 
 Find: TypeAlias = Callable[[World], Iterable[Outcome]]
 """Yields the cases in which a rule does not hold; or why the rule does not apply."""

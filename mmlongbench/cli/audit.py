@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.options import with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from mmlongbench.release.findings import FileAudit
     from mmlongbench.release.items import Item
     from mmlongbench.release.loading import PublicFile
-    from mmlongbench.release.measuring import Measured
-    from mmlongbench.release.models import Model, ModelOptions
+    from mmlongbench.release.measuring import Measured, Model, ModelOptions
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 _IMAGES = click.option(
@@ -118,7 +117,7 @@ def audit(
     from mmlongbench.release.audit import Target, is_download
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.layout import DATA, LOCK
-    from mmlongbench.release.models import ask
+    from mmlongbench.release.measuring import ask
 
     asked = ask(models or fits or "", windows, tokenizers)
     if check:
@@ -179,7 +178,7 @@ def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: b
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
-    from mmlongbench.release.table3 import table
+    from mmlongbench.release.tables import table
 
     target = Target(paths, images, tasks=tasks)
     found = run(target, Progress(False if as_json else None))
@@ -291,7 +290,7 @@ def _write_page(
 
 def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is_aside: bool) -> None:
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.release.fitting import fit
+    from mmlongbench.release.tables import fit
 
     one = next((each for each in asked if each.name == name), None)
     if one is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.options import with_tasks
 from mmlongbench.errors import ReleaseError
 
 if TYPE_CHECKING:

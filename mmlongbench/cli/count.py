@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from mmlongbench.errors import Fault
     from mmlongbench.io.progress import Progress
-    from mmlongbench.release.models import Model
+    from mmlongbench.release.measuring import Model
     from tokenization import TextTokenizer, TokenizationError
 
 
@@ -37,7 +37,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     from mmlongbench.cli.tables import show_counts
     from mmlongbench.errors import MMLongBenchError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.release.models import ask
+    from mmlongbench.release.measuring import ask
 
     opened, progress = [each.open() for each in ask(models, (), tokenizers)], Progress()
     rows: list[dict[str, object]] = []

@@ -11,11 +11,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import mmlongbench as mm
-from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.console import Table, print_table, say
+from mmlongbench.cli.options import with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
+
+
+def show_mix(receipt: "mm.MixReceipt") -> None:
+    """Print the shares asked and reached, the tokens, and the proof that nothing is shared with evaluation releases."""
+    table = Table("share", "asked", "reached", "of", "examples", "tokens")
+    for each in receipt.shares:
+        row = (f"{each.asked:.2%}", f"{each.reached:.2%}", each.measure, f"{each.examples:,}", f"{each.tokens:,}")
+        table.add_row(f"{each.kind} {each.name}", *row)
+    if receipt.shares:
+        print_table(table)
+    asked = receipt.mix.tokens
+    off = (receipt.tokens - asked) / asked
+    say(f"tokens: {receipt.tokens:,} of {asked:,} ({off:+.2%}) in {receipt.examples:,} examples")
+    if receipt.unanswered:
+        say(f"  {receipt.unanswered:,} examples have no answer in the release, so they cannot be taken")
+    if found := receipt.disjoint:
+        for other in found.evaluations:
+            shows = other.shows
+            said = f"{shows.documents:,} documents, {shows.questions:,} questions, {shows.pictures:,} pictures"
+            say(f"nothing is shared with {other.release}: its {said} and {shows.passages:,} passages were compared")
+        if found.examples_left_out:
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.left_out_by_kind.items())
+            say(f"  {found.examples_left_out:,} examples were left out because they share something ({kinds})")
+
 
 _RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
 _NAMED = 20
@@ -100,8 +124,6 @@ def export(
         click.echo(json.dumps({"out": str(out), **asdict(done), **more}))
         return
     if receipt:
-        from mmlongbench.cli.mix_tables import show_mix
-
         show_mix(receipt)
     _say_written(done, out)
 

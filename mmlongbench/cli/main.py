@@ -10,32 +10,24 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.audit import audit, stats
-from mmlongbench.cli.check import check
+from mmlongbench.cli.check import check, doctor
 from mmlongbench.cli.claims import claims
-from mmlongbench.cli.console import printable_streams, say
-from mmlongbench.cli.corpus import corpus
+from mmlongbench.cli.console import interrupted_soon, printable_streams, say, words_of
+from mmlongbench.cli.corpus import corpus, search
 from mmlongbench.cli.count import count
-from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.export import collect, export
-from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.fetch import fetch
-from mmlongbench.cli.interrupts import interrupted_soon
-from mmlongbench.cli.listing import list_installed
-from mmlongbench.cli.manifest_options import lengths_option, with_manifest
+from mmlongbench.cli.listing import list_installed, schema
 from mmlongbench.cli.new import new
+from mmlongbench.cli.options import files_of, lengths_option, say_code, task_option, with_manifest
 from mmlongbench.cli.plan import plan
-from mmlongbench.cli.publish import publish
+from mmlongbench.cli.publish import publish, rights, takedown
 from mmlongbench.cli.questions import questions
 from mmlongbench.cli.report import report
-from mmlongbench.cli.rights import rights
 from mmlongbench.cli.run import run
-from mmlongbench.cli.schema import schema
 from mmlongbench.cli.score import score
-from mmlongbench.cli.search import search
 from mmlongbench.cli.shortcuts import shortcuts
 from mmlongbench.cli.show import show
-from mmlongbench.cli.takedown import takedown
-from mmlongbench.cli.task_option import files_of, say_code, task_option
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.cli.view import view
 from mmlongbench.errors import StrictStop, TooFewKept
@@ -43,7 +35,7 @@ from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.shadowing import shadowed
 
 if TYPE_CHECKING:
-    from mmlongbench.building.executors.base import Executor
+    from mmlongbench.building.executors.executor import Executor
     from mmlongbench.building.shares import Preparing
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.model import Manifest

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.manifest_options import lengths_option, with_manifest
-from mmlongbench.cli.task_option import say_code
+from mmlongbench.cli.options import lengths_option, say_code, with_manifest
 
 if TYPE_CHECKING:
     from mmlongbench.building.forecast import CellForecast, DatasetForecast

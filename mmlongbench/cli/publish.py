@@ -1,6 +1,8 @@
 """The subcommand `publish`: a folder ready to publish, and its upload."""
 
+import datetime
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,11 +10,132 @@ from typing import TYPE_CHECKING
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.options import with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.publishing.publish import Published
+    from mmlongbench.publishing.rights import Rights
+    from mmlongbench.publishing.withdrawn import Kind
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--document", metavar="ID", help="Take out a document, an article or a web page.")
+@click.option("--image", metavar="PATH", help="Take out an image, by its path below mmlb_image/.")
+@click.option("--source", metavar="ID", help="Take out a source: dataset/source, or its name in all datasets.")
+@click.option(
+    "--out", required=True, metavar="NEW", type=click.Path(path_type=Path), help="The folder of the new release."
+)
+@click.option(
+    "--date", type=click.DateTime(["%Y-%m-%d"]), help="The day that the tombstone has; today by default, as 2026-11-25."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_tasks
+def takedown(
+    release: Path,
+    document: str | None,
+    image: str | None,
+    source: str | None,
+    out: Path,
+    date: datetime.datetime | None,
+    as_json: bool,
+    tasks: "TaskFiles",
+) -> None:
+    """Write RELEASE anew without every example that shows a document, an image or a source.
+
+    Everything with the same bytes or the same text goes too; images that look alike are named. All other examples and
+    files keep their bytes.
+    """
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.publishing.takedown import take_down
+    from mmlongbench.publishing.withdrawn import Withdrawal
+
+    asked: dict[Kind, str | None] = {"document": document, "image": image, "source": source}
+    given = [(kind, id) for kind, id in asked.items() if id]
+    if len(given) != 1:
+        raise click.UsageError("give one of --document, --image and --source")
+    day = (date or datetime.datetime.now(datetime.UTC)).date().isoformat()
+    made = take_down(release, Withdrawal(*given[0]), out, day, Progress(False if as_json else None), tasks)
+    if as_json:
+        said = {**asdict(made), "out": str(made.out), "tombstone": made.tombstone.model_dump()}
+        click.echo(json.dumps(said))
+        return
+    stone = made.tombstone
+    dropped = sum(stone.examples.values())
+    say(
+        f"{out}: {dropped:,} examples of {len(stone.examples):,} files, {stone.images:,} images and {stone.texts:,} "
+        f"texts were taken out; {made.untouched:,} files are the same"
+    )
+    if stone.equal:
+        say(f"{stone.equal:,} of the images and texts equal it, or show the same page, under another name")
+    if made.sourceless:
+        say(f"{made.sourceless:,} images and texts went because it is not known which source they are of")
+    for path in made.near or ():
+        say(f"looks like it, and stays: {path}")
+    if made.near is None:
+        say("too many images went to search others that look alike")
+    datasets = f" (in {', '.join(made.exclude_from)})" if made.exclude_from else ""
+    say(f"for a rebuild, in the manifest: {made.exclude}{datasets}")
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--check", is_flag=True, help="Exit with 1 if an image, a text or a source has no licence.")
+def rights(release: Path, as_json: bool, check: bool) -> None:
+    """Show where the images and texts of RELEASE come from, under which licences, and what these allow together.
+
+    Licences are those that the manifest states. What files say about themselves is shown beside them, and never
+    believed. This is a summary to plan by, and no legal advice.
+    """
+    from mmlongbench.publishing.rights import rights_of_release
+
+    found = rights_of_release(release)
+    if as_json:
+        click.echo(json.dumps(found.model_dump(mode="json")))
+    else:
+        _show_rights(release, found)
+    if check and found.without_licence:
+        sys.exit(1)
+
+
+def _show_rights(release: Path, found: "Rights") -> None:
+    from mmlongbench.cli.console import Table, print_table
+
+    table = Table(box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    for name in ("source", "licence"):
+        table.add_column(name, overflow="fold")
+    for name in ("images", "texts", "licence known", "origin known"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in found.sources:
+        shares = (_share(known, each.assets) for known in (each.with_licence, each.with_origin))
+        licence = each.licence or (f"unknown: {each.reason}" if each.reason else "unknown")
+        table.add_row(each.name, licence, f"{each.images:,}", f"{each.texts:,}", *shares)
+    print_table(table)
+    for each in found.sources:
+        for hint in each.contradictions:
+            say(f"metadata against {each.licence} of {each.name}: {hint}")
+    for demand in found.demands:
+        say(f"{demand.condition}: {'; '.join(demand.sources[:3])}{_more(len(demand.sources) - 3)}")
+    for sentence in found.advice:
+        say(f"advice: {sentence}")
+    assets = found.images + found.texts
+    may = "may be passed on" if found.may_be_shared else "may not be passed on without asking"
+    say(
+        f"{release.name}: {assets:,} assets, {_share(found.with_licence, assets)} with a licence, "
+        f"{_share(found.with_origin, assets)} with an origin; {may}"
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def _more(count: int) -> str:
+    return f"; and {count} more" if count > 0 else ""
+
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

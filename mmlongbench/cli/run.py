@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.endpoint_options import CONCURRENCY, PRICES, TIMEOUT
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.options import CONCURRENCY, PRICES, TIMEOUT, with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles

@@ -1,18 +1,265 @@
 """The subcommand `show`: one example of a release as a model gets it."""
 
 import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Group
+from rich.text import Text
 
-from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.console import Grid, print_grids, say, screen_width
+from mmlongbench.cli.options import with_tasks
+from mmlongbench.io.printable import printable
+from mmlongbench.lengths import format_length
+from mmlongbench.release.showing import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.release.finding import FoundExample, Place
     from mmlongbench.release.opened import Example, Release
+    from mmlongbench.release.selecting import FoundExample, Place
+
+_RUN = 4
+"""Runs of more similar units than this are folded."""
+_IN_RUNS = ("unit", "user", "assistant")
+_FIRST, _LAST = 2, 1
+"""The units of a folded run that are shown before and after the fold."""
+_NAME = 11
+"""The width of the names of blocks and roles."""
+_NUMBER = 7
+"""The width of start tokens."""
+_LEAST = 24
+"""The minimum width of texts, also on a very narrow screen."""
+_LINES = {"instruction": 2, "unit": 1, "user": 4, "assistant": 4}
+"""The lines of a folded text, by the name of its block; a question is not folded."""
+_MARKED_LINES = 3
+_WIDE = 80
+"""The width of texts below which a folded text has at least two lines."""
+_ANSWER_LINES = 5
+_AROUND = 60
+"""The characters that are shown before and after a needle in a folded text."""
+_STRONG, _DIM = "bold green", "dim"
+_BLANKS = re.compile(r"\s+")
+
+
+def show_example(example: ShownExample, *, is_full: bool) -> None:
+    """Print an example: what it is, its prompt in reading order, and the answer."""
+    print_grids([_head(example), Text(), _prompt(example, is_full=is_full), Text(), _foot(example, is_full=is_full)])
+
+
+def _head(example: ShownExample) -> Grid:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    tokens = example.tokens
+    kept = f"; {example.reserve:,} kept for the answer" if example.reserve else ""
+    lines = {
+        "example": f"{example.id}, {example.placement}" if example.placement else example.id,
+        "file": f"{example.file} ({example.dataset}, {format_length(example.length)})",
+        "tokens": f"{tokens.total:,} = {tokens.text:,} text + {tokens.image:,} images{kept}; fill {example.fill:.4f}",
+        "context": _context(example),
+        "needles" if len(example.needles) > 1 else "needle": "\n".join(map(_place, example.needles)),
+        "evidence": _evidence(example),
+        "note": "; ".join(example.notes),
+    }
+    for name, line in lines.items():
+        if line:
+            grid.add_row(Text(name, _DIM), Text(safe(line)))
+    return grid
+
+
+def _context(example: ShownExample) -> str:
+    units, images = len(example.units), len(example.images)
+    pictures = f"{images:,} image{'' if images == 1 else 's'}"
+    if not units:
+        return pictures
+    between = f", {json.dumps(example.separator)} between them" if example.separator.strip() else ""
+    return f"{units:,} unit{'' if units == 1 else 's'}{between}, {pictures}"
+
+
+def _place(needle: NeedlePlace) -> str:
+    achieved = "" if needle.achieved is None else f"depth {needle.achieved:.4f}"
+    requested = "" if needle.requested is None else f"({needle.requested:.4g} requested)"
+    start = "" if needle.start is None else f"at token {needle.start:,}"
+    return " ".join(part for part in (achieved, requested, start) if part)
+
+
+def _evidence(example: ShownExample) -> str:
+    found = example.evidence
+    if found is None:
+        return ""
+    numbers = ", ".join(map(str, example.evidence_pages))
+    pages = f"page{'' if len(example.evidence_pages) == 1 else 's'} {numbers}" if numbers else "none"
+    hidden = f"; not shown: {', '.join(map(str, example.hidden_pages))}" if example.hidden_pages else ""
+    return f"{pages}{f' of {found.document}' if found.document and found.pages else ''}{hidden}"
+
+
+def _prompt(example: ShownExample, *, is_full: bool) -> Grid:
+    """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
+    grid.add_column(width=2)
+    grid.add_column(width=_NUMBER, justify="right")
+    grid.add_column(width=_NAME)
+    grid.add_column(width=width)
+    for run in _runs(example.blocks):
+        if is_full or len(run) <= _RUN:
+            shown: Sequence[Block] = run
+            folded: Sequence[Block] = ()
+        else:
+            shown, folded = run, run[_FIRST:-_LAST]
+        for number, block in enumerate(shown):
+            if folded and number == _FIRST:
+                grid.add_row(Text(), Text(), Text(_role(folded[0]), _DIM), Text(_fold_line(folded), _DIM))
+            if not folded or number < _FIRST or number >= len(run) - _LAST:
+                _add(grid, block, width, is_full=is_full)
+    return grid
+
+
+def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """Yield runs of neighbouring units, or parts of a turn, that have one role and no mark; any other block is a run of
+    its own.
+    """
+    numbered = enumerate(blocks)
+
+    def kind(pair: tuple[int, Block]) -> tuple[object, ...]:
+        number, block = pair
+        is_plain = block.name in _IN_RUNS and not block.marks
+        return ("run", _role(block)) if is_plain else ("one", number)
+
+    for _, found in groupby(numbered, key=kind):
+        yield [block for _, block in found]
+
+
+def _fold_line(run: Sequence[Block]) -> str:
+    images = sum(isinstance(piece, ShownImage) for block in run for piece in block.pieces)
+    tokens = sum(block.unit.tokens for block in run if block.unit)
+    parts = [f"{len(run):,} more {'units' if run[0].name == 'unit' else 'parts'}"]
+    if tokens:
+        parts.append(f"{tokens:,} tokens")
+    if images:
+        parts.append(f"{images:,} images")
+    return f"… {', '.join(parts)} …"
+
+
+def _role(block: Block) -> str:
+    return block.unit.role if block.unit else block.name
+
+
+def _add(grid: Grid, block: Block, width: int, *, is_full: bool) -> None:
+    role = printable(_role(block))[:_NAME]
+    extra = [mark for mark in block.marks if mark != role]
+    style = _STRONG if block.marks else ""
+    start = "" if block.start is None else f"{block.start:,}"
+    most = None if is_full or block.name == "question" else _room(block, width)
+    grid.add_row(
+        Text(">>" if block.marks else "", style),
+        Text(start, _DIM),
+        Text("\n".join([role, *extra]), style),
+        Group(*(_piece(piece, most, width, is_full=is_full) for piece in _visible(block))),
+    )
+
+
+def _room(block: Block, width: int) -> int:
+    lines = _MARKED_LINES if block.marks else _LINES[block.name]
+    if width < _WIDE:
+        lines = max(2, lines)
+    return lines * width - (4 if lines > 1 else 0)  # lines end at words, so some room is lost
+
+
+def _visible(block: Block) -> Sequence[Piece]:
+    """Return the pieces of a block without texts that are blank."""
+    return [piece for piece in block.pieces if isinstance(piece, ShownImage) or piece.text.strip()]
+
+
+def _piece(piece: Piece, most: int | None, width: int, *, is_full: bool) -> Text:
+    if isinstance(piece, ShownImage):
+        return _image_line(piece, width, is_full=is_full)
+    return _whole(piece) if most is None else _folded(piece, most)
+
+
+def _image_line(image: ShownImage, width: int, *, is_full: bool) -> Text:
+    facts = f"  {image.size[0]} × {image.size[1]}  {image.tokens:,} tokens"
+    path = Text(printable(image.path))
+    room = width - len(facts)
+    if not is_full and path.cell_len > room:
+        path = Text(f"…{_end_of(path.plain, max(8, room - 1))}")
+    return Text.assemble(path, (facts, _DIM))
+
+
+def _end_of(text: str, cells: int) -> str:
+    """Return the end of a text that fits some cells of a terminal."""
+    text = text[-cells:]
+    while Text(text).cell_len > cells:
+        text = text[1:]
+    return text
+
+
+def _whole(piece: ShownText) -> Text:
+    made = Text()
+    for text, is_needle in piece.parts():
+        made.append(f">>{safe(text)}<<" if is_needle else safe(text), _STRONG if is_needle else "")
+    lines = made.split("\n")
+    while lines and not lines[0].plain.strip():
+        lines.pop(0)
+    while lines and not lines[-1].plain.strip():
+        lines.pop()
+    return Text("\n").join(lines)
+
+
+def _folded(piece: ShownText, most: int) -> Text:
+    """Return a text as one line of about `most` characters. The line counts what is left out, and keeps needles."""
+    found = [(text, is_needle) for text, is_needle in piece.parts() if text.strip()]
+    if len(found) == 1:
+        return Text.assemble(*(_styled(fold(text, most), is_needle) for text, is_needle in found))
+    room = max(_AROUND, (most - sum(len(text) for text, is_needle in found if is_needle)) // len(found))
+    made = Text()
+    for text, is_needle in found:
+        made.append(" " if made else "")
+        made.append_text(Text.assemble(_styled(fold(text, most if is_needle else room), is_needle)))
+    return made
+
+
+def safe(text: str) -> str:
+    """Return a text of several lines that can be printed."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _styled(text: str, is_needle: bool) -> tuple[str, str]:
+    return (f">>{text}<<", _STRONG) if is_needle else (text, "")
+
+
+def fold(text: str, most: int) -> str:
+    """Return a text in one line that can be printed: its beginning and its end, if it has more than `most` characters.
+
+    >>> fold("one two three four five six seven eight nine ten", 40)
+    'one two three … 32 characters … ten'
+    """
+    line = printable(_BLANKS.sub(" ", text).strip())
+    if len(line) <= most:
+        return line
+    room = max(8, most - len(f" … {len(line):,} characters … "))
+    first, last = line[: room * 2 // 3], line[len(line) - room // 3 :]
+    first = first.rsplit(" ", 1)[0] if " " in first else first  # whole words, where there are any
+    last = last.split(" ", 1)[-1]
+    return f"{first} … {len(line) - len(first) - len(last):,} characters … {last}"
+
+
+def _foot(example: ShownExample, *, is_full: bool) -> Grid:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    answer = (
+        example.answer
+        if isinstance(example.answer, str)
+        else json.dumps(example.answer, ensure_ascii=False, default=str)
+    )
+    said = ShownText(answer)
+    if example.question and not any(block.name == "question" for block in example.blocks):
+        grid.add_row(Text("question", _DIM), Text(safe(example.question)))
+    room = _ANSWER_LINES * max(_LEAST, screen_width() - 10)
+    grid.add_row(Text("answer", _DIM), _whole(said) if is_full or len(answer) <= room else _folded(said, room))
+    grid.add_row(Text("metric", _DIM), Text(printable(example.metric)))
+    return grid
 
 
 @click.command()
@@ -61,8 +308,8 @@ def show(
     Each unit of the context is shown with the tokens before it and its role. Gold passages, needles and pages with the
     answer are marked with >>. Long texts and long runs of similar units are folded.
     """
-    from mmlongbench.release.finding import Wanted, find_example
     from mmlongbench.release.opened import open_release
+    from mmlongbench.release.selecting import Wanted, find_example
 
     if (images or max_pixels) and not as_messages:
         raise click.UsageError("--images and --max-pixels need --messages")
@@ -75,7 +322,6 @@ def show(
     elif html:
         _write_page(opened, found.example, html)
     else:
-        from mmlongbench.cli.example_view import show_example
         from mmlongbench.release.showing import shown_example
 
         show_example(shown_example(opened, found.example), is_full=full)

@@ -6,18 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build import Built
-from mmlongbench.cli.console import can_print, say
-from mmlongbench.cli.drawing import Table, plain, print_table, screen_width
+from mmlongbench.cli.console import Table, can_print, plain, print_table, say, screen_width
 from mmlongbench.corpus.retrieval.page_queries import said_recall
 from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.plugins import GROUPS, Plugin
-from mmlongbench.release.describe_audit import short_tokens, tokens_text
-from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
+from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread, short_tokens, tokens_text
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import CellCounts, QuestionCounts, RetrievalCounts
-from mmlongbench.release.models import Model
-from mmlongbench.release.table3 import Row
+from mmlongbench.release.measuring import Model
+from mmlongbench.release.tables import Row
 
 _FILE = 8
 """The minimum width in characters of the name of a file; a longer name is folded if there is no room."""

@@ -10,7 +10,7 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.options import with_tasks
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles

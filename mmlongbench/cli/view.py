@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.task_option import with_tasks
+from mmlongbench.cli.options import with_tasks
 from mmlongbench.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def view(
     """
     _require_extra()
     from mmlongbench.io.progress import Progress
-    from mmlongbench.release.models import ask
+    from mmlongbench.release.measuring import ask
     from mmlongbench.web.viewer.opening import Given, open_site
 
     if limit and not static:

@@ -19,9 +19,8 @@ from mmlongbench.exports.requests import answer_tokens, request_line
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import INDEX, Describing, embedded_bytes, json_line, once, write_text
 from mmlongbench.lengths import K
-from mmlongbench.release.custom_ids import custom_id
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example
+from mmlongbench.release.opened import Example, custom_id
 
 DECODED = 715_827_880
 """How many bytes the decoded images of a request may have by default, at 4 bytes a pixel

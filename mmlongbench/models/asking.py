@@ -17,10 +17,10 @@ from mmlongbench.models.prediction_lines import PredictionLine
 from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.contexts import contextual
-from mmlongbench.release.digests import example_digest
-from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.loading import locked_dataset
+from mmlongbench.release.lock import example_digest
+from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.selecting import Cell
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mmlongbench.publishing.withdrawn import Withdrawn
-from mmlongbench.release.asset_checks import KnownAssets, resolve
+from mmlongbench.release.assets import KnownAssets, resolve
 from mmlongbench.release.findings import Facts
 from mmlongbench.release.items import Item, items_in_order
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile

@@ -28,9 +28,8 @@ from mmlongbench.publishing.practices import PRACTICES, State
 from mmlongbench.publishing.rights import rights_of, stated_licences
 from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
-from mmlongbench.release.inventory import files_below
 from mmlongbench.release.layout import LOCK, TOMBSTONES
-from mmlongbench.release.lock import Lock
+from mmlongbench.release.lock import Lock, files_below
 from mmlongbench.release.opened import Release, open_release
 
 MANIFEST = "manifest.resolved.yaml"

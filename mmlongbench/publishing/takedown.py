@@ -21,13 +21,20 @@ from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.publishing.dropping import Kept, add_kept, dropped_of, without_quotes
 from mmlongbench.publishing.tombstones import Tombstone, write_tombstones
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdrawn, near_images
-from mmlongbench.release.asset_checks import KnownAssets, text_key
-from mmlongbench.release.assets import ASSETS, Asset, read_assets, write_assets
-from mmlongbench.release.inventory import files_below, is_release_path
+from mmlongbench.release.assets import ASSETS, Asset, KnownAssets, read_assets, text_key, write_assets
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, load_release
-from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, lock_bytes, lock_id
+from mmlongbench.release.lock import (
+    CellCounts,
+    DatasetCounts,
+    Lock,
+    LockedFile,
+    files_below,
+    is_release_path,
+    lock_bytes,
+    lock_id,
+)
 from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"

@@ -9,7 +9,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.publishing.publish import CHECKSUMS
-from mmlongbench.release.inventory import files_below
+from mmlongbench.release.lock import files_below
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 

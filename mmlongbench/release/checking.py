@@ -11,16 +11,25 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
-from mmlongbench.release.asset_checks import KnownAssets, resolve
-from mmlongbench.release.assets import ASSETS
-from mmlongbench.release.depths import haystack, numbers_of, placement_faults
+from mmlongbench.release.assets import ASSETS, KnownAssets, resolve
 from mmlongbench.release.findings import Facts
 from mmlongbench.release.items import Item, Items, NoItemError
 from mmlongbench.release.layout import ITEMS, REJECTS
 from mmlongbench.release.loading import AuditedDataset, PublicFile
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.release.measuring import Measured
-from mmlongbench.release.positions import Found, Layout, Ruler, find_needles, ids_of, items_faults, needle_items
+from mmlongbench.release.positions import (
+    Found,
+    Layout,
+    Ruler,
+    find_needles,
+    haystack,
+    ids_of,
+    items_faults,
+    needle_items,
+    numbers_of,
+    placement_faults,
+)
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import JSON_LINES, to_json
 from mmlongbench.task.rows import Record

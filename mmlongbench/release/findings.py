@@ -5,17 +5,121 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from mmlongbench.corpus.retrieval.page_queries import AT, recall_at
-from mmlongbench.release.audit_lines import (
-    AuditLine,
-    CostlyExample,
-    ModelFigures,
-    ProblemFigures,
-    RemarkFault,
-    RemarkFigures,
-    SpreadFigures,
-)
 from mmlongbench.task.spec import Remark
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class SpreadFigures(_Line):
+    """Mean, standard deviation, smallest and largest value; all are 0 if there are no values."""
+
+    mean: float
+    """The mean."""
+    sd: float
+    """The standard deviation of the population."""
+    min: int | float
+    """The smallest value; a whole number if the values are whole numbers."""
+    max: int | float
+    """The largest value."""
+
+
+class CostlyExample(_Line):
+    """An example that costs much on a model."""
+
+    id: str
+    """Its id."""
+    tokens: int
+    """The tokens of its prompt."""
+
+
+class ModelFigures(_Line):
+    """What a file costs on one model."""
+
+    tokens: SpreadFigures
+    """The tokens of each prompt (its text and its images), without the reserve."""
+    over_window: int
+    """The number of examples whose prompt and reserve are larger than the window."""
+    over_images: int
+    """The number of examples with more images than a request may hold."""
+    refused: int
+    """The number of examples with an image that the model refuses."""
+    first_refused: str
+    """The first refused example, and why; empty if there is none."""
+    not_counted: int
+    """The number of examples that could not be read or counted."""
+    fits: float
+    """The share of the counted and refused examples that fit the model; 1 if there are none."""
+    worst: list[CostlyExample]
+    """The costliest examples, the costliest first."""
+
+
+class RemarkFault(_Line):
+    """A fault of some of the examples that a remark is about."""
+
+    fault: str
+    """The fault in words, to be printed after the number of its examples."""
+    count: int
+    """How many examples have it."""
+    first: str
+    """Where it was first found."""
+
+
+class RemarkFigures(_Line):
+    """What a builder noticed about the records of a file, under one subject."""
+
+    subject: str
+    """The subject, in the plural."""
+    examples: int
+    """How many examples the subject applies to."""
+    faults: list[RemarkFault]
+    """The faults that some of these examples have."""
+
+
+class ProblemFigures(_Line):
+    """A kind of problem, and how often it was found."""
+
+    problem: str
+    """The problem in words."""
+    count: int
+    """How often it was found."""
+    first: str
+    """Where it was first found."""
+
+
+class AuditLine(_Line):
+    """The counts of one file; `models`, `remarks` and `recall` are there only if they have entries."""
+
+    file: str
+    """The path below `mmlb_data/`; for problems elsewhere, the part of the release, such as `mmlb_image`."""
+    dataset: str
+    """The name of the dataset; empty if it is unknown."""
+    length: int
+    """The length in tokens."""
+    examples: int
+    """The number of examples."""
+    fill: SpreadFigures
+    """(prompt + reserve) / length."""
+    text: SpreadFigures
+    """Text tokens per example."""
+    image: SpreadFigures
+    """Image tokens per example."""
+    images: SpreadFigures
+    """Images per example."""
+    fill_histogram: list[int]
+    """The number of examples in 20 equal bins of fill from 0 to 1, then the number above 1."""
+    models: dict[str, ModelFigures] = {}
+    """The cost of the file on each requested model, by the model's name."""
+    remarks: list[RemarkFigures] = []
+    """What the builder noticed about the records."""
+    recall: dict[str, float] = {}
+    """If contexts are retrieved: the mean share of a question's answer pages among the first k pages, by k."""
+    problems: list[ProblemFigures]
+    """The problems that were found; empty if there are none."""
 
 
 @dataclass(slots=True)
@@ -236,3 +340,29 @@ class FileAudit:
             problems=problems,
             **{key: found for key, found in few.items() if found},
         )
+
+
+def tokens_text(tally: ModelTally) -> str:
+    """Return the mean tokens of a file on a model, the share of examples over the window, and how many are refused.
+
+    Returns `n/a` if an example has too many images, `refused` if the model refuses every example, and `not counted` if
+    no example could be counted.
+    """
+    if tally.over_images:
+        return "n/a"
+    if not tally.tokens.n:
+        return "refused" if tally.refused else "not counted"
+    counted = tally.tokens.n + tally.refused
+    over = f" ({tally.over_window / counted:.0%} over)" if tally.over_window else ""
+    return f"{short_tokens(tally.tokens.mean)}{over}{f' ({tally.refused} refused)' if tally.refused else ''}"
+
+
+def short_tokens(tokens: float) -> str:
+    """Return a number of tokens for a narrow column.
+
+    >>> short_tokens(890), short_tokens(7_540), short_tokens(2_357_953)
+    ('890', '7.5K', '2,358K')
+    """
+    if tokens < 1000:
+        return f"{tokens:.0f}"
+    return f"{tokens / 1000:,.1f}K" if tokens < 100_000 else f"{tokens / 1000:,.0f}K"

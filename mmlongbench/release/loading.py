@@ -16,10 +16,9 @@ from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
 from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.images import ImageSizes
-from mmlongbench.release.inventory import files_below
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS
-from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.release.lock import Lock, files_below, read_lock
+from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.positions import Prices
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat, FilePattern

@@ -2,6 +2,8 @@
 messages that contain them.
 """
 
+import hashlib
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +17,10 @@ from mmlongbench.manifest.model import length_of
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.digests import example_digest
 from mmlongbench.release.examples import name_of
-from mmlongbench.release.inventory import leads_out
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import locked_spec, recognised
-from mmlongbench.release.lock import Lock, lock_id, read_lock
+from mmlongbench.release.lock import Lock, example_digest, leads_out, lock_id, read_lock
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.evidence import Evidence
@@ -338,3 +338,24 @@ def _tokens(record: Record, where: str) -> TokenCount:
     if type(text) is not int or type(image) is not int or text < 0 or image < 0:
         raise ReleaseError(f"{where}: tokens: expected the numbers `text` and `image`, found {counted!r:.80}")
     return TokenCount(text, image)
+
+
+LENGTH = 32
+"""The number of characters. Servers accept at most 64."""
+
+
+def custom_id(example: Example, sample: int | None = None) -> str:
+    """Return the name of the request for an example. It depends on the example alone: on its file, id and placement,
+    and on what a model is sent (see `Example.digest`). So results of another release are not taken for this one's.
+
+    Args:
+        example: the example.
+        sample: the number of the sample, if an example is sent several times; None: it is sent once.
+
+    Raises:
+        ReleaseError: the lock does not have an image of the prompt.
+
+    """
+    numbered = {} if sample is None else {"sample": sample}
+    named = {**example.key, **numbered, "digest": example.digest}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:LENGTH]

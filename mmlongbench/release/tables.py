@@ -4,23 +4,141 @@ the format: CSV, JSON Lines or Parquet.
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
+from mmlongbench.lengths import STANDARD_LENGTHS
+from mmlongbench.release.audit import Target, measured_examples
+from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.items import Item
-from mmlongbench.release.loading import PublicFile
-from mmlongbench.release.measuring import Measured
-from mmlongbench.release.models import Model
+from mmlongbench.release.loading import LoadedRelease, PublicFile
+from mmlongbench.release.measuring import Measured, Model, ModelOptions
 from mmlongbench.task.formats import to_json
 from tokenization import TokenizationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One dataset: (mean, standard deviation) of the images per example, by length in tokens."""
+
+    dataset: str
+    images: Mapping[int, tuple[float, float]]
+    paper: Mapping[int, float]
+
+
+def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
+    """Return a row for each dataset. Datasets with a `.json` file come first, the others are in the given order.
+
+    If a length has both a `.json` file and another file of the same records, only the other file is counted. `paper`
+    has the paper's numbers of each dataset, at the standard lengths.
+    """
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for audit in sorted(audits, key=lambda audit: not audit.file.endswith(".json")):
+        if audit.images.n:
+            found.setdefault(audit.dataset, {})[audit.length] = (audit.images.mean, audit.images.deviation)
+    return [
+        Row(name, images, dict(zip(STANDARD_LENGTHS, paper.get(name, ()), strict=False)))
+        for name, images in found.items()
+    ]
+
+
+STEPS = 100
+"""The number of steps: factors are hundredths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costliest:
+    """What one pass finds with all images scaled by one factor: the example with the most tokens, and two counts."""
+
+    tokens: int
+    """Its tokens, with its reserve."""
+    where: str
+    """Its file and id."""
+    over_images: int
+    """The number of examples with more images than a request may hold: no size helps these."""
+    refused: int
+    """The number of examples with an image whose size the model refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The factor that was found."""
+
+    model: str
+    window: int
+    factor: float | None
+    """The factor for both sides of every image; None if even a hundredth is too large."""
+    at: Costliest
+    """The costliest example at that factor; at a hundredth if there is no factor."""
+    as_it_is: Costliest
+
+
+def fit(target: Target, asked: ModelOptions) -> Fit:
+    """Find a factor at which every example fits the window, while at a factor larger by 0.01 some example does not.
+
+    The factor is 1 if every example fits unchanged. Examples with an image that the model refuses are only counted.
+    Trying a factor takes one pass over the release. Sides are rounded down, to at least one pixel. With rules that cut
+    images into tiles, a larger factor may fit again.
+
+    Raises:
+        ReleaseError: the model has no window.
+
+    """
+    if asked.window is None:
+        raise ReleaseError(f"--fit {asked.name}: its window is not known; give it with --window {asked.name}=TOKENS")
+    model, opened = asked.open(), target.open()
+    whole = _most(opened, model, STEPS)
+    if whole.tokens <= asked.window:
+        return Fit(asked.name, asked.window, 1.0, whole, whole)
+    least = _most(opened, model, 1)
+    if least.tokens > asked.window:
+        return Fit(asked.name, asked.window, None, least, whole)
+    low, high = 1, STEPS  # fits at low, but not at high
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = _most(opened, model, middle)
+        if tried.tokens <= asked.window:
+            low, least = middle, tried
+        else:
+            high = middle
+    return Fit(asked.name, asked.window, low / STEPS, least, whole)
+
+
+def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
+    """Return (width, height) scaled by hundredths, rounded down as `--image_resize` rounds.
+
+    >>> resized((640, 3), 25)
+    (160, 1)
+    """
+    return max(1, math.floor(size[0] * hundredths / STEPS)), max(1, math.floor(size[1] * hundredths / STEPS))
+
+
+def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Costliest:
+    """Return the costliest example if images are scaled by `hundredths`; headers of images are read only once."""
+    most, where, too_many, refused = 0, "", 0, 0
+    for file in opened.files:
+        for _, made in measured_examples(file, FileAudit(file.name, file.length)):
+            smaller = replace(made, sizes=tuple(resized(size, hundredths) for size in made.sizes))
+            too_many += model.max_images is not None and len(made.sizes) > model.max_images
+            try:
+                total = sum(smaller.tokens(model)) + made.reserve
+            except TokenizationError:
+                refused += 1
+                continue
+            if total > most:
+                most, where = total, f"{file.name}, {made.id}"
+    return Costliest(most, where, too_many, refused)
+
 
 _BATCH = 20_000
 """The rows that are kept in memory before they are written."""

@@ -18,12 +18,11 @@ from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.audit import audit_file, audit_lock
-from mmlongbench.release.describe_diff import against
+from mmlongbench.release.diff import against
 from mmlongbench.release.examples import Lines
-from mmlongbench.release.inventory import OTHER_BYTES, inventory, problem_of
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.loading import LoadedRelease, PublicFile, load_release
-from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.release.lock import OTHER_BYTES, Lock, inventory, problem_of, read_lock
 
 _BATCH = 64
 """How many files a process is given at once."""

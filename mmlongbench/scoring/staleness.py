@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.release.digests import example_digest
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.loading import LoadedRelease
-from mmlongbench.release.lock import lock_id
+from mmlongbench.release.lock import example_digest, lock_id
 from mmlongbench.scoring.joining import Joined, ScorableFile, builder_name, join, predictions_for
 from mmlongbench.scoring.predictions import Prediction, Predictions
 from mmlongbench.scoring.problems import Problems

@@ -5,9 +5,8 @@ tables.
 from collections.abc import Iterable, Iterator, Sequence
 
 from mmlongbench.lengths import format_length
-from mmlongbench.release.describe_audit import tokens_text
-from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.models import Model
+from mmlongbench.release.findings import FileAudit, tokens_text
+from mmlongbench.release.measuring import Model
 from mmlongbench.web.charts import strip
 from mmlongbench.web.kit import Section, render
 from mmlongbench.web.tables import Cell

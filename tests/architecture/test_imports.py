@@ -55,11 +55,11 @@ ORDER = (
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 100_478, "files": 765, "classes": 1_100}
+CEILINGS = {"lines": 100_478, "files": 655, "classes": 1_100}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
 CIRCLES = (
     {"mmlongbench.building.asset_licences", "mmlongbench.building.build_plan"},
-    {"mmlongbench.building.session", "mmlongbench.building.stages.needed", "mmlongbench.building.stages.records"},
+    {"mmlongbench.building.session", "mmlongbench.building.stages.records"},
     {"mmlongbench.release.items", "mmlongbench.release.loading", "mmlongbench.release.positions"},
     {"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},
 )

@@ -16,7 +16,7 @@ import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.paths import evidence_positions, folder_of, page_index, path_of_page
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench.building.joining import joined
+from mmlongbench.building.dataset import joined
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample, examples
 from mmlongbench.packing.pricing import Pricer

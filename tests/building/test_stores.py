@@ -21,14 +21,14 @@ from tiny import KEPT, ROWS, build, hashes, write_manifest
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.building.extracting import extract_sources
 from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
 from mmlongbench.building.lines import ROWS as ROW_LINES
 from mmlongbench.building.lines import ReadRow, Reject
+from mmlongbench.building.locating import extract_sources
 from mmlongbench.building.ocr_texts import check_engine
-from mmlongbench.building.prices import KeptPrices
 from mmlongbench.building.remote import Mirrored, Remote
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
@@ -242,7 +242,7 @@ def test_a_file_of_an_earlier_version_is_read_and_written(tmp_path: Path) -> Non
 
 
 def test_prices_that_are_no_longer_held_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.building.prices.MAX_HELD", 2)
+    monkeypatch.setattr("mmlongbench.building.dataset.MAX_HELD", 2)
     with closing(KeptPrices(tmp_path, "a" * 64)) as prices:
         for number in range(7):
             prices[f"{number}"] = number
@@ -319,7 +319,7 @@ def test_files_are_written_again_only_if_the_sources_the_software_or_their_descr
     description.write_text("{")
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 3
-    monkeypatch.setattr("mmlongbench.building.extracting.versions", lambda: {"mmlongbench": "9"})
+    monkeypatch.setattr("mmlongbench.building.locating.versions", lambda: {"mmlongbench": "9"})
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 4
     (table.parent / "out").rename(table.parent / "moved")

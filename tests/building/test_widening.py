@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mmlongbench.building.stages.widening import wider
+from mmlongbench.building.stages.records import wider
 from mmlongbench.draft import Draft, Question, Unit
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, pack

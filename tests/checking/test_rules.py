@@ -20,9 +20,8 @@ from once import linked
 
 import mmlongbench as mm
 from mmlongbench.checking.again import Difference, ReleaseToRecheck, difference, recheck, surroundings
-from mmlongbench.checking.check import check
+from mmlongbench.checking.check import check, ids_stay
 from mmlongbench.checking.findings import Note, two_values
-from mmlongbench.checking.ids import ids_stay
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.loading import load_manifest
 

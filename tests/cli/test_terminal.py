@@ -10,9 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mmlongbench.cli.default_group import DefaultGroup
-from mmlongbench.cli.example_view import fold
-from mmlongbench.cli.failures import words_of
+from mmlongbench.cli.console import words_of
+from mmlongbench.cli.questions import DefaultGroup
+from mmlongbench.cli.show import fold
 from mmlongbench.cli.tables import show_audit
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write

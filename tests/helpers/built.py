@@ -6,7 +6,7 @@ from pathlib import Path
 from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session

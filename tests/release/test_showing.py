@@ -20,13 +20,21 @@ from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.depths import Haystack, placement_faults
-from mmlongbench.release.finding import FoundExample, Place, Wanted, find_example
 from mmlongbench.release.items import Item, Items, NoItemError, items_in_order, items_of_example, keys_of_items
 from mmlongbench.release.opened import Example, open_release
-from mmlongbench.release.positions import Found, NeedlePlaces
-from mmlongbench.release.showing import NO_ITEMS, NO_UNITS, described, shown_example
-from mmlongbench.release.shown import Block, NeedlePlace, ShownExample, ShownImage, ShownText
+from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
+from mmlongbench.release.selecting import FoundExample, Place, Wanted, find_example
+from mmlongbench.release.showing import (
+    NO_ITEMS,
+    NO_UNITS,
+    Block,
+    NeedlePlace,
+    ShownExample,
+    ShownImage,
+    ShownText,
+    described,
+    shown_example,
+)
 from tokenization import TokenCount
 from tokenization.images import PatchRule
 

@@ -19,12 +19,11 @@ from score_lines import Line, absent, line, write
 from tiny import command
 
 from mmlongbench.documents.image_urls import ImageUrls
-from mmlongbench.release.finding import Wanted, find_example
 from mmlongbench.release.findings import FileAudit, ModelTally
-from mmlongbench.release.models import ask
+from mmlongbench.release.measuring import ask
 from mmlongbench.release.opened import Release, open_release
-from mmlongbench.release.showing import shown_example
-from mmlongbench.release.shown import ShownExample
+from mmlongbench.release.selecting import Wanted, find_example
+from mmlongbench.release.showing import ShownExample, shown_example
 from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import Grid, Row
 from mmlongbench.shortcuts.audit import ShortcutAudit

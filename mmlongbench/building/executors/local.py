@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.base import Done, Executor
+from mmlongbench.building.executors.executor import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError

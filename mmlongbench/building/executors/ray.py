@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.base import Done, Executor
+from mmlongbench.building.executors.executor import Done, Executor
 from mmlongbench.building.remote import Remote, outputs
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard

@@ -1,14 +1,15 @@
 """The records stage: packs drafts into public records and items. It writes integers and paths, no pixels."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from mmlongbench.building.build_dir import Shard
-from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.dataset import Dataset, names_by_content
 from mmlongbench.building.lines import (
+    RECORDS,
     BundledRecord,
     LeftOutUnits,
     PackedRecord,
@@ -17,16 +18,15 @@ from mmlongbench.building.lines import (
     ShownImages,
     TakenRecords,
 )
-from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.released import ReleasedCell
+from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, draft_fault
-from mmlongbench.building.stages.widening import wider
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected
+from mmlongbench.errors import BuildError, DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
-from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples
+from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
@@ -37,6 +37,58 @@ from mmlongbench.task.take_orders import Without
 
 if TYPE_CHECKING:
     from mmlongbench.building.session import Session
+
+
+def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
+    """Add as few groups to the drafts as possible so that no context runs out of units, and return these drafts.
+    If contexts run out with any number of groups, drafts are compared by the number of units in their smallest context.
+    Then return the drafts with the largest number, or an empty list if added groups do not raise it.
+
+    To try a number of groups, every context is packed again, so the number is found in steps that double and then
+    halve.
+    """
+    steps = [drafts]
+    low, high, stride = 0, 0, 1
+    best = (_packed_units(dataset, drafts, length)[0], 0)
+    full = 0
+    while not high or high - low > 1:
+        middle = (low + high) // 2 if high else low + stride
+        units, is_dry = _packed_units(dataset, _step(steps, middle, length), length)
+        best = max(best, (units, -middle))  # prefer more units, then fewer groups
+        if is_dry:
+            low, stride = middle, 2 * stride
+        else:
+            high, full = middle, units
+    if full:
+        return steps[high]
+    return steps[-best[1]] if best[1] else []
+
+
+def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
+    """Return the drafts of step 0, with groups added `number` times (`TakeOrder.wider`); empty if the source has too
+    few groups.
+    """
+    while len(steps) <= number and steps[-1]:
+        take_orders = [draft.take_order.wider(length) for draft in steps[-1]]
+        found = [
+            replace(draft, take_order=take_order)
+            for draft, take_order in zip(steps[-1], take_orders, strict=True)
+            if take_order
+        ]
+        steps.append(found if len(found) == len(take_orders) else [])
+    return steps[number] if number < len(steps) else []
+
+
+def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tuple[int, bool]:
+    """Pack every context. Return the number of units in the context with the fewest, and whether any context runs out
+    of units; (0, False) if a context does not fit.
+    """
+    try:
+        packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in drafts]
+    except (DoesNotFitError, Rejected):
+        return 0, False
+    return min((len(each.units) for each in packed), default=0), any(each.ran_dry for each in packed)
+
 
 BLOCK = 32
 """The maximum number of questions in a block."""
@@ -381,3 +433,42 @@ def _items(example: PackedExample) -> list[Item]:
 def _spelled(id: str) -> str:
     """Return an id with its blanks and percent signs escaped as in a URL, so that blanks can separate ids."""
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)
+
+
+@dataclass(frozen=True, slots=True)
+class NeededImages:
+    """The images that must be made."""
+
+    pages: frozenset[str]
+    """The paths of pages of documents in the release."""
+    pictures: tuple[tuple[str, str], ...]
+    """(path in the release, name in the source) of each picture, sorted. A picture that an extended release has is
+    among them if its path does not depend on its content: it is compared, because two names may give one path."""
+
+
+def needed_images(session: "Session", name: str) -> NeededImages:
+    """Return the images that the examples of a dataset show and that must be made; all its records must be packed.
+    Images that an extended release has are left out.
+
+    Raises:
+        BuildError: two pictures of the source have one name in the release.
+
+    """
+    by_content = names_by_content(session.plan(name).spec)
+    pages: set[str] = set()
+    pictures: dict[str, str] = {}
+    for shard in record_shards(session, name, session.plan(name).spec.lengths):
+        shown = session.build_dir.last(shard, RECORDS)
+        if not isinstance(shown, ShownImages):
+            raise session.build_dir.damaged(shard)
+        pages.update(shown.pages)
+        for path, origins in shown.pictures.items():
+            for origin in origins:
+                other = pictures.setdefault(path, origin)
+                if by_content:  # all pictures with one path have the same content
+                    pictures[path] = min(origin, other)
+                elif other != origin:
+                    raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
+    made = session.released.shown if session.released else frozenset()
+    left = {path: origin for path, origin in pictures.items() if path not in made or not by_content}
+    return NeededImages(frozenset(pages.difference(pictures, made)), tuple(sorted(left.items())))

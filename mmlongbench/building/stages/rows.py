@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.lines import ReadRow, Reject, RowLine
-from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.session import Session
+from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata

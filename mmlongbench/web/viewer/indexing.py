@@ -14,9 +14,9 @@ from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.io.files import atomic_write, bounded_lines, write_whole
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.inventory import leads_out
 from mmlongbench.release.items import Item, items_in_order
 from mmlongbench.release.layout import DATA
+from mmlongbench.release.lock import leads_out
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.rows import Record

@@ -13,11 +13,10 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import bind_builder
 from mmlongbench.manifest.code import package_sha256
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.release.inventory import leads_out
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import DATA, IMAGES, LOCK, REJECTS
 from mmlongbench.release.loading import by_length, load_public, locked_spec, recognised
-from mmlongbench.release.lock import DatasetCounts, Lock, UnreadableCounts, lock_id, read_lock
+from mmlongbench.release.lock import DatasetCounts, Lock, UnreadableCounts, leads_out, lock_id, read_lock
 from mmlongbench.release.opened import Release
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
