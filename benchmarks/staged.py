@@ -6,7 +6,7 @@ from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.building.planning import plan_build
+from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
 from mmlongbench.io.progress import Progress
@@ -31,4 +31,4 @@ def _planned(manifest: Manifest, out: Path) -> tuple[list[DatasetPlan], Session,
     """Save the plan of a build, of which no stage is done."""
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    return plan_build(manifest, build_dir, executor)[0], Session(out), executor
+    return plan_build(check_manifest(manifest), build_dir, executor)[0], Session(out), executor

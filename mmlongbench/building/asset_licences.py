@@ -182,7 +182,7 @@ def _of_columns(plan: "DatasetPlan", columns: AssetColumns) -> Iterator[tuple[st
         SourceError: no row has the columns, or two rows give an asset different licences.
 
     """
-    reader = reader_type(plan.spec.reader)()
+    reader = plan.bound.reader_type()
     found: dict[str, AssetRights] = {}
     is_there, rows = False, 0
     with calling("reader", plan.spec.reader, "raw_rows()"):

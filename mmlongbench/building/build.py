@@ -29,6 +29,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, sentence, shortfalls_of
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
+from mmlongbench.manifest.binding import Bound, missing_metrics
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
@@ -111,21 +112,28 @@ def build(
         TooFewKept: a dataset kept fewer questions than `demands` asks for; the release is not finished.
 
     """
-    check_manifest(manifest)
+    datasets = check_manifest(manifest)
     with locked(out) as build_dir:
         finish_move(build_dir)
         if (build_dir.out / LOCK).is_file():
-            return _finished(manifest, build_dir, executor, demands, is_restart=is_restart)
-        plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
+            return _finished(datasets, build_dir, executor, demands, is_restart=is_restart)
+        plans, notes = plan_build(datasets, build_dir, executor, is_restart=is_restart)
         lock = _run(plans, build_dir, executor, demands, build_dir.out)
         shutil.rmtree(build_dir.root)
-    notes = (*notes, *_notes_of(plans), *lock.licence_notes)
+    notes = (*notes, *_notes_of(plans, lock))
     return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
 
 
-def _notes_of(plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
-    """Return the notes on the sources of all datasets."""
-    return tuple(f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
+def _notes_of(plans: Sequence[DatasetPlan], lock: Lock) -> tuple[str, ...]:
+    """Return the notes on the sources, the licences and the metrics of all datasets."""
+    of_sources = (f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
+    of_metrics = (
+        f"dataset {plan.spec.name!r}: metric {name!r} of builder {plan.spec.shown_builder!r} is not installed; the "
+        "release can be built, but not scored by this metric"
+        for plan in plans
+        for name in missing_metrics(plan.bound)
+    )
+    return (*of_sources, *lock.licence_notes, *of_metrics)
 
 
 def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, demands: Demands, out: Path) -> Lock:
@@ -136,7 +144,7 @@ def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, dema
 
 
 def _finished(
-    manifest: Manifest, build_dir: BuildDir, executor: Executor, demands: Demands, *, is_restart: bool
+    datasets: Sequence[Bound], build_dir: BuildDir, executor: Executor, demands: Demands, *, is_restart: bool
 ) -> Built:
     """Return a finished release if the manifest asks for nothing else, or extend it; refuse one that differs in another
     way, or is damaged.
@@ -144,19 +152,19 @@ def _finished(
     out = build_dir.out
     with extension(build_dir) as inner:
         lock = read_lock(out)
-        plans, added = plan_extension(manifest, lock, inner, executor, is_restart=is_restart)
+        plans, added = plan_extension(datasets, lock, inner, executor, is_restart=is_restart)
         if not added:
             if is_restart:
                 shutil.rmtree(inner.out)
             refuse_damage(lock.files, out)
             refuse_losses_of(lock, out, demands.min_kept)
-            return Built(out, lock, True, (*_notes_of(plans), *lock.licence_notes), shortfalls_of(lock, out))
+            return Built(out, lock, True, _notes_of(plans, lock), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
-        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added, *_notes_of(plans))
+        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added)
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
-    return Built(out, lock, False, (*notes, *lock.licence_notes), shortfalls_of(lock, out))
+    return Built(out, lock, False, (*notes, *_notes_of(plans, lock)), shortfalls_of(lock, out))
 
 
 def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, demands: Demands = NO_DEMANDS) -> None:

@@ -35,9 +35,8 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, DraftError, SourceChangedError
 from mmlongbench.io.store import Store
 from mmlongbench.lengths import TokenBudget
-from mmlongbench.manifest.binding import bind_builder, calling, placements_of
+from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
@@ -191,7 +190,6 @@ class Dataset:
 
     plan: DatasetPlan
     reader: Reader[Row]
-    builder: Builder[Row]
     sources: Sources
     pricer: Pricer
     golds: Golds
@@ -205,18 +203,22 @@ class Dataset:
         """The dataset as the manifest describes it."""
         return self.plan.spec
 
+    @property
+    def builder(self) -> Builder[Row]:
+        """The builder of the dataset."""
+        return self.plan.bound.builder
+
     def draws(self, id: str) -> Draws:
         """Return the draws of a question; they do not depend on the length."""
         return Draws((self.spec.seed, self.spec.drawn_name, id))
 
     def budget(self, length: int) -> TokenBudget:
-        """Return the budget at a length; if the manifest has no reserve, the task's is used."""
-        reserve = self.builder.spec.reserve if self.spec.reserve is None else self.spec.reserve
-        return TokenBudget(length, reserve)
+        """Return the budget at a length."""
+        return TokenBudget(length, self.plan.bound.reserve)
 
     def placements(self) -> tuple[Placement, ...]:
         """Return the placements of needles; `(None,)` if the task has no needles."""
-        return placements_of(self.spec, self.builder)
+        return self.plan.bound.placements
 
     def close(self) -> None:
         """Save the token counts of passages, and close the file that keeps them; after that, nothing can be packed."""
@@ -227,8 +229,8 @@ class Dataset:
 def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
     """Open a dataset whose documents stage is done."""
     name, negatives = plan.spec.name, KnownNegatives(build_dir, plan.spec.name)
-    sources = _sources(plan, build_dir, files, negatives)
-    counter = plan.spec.counter.open()
+    reader, counter = plan.bound.reader_type(), plan.bound.counter
+    sources = _sources(plan, reader, build_dir, files, negatives)
     if counter.text.sha256 != plan.tokenizer["sha256"]:
         raise SourceChangedError(
             f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
@@ -236,15 +238,14 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
         )
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, sources.sizes, prices)
-    builder = bind_builder(plan.spec)
-    golds = Golds(builder, plan.spec.builder)
-    return Dataset(plan, reader_type(plan.spec.reader)(), builder, sources, pricer, golds, negatives, prices)
+    return Dataset(plan, reader, sources, pricer, Golds(plan.bound), negatives, prices)
 
 
-def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negatives: "KnownNegatives") -> Sources:
+def _sources(
+    plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir, files: SourceFiles, negatives: "KnownNegatives"
+) -> Sources:
     """Return the sources of a dataset: the parts that its reader has, and the corpus."""
-    kind = reader_type(plan.spec.reader)
-    reader, seed = kind(), (plan.spec.seed, plan.spec.drawn_name)
+    kind, seed = plan.bound.reader_type, (plan.spec.seed, plan.spec.drawn_name)
     classes = _found(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
     has_pages = kind.web_pages is not Reader.web_pages
     pages = WebPages(_found(plan, "web_pages", reader.web_pages, Mapping)) if has_pages else None
@@ -263,7 +264,7 @@ def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negativ
 
 def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
     """Return the documents that the documents stage has read."""
-    documents, faults, join = {}, dict(plan.refused), bind_builder(plan.spec).spec.join_pages
+    documents, faults, join = {}, dict(plan.refused), plan.bound.task.join_pages
     for file in plan.documents.values():
         read = _read_document(build_dir, plan, file.name)
         if isinstance(read, RefusedDocument):
@@ -344,9 +345,9 @@ def _found(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT
 
 def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
     """Return the pictures of the reader; each is compared with its fingerprint when it is read."""
-    own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
+    own, asked = plan.bound.task, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
-    cap = Cap(most, asked.above, plan.spec.counter.open().image.tokens) if most else None
+    cap = Cap(most, asked.above, plan.bound.counter.image.tokens) if most else None
 
     def found(name: str) -> PictureFile | None:
         with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
@@ -358,22 +359,13 @@ def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Image
         plan.spec.limits.pixels,
         asked.longest_side or own.longest_side,
         cap,
-        by_content=names_by_content(plan.spec),
+        by_content=plan.bound.names_pictures_by_content,
         as_jpeg=asked.encode == "jpeg",
         reading=files.unchanged,
     )
     with calling("reader", plan.spec.reader, "shows()"):
         shown = _found(plan, "shows", reader.shows, Mapping)
         return Images(pictures, shown, _found(plan, "asked_pictures", reader.asked_pictures, Iterable))
-
-
-def names_by_content(spec: DatasetSpec) -> bool:
-    """Return whether the pictures of a dataset are named by a hash of their bytes."""
-    return (
-        reader_type(spec.reader).names_images_by_content
-        if spec.pictures.names is None
-        else (spec.pictures.names == "content")
-    )
 
 
 def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus | None":

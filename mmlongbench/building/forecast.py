@@ -19,14 +19,15 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
-from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
+from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.page_making import make_pages
-from mmlongbench.building.planning import plan_build
+from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
+from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.lock import RetrievalCounts
@@ -131,11 +132,11 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
 
 def _forecast(spec: DatasetSpec, build_dir: BuildDir, shared: Path, executor: Executor, probe: int) -> DatasetForecast:
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    check_ocr(spec)
-    is_read = needs_ocr(spec)
+    (bound,) = check_manifest(Manifest(datasets=(spec,)))
+    is_read = needs_ocr(bound)
     if is_read:  # this may take hours, and nothing of a forecast is kept
-        spec = spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})})
-    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor, shared=shared)
+        bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
+    (plan,), _ = plan_build([bound], build_dir, executor, shared=shared)
     with Session(build_dir.out) as session:
         prepare([plan], session, executor)
         found = _probed(plan, session, probe)

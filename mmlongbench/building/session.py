@@ -16,11 +16,8 @@ from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.records import NeededImages, needed_images
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.binding import bind_builder
 from mmlongbench.manifest.model import RetrievalSpec
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import Row
-from mmlongbench.task.spec import TaskSpec
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.corpus import Corpus
@@ -85,7 +82,6 @@ class Session:
         self._questions: dict[str, tuple[Row, ...]] = {}
         self._searches: dict[str, Search] = {}
         self._needed: dict[str, NeededImages] = {}
-        self._tasks: dict[str, TaskSpec] = {}
         self._folders: dict[str, str] | None = None
         """The image folder of each dataset, by the name of the dataset."""
         self._source_files: SourceFiles | None = None
@@ -115,12 +111,6 @@ class Session:
         """Return the plan of a dataset."""
         return self.plans[name]
 
-    def task(self, name: str) -> TaskSpec:
-        """Return what the builder of a dataset declares; this reads no document."""
-        if name not in self._tasks:
-            self._tasks[name] = bind_builder(self.plan(name).spec).spec
-        return self._tasks[name]
-
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
         if name not in self._datasets:
@@ -138,7 +128,7 @@ class Session:
     def _asked(self, name: str) -> tuple[Row, ...]:
         chosen = list(self.build_dir.read(questions_shard(name), QUESTIONS))
         ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
-        kind = self.dataset(name).reader.row_type
+        kind = self.plan(name).bound.reader_type.row_type
         found = dict(rows_at(ids.keys(), self.build_dir, name, kind))
         counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
         is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
@@ -177,7 +167,7 @@ class Session:
         """Return what the extended release has of a dataset at a length; None if it has nothing."""
         if self.released is None or self.released.kept(name) is None:
             return None
-        return self.released.cell(name, length, self.task(name), len(self.dataset(name).placements()))
+        return self.released.cell(name, length, self.plan(name).bound.task, len(self.plan(name).bound.placements))
 
     def takes_whole(self, name: str, length: int) -> bool:
         """Return whether the build copies the files of a dataset at a length from the release that it extends. It does
@@ -196,7 +186,7 @@ class Session:
         """
         if self._folders is None:
             plans = self.plans.items()
-            self._folders = {each: reader_type(plan.spec.reader).image_folder for each, plan in plans}
+            self._folders = {each: plan.bound.reader_type.image_folder for each, plan in plans}
         return [each for each, folder in self._folders.items() if folder == self._folders[name]]
 
     @property

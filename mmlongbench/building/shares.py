@@ -20,7 +20,7 @@ from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
-from mmlongbench.building.planning import plan_build
+from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of
@@ -111,7 +111,7 @@ def run_stage(
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans, notes = plan_build(manifest, build_dir, executor, is_restart=preparing.is_restart)
+            plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=preparing.is_restart)
             with Session(build_dir.out) as session:
                 done = prepare(plans, session, executor)
             names = [plan.spec.name for plan in plans]

@@ -8,7 +8,7 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.building.planning import plan_build
+from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
 from mmlongbench.io.progress import Progress
@@ -28,7 +28,7 @@ def prepared(manifest: Manifest, out: Path) -> Session:
 def _done(do: Callable[[list[DatasetPlan], Session, Executor], object], manifest: Manifest, out: Path) -> Session:
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans, _ = plan_build(manifest, build_dir, executor)
+    plans, _ = plan_build(check_manifest(manifest), build_dir, executor)
     session = Session(out)
     do(plans, session, executor)
     return session

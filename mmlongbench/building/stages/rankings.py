@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def ranking_shards(session: "Session", name: str) -> list[Shard]:
     """Return one shard for each block of rows, if the task ranks pages."""
-    rows = len(session.dataset(name).sources.rows) if session.task(name).page_rankings else 0
+    rows = len(session.dataset(name).sources.rows) if session.plan(name).bound.task.page_rankings else 0
     return [Shard("rankings", name, block, questions_of(block, rows)) for block in blocks_of(rows)]
 
 

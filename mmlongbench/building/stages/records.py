@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from mmlongbench.building.build_dir import Shard
-from mmlongbench.building.dataset import Dataset, names_by_content
+from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import (
     RECORDS,
     BundledRecord,
@@ -113,7 +113,7 @@ def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> li
     So a process can reuse what it has read and counted for a block at the next length, and the build does not end with
     one long shard.
     """
-    is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.questions(name))
+    is_shared, rows = isinstance(session.plan(name).bound.builder, SharedContextBuilder), len(session.questions(name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
     return [
         Shard("records", name, f"{format_length(length)}/{block}", steps)
@@ -454,7 +454,7 @@ def needed_images(session: "Session", name: str) -> NeededImages:
         BuildError: two pictures of the source have one name in the release.
 
     """
-    by_content = names_by_content(session.plan(name).spec)
+    by_content = session.plan(name).bound.names_pictures_by_content
     pages: set[str] = set()
     pictures: dict[str, str] = {}
     for shard in record_shards(session, name, session.plan(name).spec.lengths):
