@@ -266,7 +266,7 @@ def _read_plan(
         with calling("reader", spec.reader, "notes()"):
             notes = tuple(map(str, reader.notes(sources, bound.builder.options)))
         found = fingerprint(spec, sources, documents, progress)
-        others = tuple(_other_files(spec, corpus, progress))
+        others = tuple(_other_files(bound, corpus, progress))
     _refuse_mixed(spec, found.documents)
     tokenizer = bound.counter.text
     return DatasetPlan(
@@ -298,16 +298,17 @@ def _page_model(spec: DatasetSpec) -> str:
     return hash_files(find_model(given.named_model, given.revision))
 
 
-def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
     """Yield the files that the bytes of the release depend on, apart from the sources."""
     from mmlongbench.corpus.info import INDEX
 
+    spec = bound.spec
     found: dict[str, Iterable[Path]] = {}
     if spec.errata:
         found[ERRATA] = [spec.errata]
     if (tokenizer := Path(spec.counter.tokenizer)).is_file():
         found["counter.tokenizer"] = [tokenizer]
-    if tables := licence_tables(spec):
+    if tables := licence_tables(bound):
         found[LICENCES] = tables
     if corpus:
         found["corpus"] = [

@@ -273,7 +273,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     dataset.add(BUILT, [failure_of(error)] if error else ())
     if build_dir.is_done(questions_shard(name)):
         dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
-        dataset.add(ROWS, rows_are_the_same_twice(dataset.spec.reader, plans[0].sources))
+        dataset.add(ROWS, rows_are_the_same_twice(plans[0].bound, plans[0].sources))
         ids = [row.id for row in session.dataset(name).sources.rows]
         stay = ids_stay(dataset.spec.reader, plans[0].sources, ids, dataset.folder / "shorter")
         dataset.add(IDS, chain(ids_are_unique(session, name), stay))
