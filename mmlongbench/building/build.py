@@ -27,6 +27,7 @@ from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, sentence, shortfalls_of
+from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
 from mmlongbench.manifest.binding import Bound, missing_metrics
@@ -54,7 +55,7 @@ def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor:
         totals[stage.group(shard)] += shard.steps
     try:
         with (
-            session.source_files.unchanged_in_stage(shard.dataset for shard in left),
+            session.source_files.unchanged_tables(Compared.EACH_STAGE, (shard.dataset for shard in left)),
             executor.progress.board(totals) as advance,
             closing(executor.run(session, left)) as ended,
         ):

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import Shard, StageName
 from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.cells import cell_shards, write_cell
 from mmlongbench.building.stages.documents import document_shards, read_document
 from mmlongbench.building.stages.images import image_shards, make_images
@@ -70,13 +71,13 @@ def run_shard(session: Session, shard: Shard) -> float:
     build_dir, begun = session.build_dir, time.perf_counter()
     with build_dir.lock_shard(shard), _collected_seldom():
         if not build_dir.is_done(shard):
-            build_dir.write(shard, _unchanged(session, shard))
+            build_dir.write(shard, _lines(session, shard))
     return time.perf_counter() - begun
 
 
-def _unchanged(session: Session, shard: Shard) -> Iterator[Any]:
-    """Yield the lines of a shard, and raise an error at the end if a source file changed in the meantime."""
-    with session.source_files.unchanged_tables(shard.dataset):
+def _lines(session: Session, shard: Shard) -> Iterator[Any]:
+    """Yield the lines of a shard. If a source file has changed, raise an error before the result is complete."""
+    with session.source_files.unchanged_tables(Compared.EACH_SHARD, [shard.dataset]):
         yield from stage_named(shard.stage).run(session, shard)
 
 
