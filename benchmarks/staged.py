@@ -8,7 +8,7 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.shares import prepare
+from mmlongbench.building.stages.table import PREPARED
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 
@@ -23,7 +23,7 @@ def run_stages(manifest: Manifest, out: Path) -> Session:
 def chosen(manifest: Manifest, out: Path) -> Session:
     """Read the documents and choose the questions of all datasets in this process; the session is to be closed."""
     plans, session, executor = _planned(manifest, out)
-    prepare(plans, session, executor)
+    do_stages(plans, session, executor, stages=PREPARED)
     return session
 
 

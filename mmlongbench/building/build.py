@@ -5,7 +5,7 @@ continued.
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,23 +168,40 @@ def _finished(
     return Built(out, lock, False, (*notes, *_notes_of(plans, lock)), shortfalls_of(lock, out))
 
 
-def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, demands: Demands = NO_DEMANDS) -> None:
-    """Run every stage for all datasets, one stage after the other."""
+def do_stages(
+    plans: Sequence[DatasetPlan],
+    session: Session,
+    executor: Executor,
+    demands: Demands = NO_DEMANDS,
+    stages: Sequence[Stage] = STAGES,
+) -> int:
+    """Run stages for all datasets, one stage after the other, and return how many shards they have.
+
+    Raises:
+        BuildError: an extension would change existing examples.
+        StrictStop, TooFewKept: see `Demands`.
+
+    """
+    names, build_dir, done = [plan.spec.name for plan in plans], session.build_dir, 0
     with closing(executor):
-        for stage in STAGES:
-            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
+        for stage in stages:
+            shards = [shard for name in names for shard in stage.shards(session, name)]
             do_shards(stage, shards, session, executor)
-            if demands.is_strict and stage.name in ("questions", "records"):
-                _refuse_rejects(stage, shards, session.build_dir)
+            done += len(shards)
+            if stage.name not in ("questions", "records"):
+                continue
+            if demands.is_strict:
+                lines = (line for shard in shards for line in build_dir.read(shard, stage.lines))
+                for line in lines:
+                    if isinstance(line, Reject) and not line.fault.is_expected:
+                        raise StrictStop(f"--strict: {sentence(line)}")
+            at_lengths: Iterable[Reject] = ()
             if stage.name == "questions":
                 refuse_changed_examples(plans, session)
-                names = [plan.spec.name for plan in plans]
-                refuse_losses(names, session.build_dir, demands.min_kept, is_here=executor.has_all_files)
-            if stage.name == "records" and demands.min_kept:
-                names, lost = [plan.spec.name for plan in plans], _rejected_at_lengths(plans, shards, session)
-                refuse_losses(
-                    names, session.build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=lost
-                )
+            elif demands.min_kept:
+                at_lengths = _rejected_at_lengths(plans, shards, session)
+            refuse_losses(names, build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=at_lengths)
+    return done
 
 
 def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard], session: Session) -> Iterator[Reject]:
@@ -194,9 +211,3 @@ def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard],
     for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
         if session.takes_whole(name, length) and (taken := session.taken(name, length)):
             yield from taken.rejects
-
-
-def _refuse_rejects(stage: Stage, shards: list[Shard], build_dir: BuildDir) -> None:
-    for line in (line for shard in shards for line in build_dir.read(shard, stage.lines)):
-        if isinstance(line, Reject) and not line.fault.is_expected:
-            raise StrictStop(f"--strict: {sentence(line)}")

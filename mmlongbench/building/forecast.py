@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
@@ -23,9 +24,9 @@ from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.page_making import make_pages
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.shares import prepare
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
+from mmlongbench.building.stages.table import PREPARED
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -138,7 +139,7 @@ def _forecast(spec: DatasetSpec, build_dir: BuildDir, shared: Path, executor: Ex
         bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
     (plan,), _ = plan_build([bound], build_dir, executor, shared=shared)
     with Session(build_dir.out) as session:
-        prepare([plan], session, executor)
+        do_stages([plan], session, executor, stages=PREPARED)
         found = _probed(plan, session, probe)
         documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
         return replace(found, ocr_pages=sum(len(document.pages) for document in documents))

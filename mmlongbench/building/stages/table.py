@@ -61,6 +61,10 @@ STAGES = (
 )
 
 
+PREPARED = tuple(stage for stage in STAGES if stage.is_prepared)
+"""The stages that `--stage prepare` runs."""
+
+
 def stage_named(name: StageName) -> Stage:
     """Return the stage with a name."""
     return next(stage for stage in STAGES if stage.name == name)
