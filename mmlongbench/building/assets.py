@@ -20,7 +20,6 @@ from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
@@ -87,7 +86,7 @@ def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, set[str]], se
     """
     images: dict[str, set[str]] = {}
     texts: set[tuple[str, int, str]] = set()
-    for shard in record_shards(session, plan.spec.name, plan.spec.lengths):
+    for shard in session.record_shards(plan.spec.name, plan.spec.lengths):
         shown = session.build_dir.last(shard, RECORDS)
         if not isinstance(shown, ShownImages):
             raise session.build_dir.damaged(shard)

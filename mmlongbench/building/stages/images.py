@@ -21,11 +21,11 @@ TOGETHER = 256
 
 def image_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each document that is shown, then one shard for each block of pictures."""
-    needed = session.needed(name)
-    shown = {path.split("/")[-2] for path in needed.pages}
+    pages, pictures = session.needed_images(name)
+    shown = {path.split("/")[-2] for path in pages}
     documents = [Shard("images", name, f"{PAGES}/{doc}") for doc in session.plan(name).documents if doc in shown]
-    pictures = len(needed.pictures)
-    blocks = [(f"{start // TOGETHER:05d}", min(TOGETHER, pictures - start)) for start in range(0, pictures, TOGETHER)]
+    count = len(pictures)
+    blocks = [(f"{start // TOGETHER:05d}", min(TOGETHER, count - start)) for start in range(0, count, TOGETHER)]
     return [*documents, *(Shard("images", name, f"{PICTURES}/{block}", steps) for block, steps in blocks)]
 
 
@@ -42,7 +42,7 @@ def _render_document(session: Session, shard: Shard, name: str) -> Iterator[Made
     unknown content and is replaced.
     """
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
-    file, shown = dataset.plan.documents[name], session.needed(shard.dataset).pages
+    file, (shown, _) = dataset.plan.documents[name], session.needed_images(shard.dataset)
     document = dataset.sources.documents[file.id]
     listed = [*(page.path for page in document.pages), *(crop.path for crop in document.crops)]
     paths = [path for path in dict.fromkeys(listed) if path in shown]
@@ -62,7 +62,8 @@ def _written(build_dir: BuildDir, path: str, data: bytes) -> MadeImage:
 def _made_by_others(session: Session, shard: Shard) -> Iterator[tuple[str, MadeImage]]:
     """Yield the images that shards of other datasets have made of the same document, by path."""
     build_dir = session.build_dir
-    for name in session.names_sharing_images(shard.dataset):
+    folders = {name: plan.bound.reader_type.image_folder for name, plan in session.plans.items()}
+    for name in (each for each, folder in folders.items() if folder == folders[shard.dataset]):
         other = Shard("images", name, shard.name)
         if name != shard.dataset and build_dir.is_done(other):
             yield from ((line.path, line) for line in build_dir.read(other, IMAGE_LINES))
@@ -78,7 +79,7 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
     """Write a block of pictures: the bytes of the source, or the picture encoded anew (see `Picture.released`)."""
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     first = block * TOGETHER
-    for path, name in session.needed(shard.dataset).pictures[first : first + TOGETHER]:
+    for path, name in session.needed_images(shard.dataset)[1][first : first + TOGETHER]:
         target, data = build_dir.file(f"{IMAGES}/{path}"), dataset.sources.images[name].released()
         if not target.is_file():
             write_whole(build_dir.out / IMAGES / path, [data])

@@ -5,33 +5,29 @@ So a draft can read the ranking of its row at any time, and nothing depends on t
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
-from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.build_dir import Shard, blocks, places_in
 from mmlongbench.building.lines import RankedPages
 from mmlongbench.building.page_retrieval import open_ranker
-from mmlongbench.building.stages.records import block_places, blocks_of, questions_of
+from mmlongbench.building.session import Session
 from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.task.sources import Documents
 
-if TYPE_CHECKING:
-    from mmlongbench.building.session import Session
 
-
-def ranking_shards(session: "Session", name: str) -> list[Shard]:
+def ranking_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of rows, if the task ranks pages."""
     rows = len(session.dataset(name).sources.rows) if session.plan(name).bound.task.page_rankings else 0
-    return [Shard("rankings", name, block, questions_of(block, rows)) for block in blocks_of(rows)]
+    return [Shard("rankings", name, block, steps) for block, steps in blocks(rows).items()]
 
 
-def rank_pages(session: "Session", shard: Shard) -> Iterator[RankedPages]:
+def rank_pages(session: Session, shard: Shard) -> Iterator[RankedPages]:
     """Yield one line for each row of a block for which pages are ranked."""
     dataset = session.dataset(shard.dataset)
     builder, sources = dataset.builder, dataset.sources
     with closing(open_ranker(dataset, session.build_dir)) as ranker:
-        for row in sources.rows[block_places(shard.name)]:
+        for row in sources.rows[places_in(shard.name)]:
             try:
                 with calling("builder", dataset.spec.builder, "page_query()", row):
                     query = builder.page_query(row, sources)

@@ -1,15 +1,13 @@
 """The records stage: packs drafts into public records and items. It writes integers and paths, no pixels."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.build_dir import Shard, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import (
-    RECORDS,
     BundledRecord,
     LeftOutUnits,
     PackedRecord,
@@ -19,11 +17,12 @@ from mmlongbench.building.lines import (
     TakenRecords,
 )
 from mmlongbench.building.released import ReleasedCell
+from mmlongbench.building.session import TOGETHER, Session
 from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, draft_fault
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
-from mmlongbench.errors import BuildError, DraftError, Fault, Rejected
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
@@ -34,9 +33,6 @@ from mmlongbench.release.items import Item
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
-
-if TYPE_CHECKING:
-    from mmlongbench.building.session import Session
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
@@ -90,59 +86,16 @@ def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tup
     return min((len(each.units) for each in packed), default=0), any(each.ran_dry for each in packed)
 
 
-BLOCK = 32
-"""The maximum number of questions in a block."""
-TOGETHER = "all"
-"""The name of the only block at a length if questions share contexts."""
+def record_shards(session: Session, name: str) -> list[Shard]:
+    """Return the shards of all lengths of a dataset (see `Session.record_shards`)."""
+    return session.record_shards(name, session.plan(name).spec.lengths)
 
 
-def blocks_of(rows: int) -> list[str]:
-    """Return the names of the blocks into which `rows` questions are divided."""
-    return [f"{block:05d}" for block in range((rows + BLOCK - 1) // BLOCK)]
-
-
-def questions_of(block: str, rows: int) -> int:
-    """Return how many questions a block has, if there are `rows` questions in all."""
-    return min(BLOCK, rows - int(block) * BLOCK)
-
-
-def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
-    """Return the shards of a dataset at these lengths: block after block and, in each block, the longest length first.
-    A length that is taken whole from an extended release has none.
-
-    So a process can reuse what it has read and counted for a block at the next length, and the build does not end with
-    one long shard.
-    """
-    is_shared, rows = isinstance(session.plan(name).bound.builder, SharedContextBuilder), len(session.questions(name))
-    blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
-    return [
-        Shard("records", name, f"{format_length(length)}/{block}", steps)
-        for block, steps in blocks.items()
-        for length in sorted((each for each in lengths if not session.takes_whole(name, each)), reverse=True)
-    ]
-
-
-def all_record_shards(session: "Session", name: str) -> list[Shard]:
-    """Return the shards of all lengths of a dataset."""
-    return record_shards(session, name, session.plan(name).spec.lengths)
-
-
-def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
-    """Return the questions of a block."""
-    return session.questions(dataset)[block_places(block)]
-
-
-def block_places(block: str) -> slice:
-    """Return the places of a block's questions among all questions."""
-    first = int(block) * BLOCK
-    return slice(first, first + BLOCK)
-
-
-def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
+def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     """Pack a block of questions at a length into records and items: integers and paths, no pixels."""
     dataset = session.dataset(shard.dataset)
     cell, block = shard.name.split("/")
-    rows = session.questions(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
+    rows = session.questions(shard.dataset)[slice(None) if block == TOGETHER else places_in(block)]
     length = parse_length(cell)
     taken = session.taken(shard.dataset, length)
     yield from _and_shown(
@@ -433,42 +386,3 @@ def _items(example: PackedExample) -> list[Item]:
 def _spelled(id: str) -> str:
     """Return an id with its blanks and percent signs escaped as in a URL, so that blanks can separate ids."""
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)
-
-
-@dataclass(frozen=True, slots=True)
-class NeededImages:
-    """The images that must be made."""
-
-    pages: frozenset[str]
-    """The paths of pages of documents in the release."""
-    pictures: tuple[tuple[str, str], ...]
-    """(path in the release, name in the source) of each picture, sorted. A picture that an extended release has is
-    among them if its path does not depend on its content: it is compared, because two names may give one path."""
-
-
-def needed_images(session: "Session", name: str) -> NeededImages:
-    """Return the images that the examples of a dataset show and that must be made; all its records must be packed.
-    Images that an extended release has are left out.
-
-    Raises:
-        BuildError: two pictures of the source have one name in the release.
-
-    """
-    by_content = session.plan(name).bound.names_pictures_by_content
-    pages: set[str] = set()
-    pictures: dict[str, str] = {}
-    for shard in record_shards(session, name, session.plan(name).spec.lengths):
-        shown = session.build_dir.last(shard, RECORDS)
-        if not isinstance(shown, ShownImages):
-            raise session.build_dir.damaged(shard)
-        pages.update(shown.pages)
-        for path, origins in shown.pictures.items():
-            for origin in origins:
-                other = pictures.setdefault(path, origin)
-                if by_content:  # all pictures with one path have the same content
-                    pictures[path] = min(origin, other)
-                elif other != origin:
-                    raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
-    made = session.released.shown if session.released else frozenset()
-    left = {path: origin for path, origin in pictures.items() if path not in made or not by_content}
-    return NeededImages(frozenset(pages.difference(pictures, made)), tuple(sorted(left.items())))

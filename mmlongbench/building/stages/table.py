@@ -23,7 +23,7 @@ from mmlongbench.building.stages.images import image_shards, make_images
 from mmlongbench.building.stages.negatives import find_negatives, negative_shards
 from mmlongbench.building.stages.questions import choose, question_shards
 from mmlongbench.building.stages.rankings import rank_pages, ranking_shards
-from mmlongbench.building.stages.records import all_record_shards, pack_block
+from mmlongbench.building.stages.records import pack_block, record_shards
 from mmlongbench.building.stages.rows import read_source, row_shards
 
 
@@ -55,7 +55,7 @@ STAGES = (
     Stage("rankings", ranking_shards, rank_pages, lines.RANKINGS, "rankings of pages", is_prepared=True),
     Stage("questions", question_shards, choose, lines.QUESTIONS, "questions", is_prepared=True),
     Stage("negatives", negative_shards, find_negatives, lines.NEGATIVES, "negatives"),
-    Stage("records", all_record_shards, pack_block, lines.RECORDS),
+    Stage("records", record_shards, pack_block, lines.RECORDS),
     Stage("images", image_shards, make_images, lines.IMAGES),
     Stage("cells", cell_shards, write_cell, lines.CELLS, "files"),
 )
