@@ -22,7 +22,7 @@ from mmlongbench.building.extending import (
 )
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS, Reject
-from mmlongbench.building.made import refuse_damage
+from mmlongbench.building.damage import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.session import Session

@@ -21,7 +21,7 @@ from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
 from mmlongbench.building.ocr_texts import needs_ocr
-from mmlongbench.building.page_making import make_pages
+from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.negatives import search_for
