@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.damage import refuse_damage
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.extending import (
     extension,
@@ -22,7 +23,6 @@ from mmlongbench.building.extending import (
 )
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS, Reject
-from mmlongbench.building.damage import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.session import Session

@@ -17,11 +17,11 @@ from typing import Any, overload
 from mmlongbench.building.assets import refuse_unextendable
 from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.damage import refuse_changed, refuse_damage
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import PackedRecord
-from mmlongbench.building.damage import refuse_changed, refuse_damage
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
 from mmlongbench.building.released import Released, ReleasedCell

@@ -10,11 +10,11 @@ from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import Shard, blocks, questions_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.canary import canary_of
+from mmlongbench.building.damage import check_made, written_cell
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
-from mmlongbench.building.damage import check_made, written_cell
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import one_spelling
 from mmlongbench.building.stages.cells import cell_shards, described
