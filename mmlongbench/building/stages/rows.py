@@ -47,7 +47,7 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
 
 
 def _position(found: Row | RowFault) -> str:
-    """Return where a row is in its source, such as `on line 3`; empty if the reader does not say."""
+    # such as `on line 3`; empty if the reader does not say
     place = found.place if isinstance(found, Row) else found.fault.place
     return f"on {place}" if place.startswith("line ") else f"at {place}" if place else ""
 
@@ -142,7 +142,6 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
 def _row(
     reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
 ) -> Row | RowFault:
-    """Return one row, corrected by its erratum and cleaned, or what is wrong with it."""
     if erratum and erratum.drop:
         fault = Fault(
             "dropped-by-errata", "a row that can be asked", erratum.source, todo="take it out of the errata to keep it"
