@@ -30,8 +30,9 @@ from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_los
 from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
-from mmlongbench.manifest.binding import Bound, missing_metrics
+from mmlongbench.manifest.binding import Bound
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.plugins import is_installed
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
 
@@ -132,7 +133,8 @@ def _notes_of(plans: Sequence[DatasetPlan], lock: Lock) -> tuple[str, ...]:
         f"dataset {plan.spec.name!r}: metric {name!r} of builder {plan.spec.shown_builder!r} is not installed; the "
         "release can be built, but not scored by this metric"
         for plan in plans
-        for name in missing_metrics(plan.bound)
+        for name in plan.bound.task.further_metrics
+        if not is_installed("metric", name)
     )
     return (*of_sources, *lock.licence_notes, *of_metrics)
 

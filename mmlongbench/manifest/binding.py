@@ -14,7 +14,7 @@ from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.code import PluginCode, code_of
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import builder_type, described, is_installed, metric_type, reader_type
+from mmlongbench.manifest.plugins import builder_type, described, metric_type, reader_type
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
@@ -255,11 +255,6 @@ def _spec_fault(task: object) -> str:
             shown = found.__name__ if isinstance(found, type) else type(found).__name__
             return f"{name}: {shown} is not an object of a subclass of {FileFormat.__module__}.FileFormat"
     return task.placements.fault if isinstance(task.placements, Placements) else ""
-
-
-def missing_metrics(bound: Bound) -> list[str]:
-    """Return the metrics in `TaskSpec.further_metrics` that are not installed; a build does not need them."""
-    return [name for name in bound.task.further_metrics if not is_installed("metric", name)]
 
 
 def check_reserve(bound: Bound) -> None:
