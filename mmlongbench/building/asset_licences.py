@@ -11,10 +11,8 @@ from mmlongbench.building.locating import CORPUS
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.io.files import read_whole
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.binding import Bound, calling
 from mmlongbench.manifest.licences import AssetColumns, Licence, LicenceTerms, terms_of
-from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import RawRow
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ class AssetRights:
     url: str = ""
 
 
-def licence_tables(spec: DatasetSpec) -> list[Path]:
+def licence_tables(bound: Bound) -> list[Path]:
     """Return the tables of licences that a dataset names.
 
     Raises:
@@ -42,7 +40,8 @@ def licence_tables(spec: DatasetSpec) -> list[Path]:
         SourceError: a line of one cannot be used; the error names it.
 
     """
-    _refuse_unknown_sources(spec)
+    _refuse_unknown_sources(bound)
+    spec = bound.spec
     named = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
     paths = [Path(name) for name in dict.fromkeys(filter(None, named))]
     if missing := next((path for path in paths if not path.is_file()), None):
@@ -52,9 +51,9 @@ def licence_tables(spec: DatasetSpec) -> list[Path]:
     return paths
 
 
-def _refuse_unknown_sources(spec: DatasetSpec) -> None:
+def _refuse_unknown_sources(bound: Bound) -> None:
     """Refuse the licence of a source that is neither of the reader nor the corpus, because it would have no effect."""
-    reader = reader_type(spec.reader)
+    spec, reader = bound.spec, bound.reader_type
     names = (*reader.sources, *reader.optional_sources, CORPUS)
     if unknown := next((name for name in spec.licences.sources if name not in names), None):
         raise ManifestError(
@@ -182,7 +181,7 @@ def _of_columns(plan: "DatasetPlan", columns: AssetColumns) -> Iterator[tuple[st
         SourceError: no row has the columns, or two rows give an asset different licences.
 
     """
-    reader = reader_type(plan.spec.reader)()
+    reader = plan.bound.reader_type()
     found: dict[str, AssetRights] = {}
     is_there, rows = False, 0
     with calling("reader", plan.spec.reader, "raw_rows()"):

@@ -20,14 +20,12 @@ from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.licences import Licence, strictness, terms_of
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, has_assets, page_marks, read_assets, write_assets
 from mmlongbench.release.layout import IMAGES, TOMBSTONES
 from mmlongbench.release.lock import LockedFile
@@ -88,7 +86,7 @@ def _shown(plan: DatasetPlan, session: Session) -> tuple[dict[str, set[str]], se
     """
     images: dict[str, set[str]] = {}
     texts: set[tuple[str, int, str]] = set()
-    for shard in record_shards(session, plan.spec.name, plan.spec.lengths):
+    for shard in session.record_shards(plan.spec.name, plan.spec.lengths):
         shown = session.build_dir.last(shard, RECORDS)
         if not isinstance(shown, ShownImages):
             raise session.build_dir.damaged(shard)
@@ -137,7 +135,7 @@ class _Maker:
         self._session = session
         self._rights: StatedRights = stated_rights(plan)
         self._has_licences = bool(self._licences.sources) or any(self._rights.by_source.values())
-        self._folder = reader_type(plan.spec.reader).image_folder
+        self._folder = plan.bound.reader_type.image_folder
         self.origins = Origins(plan)
         self._pdf_hint = lru_cache(maxsize=1)(pdf_hint)  # the pages of a document follow each other
         self._shown_pages = lru_cache(maxsize=1)(self._shown_pages_of)
@@ -227,7 +225,7 @@ class _Maker:
     def _addresses(self) -> Mapping[str, str]:
         """The URLs of single documents, by their ids, as the sources state them."""
         with calling("reader", self.plan.spec.reader, "addresses()"):
-            return reader_type(self.plan.spec.reader)().addresses(self.plan.sources)
+            return self.plan.bound.reader_type().addresses(self.plan.sources)
 
     @cached_property
     def _hashes(self) -> dict[Path, str]:

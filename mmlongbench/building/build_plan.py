@@ -2,9 +2,10 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,10 @@ from mmlongbench.documents.page_store import Pages
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import bind_builder, broken, calling
-from mmlongbench.manifest.code import PluginCode, code_of
+from mmlongbench.manifest.binding import Bound, bind, broken, calling
+from mmlongbench.manifest.code import PluginCode
 from mmlongbench.manifest.missing import unfinished_downloads
-from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
-from mmlongbench.manifest.plugins import reader_type
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.task_files import keep_task_file, portable_name
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
@@ -50,7 +50,7 @@ class CorpusPlan:
     """SHA-256 of the files of the reranker's model; empty without a reranker."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DatasetPlan:
     """One dataset with its sources found and fingerprinted."""
 
@@ -84,6 +84,11 @@ class DatasetPlan:
     """How many bytes of archives were unpacked, of URLs downloaded, and of files extracted by the reader, for this
     dataset. They are kept until the release is finished."""
 
+    @cached_property
+    def bound(self) -> Bound:
+        """The dataset with its plug-ins, which a process that has read a saved plan finds once."""
+        return bind(self.spec)
+
     @property
     def source_hashes(self) -> dict[str, str]:
         """The SHA-256 of each source, by its name."""
@@ -116,7 +121,7 @@ class DatasetPlan:
             manifest["pages"]["ocr"] = asdict(self.ocr)
         elif self.spec.pages.ocr is True:
             manifest["pages"]["ocr"] = ocr or ocr_version()
-        if bind_builder(self.spec).spec.page_crops:
+        if self.bound.task.page_crops:
             manifest["pages"]["crops"] = crop_makers()
         return {
             **manifest,
@@ -136,7 +141,7 @@ class DatasetPlan:
 
 
 def plan_datasets(
-    manifest: Manifest, build_dir: BuildDir, progress: Progress, shared: Path | None = None
+    datasets: Sequence[Bound], build_dir: BuildDir, progress: Progress, shared: Path | None = None
 ) -> list[DatasetPlan]:
     """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader.
 
@@ -147,7 +152,7 @@ def plan_datasets(
     shared = shared or build_dir.root
     opener = SourceOpener(shared / build_dir.opened.name, progress)
     corpora = shared / build_dir.corpora.name
-    plans = [_plan_dataset(spec, build_dir, drawn, opener, corpora, progress) for spec in manifest.datasets]
+    plans = [_plan_dataset(bound, build_dir, drawn, opener, corpora, progress) for bound in datasets]
     _refuse_shared_images(plans)
     return plans
 
@@ -157,7 +162,8 @@ def replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec, 
     `public` is given. No file is read except task files, and neither OCR nor the model of a reranker has to be
     installed, so that any share of a build can compare its manifest with the saved plan.
     """
-    spec = _with_kept_code(spec, build_dir)
+    bound = bind(_with_kept_code(spec, build_dir))
+    spec = bound.spec
     tokenizer = spec.counter.tokenizer
     is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
     given = "given"  # says only that there is one
@@ -167,8 +173,8 @@ def replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec, 
         tokenizer=saved.tokenizer if is_same else {"name": _portable(tokenizer), "sha256": ""},
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or given) if spec.errata else None,
-        code=code_of(spec, bind_builder(spec).spec.metric),
-        ocr=saved.ocr if needs_ocr(spec) else None,
+        code=bound.code,
+        ocr=saved.ocr if needs_ocr(bound) else None,
     )
     found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
     now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
@@ -187,7 +193,7 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
     """Refuse datasets that would write different pages under the same paths."""
     shown: dict[tuple[str, str], tuple[str, tuple[str, int, int]]] = {}
     for plan in plans:
-        folder = reader_type(plan.spec.reader).image_folder
+        folder = plan.bound.reader_type.image_folder
         for file in plan.documents.values():
             made = (file.sha256, plan.spec.pages.dpi, plan.spec.pages.quality)
             name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
@@ -200,22 +206,23 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 
 
 def _plan_dataset(
-    spec: DatasetSpec,
+    bound: Bound,
     build_dir: BuildDir,
     drawn: dict[str, dict[str, Path]],
     opener: SourceOpener,
     corpora: Path,
     progress: Progress,
 ) -> DatasetPlan:
-    spec = _with_kept_code(spec, build_dir)
-    reader = reader_type(spec.reader)()
+    spec = _with_kept_code(bound.spec, build_dir)
+    bound = bound if spec == bound.spec else bind(spec)
+    reader = bound.reader_type()
     opened = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn, opener)
     sources = {name: found.path for name, found in opened.items()}
     kept = sum({found.path: found.bytes for found in opened.values()}.values())
     refuse_own_output(spec, sources, build_dir)
     articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
-        plan = _read_plan(spec, reader, sources, articles, build_dir, corpora, progress)
+        plan = _read_plan(bound, reader, sources, articles, build_dir, corpora, progress)
         stated_rights(plan)  # a contradiction is found before the long work
     written = (path for name, path in plan.sources.items() if name not in sources)
     kept += sum(file.stat().st_size for path in written for file in files_of(path))
@@ -239,7 +246,7 @@ def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path
 
 
 def _read_plan(
-    spec: DatasetSpec,
+    bound: Bound,
     reader: Reader[Row],
     sources: dict[str, Path],
     articles: Path | None,
@@ -247,6 +254,7 @@ def _read_plan(
     corpora: Path,
     progress: Progress,
 ) -> DatasetPlan:
+    spec = bound.spec
     check_errata(spec, reader)
     given, sources = sources, extract_sources(spec, reader, sources, build_dir, progress)
     corpus = _corpus(articles, spec, build_dir, corpora, progress) if articles else None
@@ -256,11 +264,11 @@ def _read_plan(
         if fault := _documents_fault(documents):
             raise broken("reader", spec.reader, "documents()", fault)
         with calling("reader", spec.reader, "notes()"):
-            notes = tuple(map(str, reader.notes(sources, bind_builder(spec).options)))
+            notes = tuple(map(str, reader.notes(sources, bound.builder.options)))
         found = fingerprint(spec, sources, documents, progress)
-        others = tuple(_other_files(spec, corpus, progress))
+        others = tuple(_other_files(bound, corpus, progress))
     _refuse_mixed(spec, found.documents)
-    tokenizer = spec.counter.open().text
+    tokenizer = bound.counter.text
     return DatasetPlan(
         spec,
         sources,
@@ -270,9 +278,9 @@ def _read_plan(
         {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256},
         corpus,
         next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
-        code_of(spec, bind_builder(spec).spec.metric),
+        bound.code,
         (*found.files, *others),
-        ocr_engine() if needs_ocr(spec) else None,
+        ocr_engine() if needs_ocr(bound) else None,
         (*notes, *unfinished_downloads(spec)),
         _page_model(spec),
         {file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
@@ -290,16 +298,17 @@ def _page_model(spec: DatasetSpec) -> str:
     return hash_files(find_model(given.named_model, given.revision))
 
 
-def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
     """Yield the files that the bytes of the release depend on, apart from the sources."""
     from mmlongbench.corpus.info import INDEX
 
+    spec = bound.spec
     found: dict[str, Iterable[Path]] = {}
     if spec.errata:
         found[ERRATA] = [spec.errata]
     if (tokenizer := Path(spec.counter.tokenizer)).is_file():
         found["counter.tokenizer"] = [tokenizer]
-    if tables := licence_tables(spec):
+    if tables := licence_tables(bound):
         found[LICENCES] = tables
     if corpus:
         found["corpus"] = [

@@ -17,7 +17,6 @@ from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.fetching.record import Place, load_record
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import reader_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Origins:
         """The names of the sources that the manifest gives, with the corpus."""
         self.of: dict[str, Origin] = {name: _origin(plan, name) for name in self.names}
         """The origin of each source, by its name."""
-        known = reader_type(plan.spec.reader).extracted_from
+        known = plan.bound.reader_type.extracted_from
         self._extracted = {name: source for name, source in known.items() if source in self.names}
         roots = [(path, name) for name, path in plan.sources.items()]
         self._roots = sorted(roots, key=lambda each: -len(each[0].parts))

@@ -1,6 +1,7 @@
 """Checks a manifest, finds its sources, and saves the plan, unless the folder holds a different build."""
 
 import shutil
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -15,49 +16,44 @@ from mmlongbench.building.source_files import SourceFile, SourceFiles
 from mmlongbench.errors import BuildError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import (
-    bind_builder,
+    Bound,
+    bind,
     check_plugins,
     check_reserve,
-    missing_metrics,
-    placements_of,
     refuse_secrets,
 )
-from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.plugins import reader_type
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.lock import versions
 
 
-def check_manifest(manifest: Manifest) -> None:
-    """Refuse a manifest whose plug-ins, placements or reserves cannot work, before anything is written."""
-    for spec in manifest.datasets:
-        refuse_secrets(spec)
-        builder = bind_builder(spec)
-        reader_type(spec.reader)
-        check_plugins(spec, builder)
-        placements_of(spec, builder)
-        check_reserve(spec, builder)
-        check_ocr(spec)
+def check_manifest(manifest: Manifest) -> list[Bound]:
+    """Bind the datasets of a manifest to their plug-ins. Refuse plug-ins, placements or reserves that cannot work,
+    before anything is written.
+    """
+    return [_checked(spec) for spec in manifest.datasets]
 
 
-def notes_on(manifest: Manifest) -> list[str]:
-    """Return what a user must know about a manifest that can be built, one sentence each."""
-    return [
-        f"dataset {spec.name!r}: metric {name!r} of builder {spec.shown_builder!r} is not installed; the release can "
-        "be built, but not scored by this metric"
-        for spec in manifest.datasets
-        for name in missing_metrics(bind_builder(spec))
-    ]
+def _checked(spec: DatasetSpec) -> Bound:
+    refuse_secrets(spec)
+    bound = bind(spec)
+    _ = bound.reader_type
+    check_plugins(bound)
+    _ = bound.placements
+    check_reserve(bound)
+    check_ocr(bound)
+    return bound
 
 
 def plan_build(
-    manifest: Manifest,
+    datasets: Sequence[Bound],
     build_dir: BuildDir,
     executor: Executor,
     *,
     is_restart: bool = False,
     shared: Path | None = None,
 ) -> tuple[list[DatasetPlan], tuple[str, ...]]:
-    """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
+    """Find and fingerprint the sources of datasets that `check_manifest` has bound, and save the plan. Return the
+    plans, and notes for the user.
 
     If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
     (`has_expensive_results`), the build starts again; a note says what changed. `is_restart` discards the results of an
@@ -68,15 +64,19 @@ def plan_build(
         BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
 
     """
-    check_manifest(manifest)
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart, shared=shared)
+    plans = plan_anew(datasets, build_dir, executor.progress, is_restart=is_restart, shared=shared)
     return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
 
 
 def plan_anew(
-    manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, shared: Path | None = None
+    datasets: Sequence[Bound],
+    build_dir: BuildDir,
+    progress: Progress,
+    *,
+    is_restart: bool,
+    shared: Path | None = None,
 ) -> list[DatasetPlan]:
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
     articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
@@ -84,7 +84,7 @@ def plan_anew(
     from mmlongbench.corpus.info import OtherCorpusError
 
     try:
-        return plan_datasets(manifest, build_dir, progress, shared)
+        return plan_datasets(datasets, build_dir, progress, shared)
     except OtherCorpusError:
         if not is_restart:
             raise
@@ -93,7 +93,7 @@ def plan_anew(
     shutil.rmtree(aside, ignore_errors=True)
     corpora.rename(aside)
     try:
-        plans = plan_datasets(manifest, build_dir, progress, shared)
+        plans = plan_datasets(datasets, build_dir, progress, shared)
     except BaseException:
         shutil.rmtree(corpora, ignore_errors=True)
         aside.rename(corpora)

@@ -13,18 +13,18 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.building.build import Built, do_shards
+from mmlongbench.building.build import Built, Demands, do_shards, do_stages
 from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan, replanned
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
-from mmlongbench.building.planning import plan_build
+from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of
-from mmlongbench.building.stages.table import STAGES, Stage, stage_named
+from mmlongbench.building.shortfalls import shortfalls_of
+from mmlongbench.building.stages.table import PREPARED, STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -111,11 +111,9 @@ def run_stage(
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans, notes = plan_build(manifest, build_dir, executor, is_restart=preparing.is_restart)
-            with Session(build_dir.out) as session:
-                done = prepare(plans, session, executor)
-            names = [plan.spec.name for plan in plans]
-            refuse_losses(names, build_dir, preparing.min_kept, is_here=executor.has_all_files)
+            plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=preparing.is_restart)
+            with logged(build_dir.out), Session(build_dir.out) as session:
+                done = do_stages(plans, session, executor, Demands(min_kept=preparing.min_kept), PREPARED)
             return StageDone(done, notes)
     if preparing != AS_USUAL:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
@@ -152,26 +150,11 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
         with Session(build_dir.out) as session:
             for plan in plans:
                 _shards(stage_named("images"), plan.spec.name, session, is_done=True)
-            with logged(build_dir.out), closing(executor):
-                cells = stage_named("cells")
-                shards = [shard for plan in plans for shard in cells.shards(session, plan.spec.name)]
-                do_shards(cells, shards, session, executor)
+            with logged(build_dir.out):
+                do_stages(plans, session, executor, stages=[stage_named("cells")])
                 lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
-
-
-def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
-    """Read the documents and rows of every dataset, and choose the questions; return the number of shards in all three
-    stages.
-    """
-    done = 0
-    with logged(session.build_dir.out), closing(executor):
-        for stage in (stage for stage in STAGES if stage.is_prepared):
-            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
-            do_shards(stage, shards, session, executor)
-            done += len(shards)
-    return done
 
 
 def _asked(name: str) -> Stage:
