@@ -7,6 +7,7 @@ that unpack to far more than they should are refused, and what was unpacked of t
 import errno
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import shutil
@@ -17,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import TEMPORARY
@@ -173,7 +174,7 @@ def _unpack_tar(path: Path, into: Path, field: str, advance: Advance) -> Iterato
 class _Content:
     """The unpacked content of a file, read forward and counted: as much of a file object as `tarfile` needs."""
 
-    def __init__(self, raw: BinaryIO, ending: str, path: Path, field: str) -> None:
+    def __init__(self, raw: io.BufferedReader, ending: str, path: Path, field: str) -> None:
         self._content: Any = raw
         if ending.lower() == ".zst":
             import pyarrow as pa

@@ -13,12 +13,11 @@ Everything is unpacked and downloaded once, into one folder: the next call finds
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
 
-from mmlongbench.errors import Fault, FetchError, MMLongBenchError, SourceError
+from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.archives import (
     ARCHIVES,
     BROKEN,
@@ -33,25 +32,16 @@ from mmlongbench.io.archives import (
     unpacked_size,
     whole_folder,
 )
-from mmlongbench.io.downloads import Download, Part, Remote, Transfer, part_of
+from mmlongbench.io.downloads import matching_files, snapshot, url_facts, url_file
 from mmlongbench.io.files import atomic_replace
 from mmlongbench.io.folders import visible_files
-from mmlongbench.io.hub import downloaded, matching_files
 from mmlongbench.io.locations import HubFiles, LocalPath, Location, Url
 from mmlongbench.io.progress import Progress
 
-_STEP = 1024 * 1024
 MAX_FILES = 4_000_000
 """The maximum number of files of a folder at a URL."""
-
-
-class _Files(Protocol):
-    """What is used of a file system of `fsspec`."""
-
-    def isdir(self, path: str) -> bool: ...
-    def find(self, path: str, *, detail: bool) -> dict[str, Any]: ...
-    def info(self, path: str) -> dict[str, Any]: ...
-    def open(self, path: str, mode: str) -> IO[bytes]: ...
+_DIGITS = 16
+_MAX_NAME = 100
 
 
 def download(url: Url, into: Path, progress: Progress, field: str) -> None:
@@ -63,82 +53,51 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
     """
     try:
         if url.address.startswith(("http://", "https://")):
-            _over_http(url, into, progress, field)
+            address = url.address.partition("#")[0]
+            size, _ = url_facts(address)
+            with progress.meter(f"{field}: downloading", size or 0) as advance, atomic_replace(into) as temporary:
+                url_file(address, size, temporary, advance)
         else:
             _download(url, into, progress, field)
-    except FetchError as error:
-        raise _unreadable(url, error, field) from None
-    except (MMLongBenchError, KeyboardInterrupt):
+    except SourceError:
         raise
-    except OSError as error:
-        if error.errno in FULL:
-            raise disk_error(error, url.name, field) from None
-        raise _unreadable(url, error, field) from None
     except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)
-        raise _unreadable(url, error, field) from None
-
-
-def _over_http(url: Url, into: Path, progress: Progress, field: str) -> None:
-    remote = Remote(url.address.partition("#")[0])
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with closing(Transfer()) as transfer:
-        size, _ = transfer.look(remote)
-        with progress.meter(f"{field}: downloading", size or 0) as advance:
-            transfer.fetch(Download(remote, into, Part(part_of(into)), lambda: None, advance))
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise disk_error(error, url.name, field) from None
+        said = " ".join(str(error).split())
+        if not said or any(secret in said for secret in url.secrets):
+            said = type(error).__name__
+        todo = "check the URL and the network, or download it and give its path"
+        if isinstance(error, ImportError):
+            todo = "install what it names, or download the source and give its path"
+        fault = Fault("unreachable-source", f"a source at {url}", said[:200], "", "", field, todo)
+        raise SourceError(fault) from None  # the cause may have secrets
 
 
 def _download(url: Url, into: Path, progress: Progress, field: str) -> None:
     import fsspec
 
-    found: tuple[_Files, str] = fsspec.core.url_to_fs(url.address)
-    files, root = found
+    files, root = fsspec.core.url_to_fs(url.address)
     is_folder = False
     with suppress(NotImplementedError):  # a file system without folders
         is_folder = files.isdir(root)
     if not is_folder:
-        with progress.meter(f"{field}: downloading", int(files.info(root).get("size") or 0)) as advance:
-            _copy_remote_files(files, root, into, advance)
+        with atomic_replace(into) as temporary:
+            files.get_file(root, str(temporary))
         return
-    listed = {path: int(each.get("size") or 0) for path, each in files.find(root, detail=True).items()}
-    if not listed or len(listed) > MAX_FILES:
-        found_there = "none" if not listed else "more"
-        raise SourceError(
-            Fault("missing-source", f"1 to {MAX_FILES:,} files", found_there, url.name, "", field, "correct the URL")
-        )
-    with whole_folder(into) as temporary, progress.meter(f"{field}: downloading", sum(listed.values())) as advance:
-        for path in sorted(listed):
-            _copy_remote_files(files, path, temporary / _below(path, root, field), advance)
-
-
-def _copy_remote_files(files: _Files, path: str, into: Path, advance: Any) -> None:  # noqa: ANN401  (a function of the bar)
-    with atomic_replace(into) as temporary, files.open(path, "rb") as there, temporary.open("wb") as here:
-        while part := there.read(_STEP):
-            here.write(part)
-            advance(len(part))
-
-
-def _below(path: str, root: str, field: str) -> str:
-    """Return the path of a file below the folder at a URL."""
-    name = path.removeprefix(root.rstrip("/")).lstrip("/")
-    parts = name.split("/")
-    if not name or ".." in parts or "" in parts or "\0" in name or path == name:
-        todo = "check what the URL leads to"
-        raise SourceError(Fault("path-out-of-archive", "names below the folder", repr(name)[:120], "", "", field, todo))
-    return name
-
-
-def _unreadable(url: Url, error: Exception, field: str) -> SourceError:
-    said = " ".join(str(error).split())
-    if not said or any(secret in said for secret in url.secrets):
-        said = type(error).__name__
-    todo = "check the URL and the network, or download it and give its path"
-    if isinstance(error, ImportError):
-        todo = "install what it names, or download the source and give its path"
-    return SourceError(Fault("unreachable-source", f"a source at {url}", said[:200], "", "", field, todo))
-
-
-_DIGITS = 16
-_MAX_NAME = 100
+    found: list[str] = sorted(files.find(root))
+    if not 0 < len(found) <= MAX_FILES:
+        said, todo = "none" if not found else "more", "correct the URL"
+        raise SourceError(Fault("missing-source", f"1 to {MAX_FILES:,} files", said, url.name, "", field, todo))
+    with whole_folder(into) as temporary, progress.bar(f"{field}: downloading", len(found)) as step:
+        for path in found:
+            name = path.removeprefix(root.rstrip("/")).lstrip("/")
+            if {"", ".."} & {*name.split("/")} or "\0" in name or path == name:
+                expected, todo = "names below the folder", "check what the URL leads to"
+                raise SourceError(Fault("path-out-of-archive", expected, repr(name)[:120], "", "", field, todo))
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+            files.get_file(path, str(temporary / name))
+            step()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +149,7 @@ class SourceOpener:
             return _split(location.path, field)
         if isinstance(location, HubFiles):
             outer, inner = _split_name(location.path)
-            found = downloaded(location, outer, patterns, field, is_shown=self._progress.is_shown)
+            found = snapshot(location, outer, patterns, field, is_shown=self._progress.is_shown)
             return found if outer else self._only(found, patterns, field), inner
         address, inner = _split_url(location)
         place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")

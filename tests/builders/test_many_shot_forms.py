@@ -39,7 +39,7 @@ from builders.many_shot import ImageFolders, ImageTables, INaturalist, ManyShot
 from builders.many_shot.stanford_cars import MAX_BYTES, read_variable
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pixels import is_like_any, likeness
-from mmlongbench.io.hub import downloaded
+from mmlongbench.io.downloads import snapshot
 from mmlongbench.io.locations import HubFiles, parse_location
 
 TWO = {"data/train-00000-of-00001.parquet": "train", "data/test-00000-of-00001.parquet": "test"}
@@ -462,11 +462,11 @@ def test_a_dataset_of_the_hub_is_read_from_the_hubs_cache(tmp_path: Path, monkey
         return found
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", cached)
-    assert len(kept(downloaded(hub("owner/shapes"), "", ImageTables.hub_files, "source.data"))) == 3
+    assert len(kept(snapshot(hub("owner/shapes"), "", ImageTables.hub_files, "source.data"))) == 3
     with pytest.raises(mt.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
-        downloaded(hub("owner/missing@v1"), "", ImageTables.hub_files, "source.data")
+        snapshot(hub("owner/missing@v1"), "", ImageTables.hub_files, "source.data")
     with pytest.raises(mt.SourceError, match=r"source\.images: unknown-source: expected hub:owner/shapes/<path>"):
-        downloaded(hub("owner/shapes"), "", (), "source.images")
+        snapshot(hub("owner/shapes"), "", (), "source.images")
 
 
 # --- iNaturalist ------------------------------------------------------------------------------------------------------

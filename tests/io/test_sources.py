@@ -467,7 +467,7 @@ def test_a_broken_file_is_downloaded_again_once_it_is_mended(name: str, document
 def test_a_url_that_cannot_be_read_is_named_without_its_secrets(
     url: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmlongbench.io.downloads.ATTEMPTS_TO_CONNECT", 0)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
     with pytest.raises(SourceError, match=r"source\.documents: unreachable-source: expected a source at ") as found:
         opened(tmp_path, url)
     assert said in str(found.value)
@@ -514,7 +514,10 @@ def test_a_dataset_of_the_hub_is_used_where_the_hubs_client_keeps_it(
         opened(tmp_path, "hub:owner/name")
 
 
-def test_a_file_over_http_is_continued_where_the_connection_broke(documents: Path, tmp_path: Path) -> None:
+def test_a_file_over_http_is_continued_where_the_connection_broke(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
     data = tarred(documents, "documents.tar.gz", "documents", "w:gz").read_bytes()
     with hub() as server:
         server.files["d.tar.gz"] = data
