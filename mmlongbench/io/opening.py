@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.archives import (
@@ -36,7 +37,7 @@ from mmlongbench.io.downloads import matching_files, snapshot, url_facts, url_fi
 from mmlongbench.io.files import atomic_replace
 from mmlongbench.io.folders import visible_files
 from mmlongbench.io.locations import HubFiles, LocalPath, Location, Url
-from mmlongbench.io.progress import Progress
+from mmlongbench.io.progress import Advance, Progress
 
 MAX_FILES = 4_000_000
 """The maximum number of files of a folder at a URL."""
@@ -51,14 +52,25 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
         SourceError: the URL cannot be read; no message has the user, the password or the query of the URL.
 
     """
+    import fsspec
+
     try:
         if url.address.startswith(("http://", "https://")):
             address = url.address.partition("#")[0]
             size, _ = url_facts(address)
             with progress.meter(f"{field}: downloading", size or 0) as advance, atomic_replace(into) as temporary:
                 url_file(address, size, temporary, advance)
+            return
+        files, root = fsspec.core.url_to_fs(url.address)
+        is_folder = False
+        with suppress(NotImplementedError):  # a file system without folders
+            is_folder = files.isdir(root)
+        if is_folder:
+            with whole_folder(into) as temporary:
+                _download_folder(files, root, temporary, url, progress, field)
         else:
-            _download(url, into, progress, field)
+            with atomic_replace(into) as temporary:
+                files.get_file(root, str(temporary))
     except SourceError:
         raise
     except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)
@@ -74,29 +86,19 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
         raise SourceError(fault) from None  # the cause may have secrets
 
 
-def _download(url: Url, into: Path, progress: Progress, field: str) -> None:
-    import fsspec
-
-    files, root = fsspec.core.url_to_fs(url.address)
-    is_folder = False
-    with suppress(NotImplementedError):  # a file system without folders
-        is_folder = files.isdir(root)
-    if not is_folder:
-        with atomic_replace(into) as temporary:
-            files.get_file(root, str(temporary))
-        return
+def _download_folder(files: Any, root: str, into: Path, url: Url, progress: Progress, field: str) -> None:  # noqa: ANN401  (fsspec has no types)
     found: list[str] = sorted(files.find(root))
     if not 0 < len(found) <= MAX_FILES:
         said, todo = "none" if not found else "more", "correct the URL"
         raise SourceError(Fault("missing-source", f"1 to {MAX_FILES:,} files", said, url.name, "", field, todo))
-    with whole_folder(into) as temporary, progress.bar(f"{field}: downloading", len(found)) as step:
+    with progress.bar(f"{field}: downloading", len(found)) as step:
         for path in found:
             name = path.removeprefix(root.rstrip("/")).lstrip("/")
             if {"", ".."} & {*name.split("/")} or "\0" in name or path == name:
                 expected, todo = "names below the folder", "check what the URL leads to"
                 raise SourceError(Fault("path-out-of-archive", expected, repr(name)[:120], "", "", field, todo))
-            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
-            files.get_file(path, str(temporary / name))
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            files.get_file(path, str(into / name))
             step()
 
 
@@ -146,12 +148,14 @@ class SourceOpener:
     def _local(self, location: Location, patterns: Sequence[str], field: str) -> tuple[Path, str]:
         """Return (path on this machine, path inside it if it is an archive) of a location, after downloading it."""
         if isinstance(location, LocalPath):
-            return _split(location.path, field)
+            return _split_path(location.path)
         if isinstance(location, HubFiles):
             outer, inner = _split_name(location.path)
             found = snapshot(location, outer, patterns, field, is_shown=self._progress.is_shown)
             return found if outer else self._only(found, patterns, field), inner
-        address, inner = _split_url(location)
+        scheme, _, rest = location.address.partition("://")
+        outer, inner = (rest, "") if "?" in rest else _split_name(rest)
+        address = Url(f"{scheme}://{outer}")
         place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
         if not place.exists():
             download(address, place, self._progress, field)
@@ -168,9 +172,7 @@ class SourceOpener:
         if not place.is_dir():
             with whole_folder(place) as temporary:
                 for file in wanted:
-                    target = temporary / file.relative_to(folder)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    _copy(file, target, field)
+                    _copy(file, temporary / file.relative_to(folder), field)
         return place
 
     def _opened(self, path: Path, inner: str, field: str) -> OpenedSource:
@@ -179,7 +181,11 @@ class SourceOpener:
         if path.is_dir() or not path.exists():
             return OpenedSource(path, kept)
         if archive_ending(path.name):
-            root = self._unpacked(path, field)
+            root = self._place("archive", *_identity(path)) / path.name.removesuffix(archive_ending(path.name))
+            if not root.is_dir():
+                self._check_space(path, field)
+                with whole_folder(root) as temporary:
+                    self._unpack(path, temporary, field)
             found, kept = _inside(root, inner, path.name, field), kept + _size(root)
             return OpenedSource(self._plain(found, field) if found.is_file() else found, kept)
         if path.name.lower().endswith(OTHER_ARCHIVES):
@@ -195,32 +201,24 @@ class SourceOpener:
             return path
         place = self._place("packed", *_identity(path)) / path.name.removesuffix(ending)
         if not place.exists():
-            size = path.stat().st_size
-            with self._whole_download(path), self._progress.meter(f"{field}: unpacking", size) as advance:
+            with self._unpacking(path, field) as advance:
                 unpack_file(path, place, field, advance)
         return place
 
-    def _unpacked(self, path: Path, field: str) -> Path:
-        """Return the folder with the content of an archive."""
-        place = self._place("archive", *_identity(path)) / (path.name.removesuffix(archive_ending(path.name)))
-        if not place.is_dir():
-            self._check_space(path, field)
-            with whole_folder(place) as temporary:
-                self._unpack(path, temporary, field)
-        return place
-
     def _unpack(self, path: Path, into: Path, field: str) -> None:
-        size = path.stat().st_size
-        with self._whole_download(path), self._progress.meter(f"{field}: unpacking", size) as advance:
+        with self._unpacking(path, field) as advance:
             if not unpack_archive(path, into, field, advance):
                 todo = "give an archive with files"
                 raise SourceError(Fault("empty-archive", "files in it", "none", path.name, "", field, todo))
 
     @contextmanager
-    def _whole_download(self, path: Path) -> Iterator[None]:
-        """Remove a downloaded file that turns out to be broken, so that the next build downloads it again."""
+    def _unpacking(self, path: Path, field: str) -> Iterator[Advance]:
+        """Show a bar; remove a downloaded file that turns out to be broken, so that the next build downloads it
+        again.
+        """
         try:
-            yield
+            with self._progress.meter(f"{field}: unpacking", path.stat().st_size) as advance:
+                yield advance
         except SourceError as error:
             if error.fault.reason == BROKEN and path.parent.parent == self._folder:  # not a file of an archive
                 remove(path)
@@ -232,30 +230,26 @@ class SourceOpener:
         above = next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
         free = shutil.disk_usage(above).free
         if needed is not None and needed > free:
+            expected = f"{needed:,} bytes of free space"
             todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-            raise SourceError(
-                Fault("disk-full", f"{needed:,} bytes of free space", f"{free:,}", path.name, "", field, todo)
-            )
+            raise SourceError(Fault("disk-full", expected, f"{free:,}", path.name, "", field, todo))
 
     def _add(self, path: Path, inner: str, into: Path, field: str) -> None:
         """Add the files of one of several locations to their common folder."""
         if not path.exists():
-            raise _missing(path, field)
+            todo = "correct the path"
+            raise SourceError(Fault("missing-source", "a file or a folder", "none", path.name, "", field, todo))
         if archive_ending(path.name) and path.is_file() and not inner:
             self._check_space(path, field)
             self._unpack(path, into, field)
             return
         found = self._opened(path, inner, field).path
-        files = visible_files(found) if found.is_dir() else [found]
-        for file in files:
+        for file in visible_files(found) if found.is_dir() else [found]:
             target = into / (file.relative_to(found) if found.is_dir() else file.name)
             if target.exists():
-                name = target.relative_to(into).as_posix()
-                todo = "give each file once, or rename one"
-                raise SourceError(
-                    Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
-                )
-            target.parent.mkdir(parents=True, exist_ok=True)
+                name, todo = target.relative_to(into).as_posix(), "give each file once, or rename one"
+                fault = Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
+                raise SourceError(fault)
             _copy(file, target, field)
 
     def _place(self, kind: str, *identity: str) -> Path:
@@ -264,7 +258,7 @@ class SourceOpener:
         return self._folder / digest[:_DIGITS]
 
 
-def _split(path: Path, field: str) -> tuple[Path, str]:
+def _split_path(path: Path) -> tuple[Path, str]:
     """Return (path, path inside it): the second is empty unless the path goes on after the name of an archive."""
     with suppress(OSError, ValueError):  # no possible name of a file
         if path.exists():
@@ -282,21 +276,12 @@ def _split_name(path: str) -> tuple[str, str]:
     (('data/images.tar.gz', 'val/x.jpg'), ('data/rows.jsonl', ''))
     """
     parts = path.split("/")
-    last = next((number for number, part in enumerate(parts) if archive_ending(part)), len(parts))
+    last = next((at for at, part in enumerate(parts) if archive_ending(part)), len(parts))
     return "/".join(parts[: last + 1]), "/".join(parts[last + 1 :])
 
 
-def _split_url(url: Url) -> tuple[Url, str]:
-    """Return (URL of the file, path inside it if it is an archive)."""
-    scheme, slashes, rest = url.address.partition("://")
-    if "?" in rest:
-        return url, ""
-    outer, inner = _split_name(rest)
-    return Url(f"{scheme}{slashes}{outer}"), inner
-
-
 def _inside(root: Path, inner: str, archive: str, field: str) -> Path:
-    """Return what a path inside an archive leads to; without one, see the first lines of this module."""
+    """Return what a path inside an archive leads to; what an empty one leads to, the module says."""
     parts = [part for part in inner.split("/") if part not in ("", ".")]
     if parts and ".." not in parts and (root.joinpath(*parts)).exists():
         return root.joinpath(*parts)
@@ -329,13 +314,7 @@ def _copy(file: Path, target: Path, field: str) -> None:
     by which other builds see that a source has not changed.
     """
     try:
-        with atomic_replace(target) as temporary:
+        with atomic_replace(target) as temporary:  # it makes the folder too
             shutil.copyfile(file, temporary)
     except OSError as error:
         raise disk_error(error, file.name, field) from error
-
-
-def _missing(path: Path, field: str) -> SourceError:
-    return SourceError(
-        Fault("missing-source", "a file or a folder", "none", path.name, "", field, todo="correct the path")
-    )
