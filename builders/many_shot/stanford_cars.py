@@ -6,10 +6,12 @@ format.
 `devkit/` or beside it.
 """
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from builders.many_shot.matlab import read_variable
 from builders.many_shot.splits import Entry, Splits, listed, needed, no_label, source_below
 from mmlongbench.task import Fault, SourceError
 
@@ -18,6 +20,11 @@ _ANNOTATIONS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withla
 _META = "cars_meta.mat"
 _DEVKIT = "devkit/"
 _HAVE = "give the folder with the devkit; `cars_test_annos_withlabels.mat` is a download of its own"
+MAX_BYTES = 16 * 1024 * 1024
+"""The maximum size of a file of the devkit; a struct of Stanford Cars takes about 350 bytes."""
+_SECONDS = 60
+_MEMORY = 2 * 1024**3
+"""The limits of the process that reads a file of the devkit."""
 
 
 def find(folder: Path) -> Path | None:
@@ -69,3 +76,33 @@ def _entries(file: Path, split: str, count: int) -> Iterator[Entry]:
             fault = no_label("nothing" if label is None else ascii(label)[:200], 1, count)
         place = f"annotation {number}"
         yield Entry(f"cars_{split}/{name}", int(label) - 1 if label and not fault else None, file.name, place, fault)
+
+
+def read_variable(path: Path, name: str) -> object:
+    """Return the value of a variable of a MATLAB file, as `matlab.py` prints it.
+
+    Raises:
+        SourceError: SciPy is not installed or cannot read the file within the limits, or there is no such variable.
+
+    """
+    expected, todo = "a MATLAB file of version 5", "download it again"
+    try:
+        import scipy  # noqa: F401
+    except ImportError as error:
+        todo = 'reading .mat needs scipy: pip install "mmlongbench[matlab]"'
+        raise SourceError(Fault("unreadable-source", "the package scipy", "nothing", path.name, todo=todo)) from error
+    program = [sys.executable, "-P", str(Path(__file__).with_name("matlab.py")), str(path), name, str(_MEMORY)]
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            raise OSError(f"no file of at most {MAX_BYTES} bytes")
+        done = subprocess.run(program, capture_output=True, text=True, timeout=_SECONDS, check=True)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SourceError(Fault("unreadable-source", expected, str(error), path.name, todo=todo)) from error
+    except subprocess.CalledProcessError as error:  # ended by a signal, it says nothing
+        found = " ".join(error.stderr.split())[-200:] or f"what ends SciPy ({error.returncode})"
+        raise SourceError(Fault("unreadable-source", expected, found, path.name, todo=todo)) from error
+    found = json.loads(done.stdout)
+    if found == {"missing": name}:
+        todo = "give the file of the devkit"
+        raise SourceError(Fault("unreadable-source", f"a variable {name}", "none", path.name, todo=todo))
+    return found

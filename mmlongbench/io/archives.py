@@ -5,25 +5,26 @@ that unpack to far more than they should are refused, and what was unpacked of t
 """
 
 import errno
+import gzip
 import hashlib
 import io
 import lzma
 import os
 import shutil
+import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, NamedTuple
+from typing import Any
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import TEMPORARY
+from mmlongbench.io.progress import Advance
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
-"""The endings of archives."""
 OTHER_ARCHIVES = (".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 """The endings of archives that are not unpacked."""
 PACKED = (".gz", ".zst")
@@ -36,29 +37,12 @@ FREE_BYTES = 64 * 1024 * 1024
 """So many bytes may always be unpacked, whatever the ratio is."""
 BROKEN = "broken-archive"
 """The reason of a fault: an archive or a packed file that cannot be unpacked."""
-_STEP = 1024 * 1024
-_MAX_HEADER = _STEP
-"""The maximum size of what a tar writes before a file, such as a long name."""
-_JUNK = "__MACOSX"
-"""The folder in which macOS keeps attributes of files."""
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
-_UTF8, _UNIX = 0x800, 3
-"""Values of a zip: the flag of a name in UTF-8, and the system that wrote the file."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the errors of a full disk."""
-
-Advance = Callable[[int], None]
-"""A function that moves a progress bar by a number of bytes of the packed file."""
-
-
-class Member(NamedTuple):
-    """A file of an archive."""
-
-    name: str
-    """The name as the archive has it."""
-    kind: str
-    """`file`, or in words what it is instead."""
-    open: Callable[[], IO[bytes]]
+_STEP = 1024 * 1024
+_MACOS = "__MACOSX"
+"""The folder in which macOS keeps attributes of files."""
+_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
 
 
 def archive_ending(name: str) -> str:
@@ -88,12 +72,14 @@ def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
         SourceError: the file is broken, unpacks to far more than it should, or does not fit on the disk.
 
     """
-    with _named_errors(path, field), _whole(into) as temporary, temporary.open("wb") as file:
+    with _named_errors(path, field), _whole(into) as temporary, temporary.open("wb") as file, path.open("rb") as raw:
         if not path.stat().st_size:
             raise EOFError("empty file")
-        opened = _Opened(path, advance)
-        with opened.unpacked(packed_ending(path.name), field) as content:
-            _copy(content, file, opened.count(field))
+        content, at = _Content(raw, packed_ending(path.name), path, field), 0
+        while part := content.read(_STEP):
+            file.write(part)
+            advance(raw.tell() - at)
+            at = raw.tell()
 
 
 def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
@@ -105,25 +91,16 @@ def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
             unpacks to far more than it should, or does not fit on the disk.
 
     """
-    number, there = 0, set[str]()
+    written = set[str]()
+    unpack = _unpack_zip if archive_ending(path.name).lower() == ".zip" else _unpack_tar
     with _named_errors(path, field):
-        opened = _Opened(path, advance)
-        count = opened.count(field)
-        for member in _members(opened, field):
-            name = _safe_name(member, path.name, field)
-            if not name:
-                continue
-            number += 1
-            if number > MAX_FILES:
-                raise _refused("too-many-files", f"at most {MAX_FILES:,} files", "more", path.name, field)
-            if name in there:
-                raise _refused("file-twice", "each file once", name, path.name, field)
-            there.add(name)
-            target = into / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with member.open() as content, target.open("xb") as file:
-                _copy(content, file, count)
-    return number
+        for name in unpack(path, into, field, advance):
+            if name in written:
+                raise _refused("file-twice", "each file once", name, path, field)
+            if len(written) == MAX_FILES:
+                raise _refused("too-many-files", f"at most {MAX_FILES:,} files", "more", path, field)
+            written.add(name)
+    return len(written)
 
 
 def unpacked_size(path: Path) -> int | None:
@@ -140,175 +117,153 @@ def unpacked_size(path: Path) -> int | None:
         return None
 
 
-class _Opened:
-    """A packed file that is read from its beginning to its end."""
-
-    def __init__(self, path: Path, advance: Advance) -> None:
-        self.path = path
-        self.advance = advance
-        self._most = FREE_BYTES + MAX_RATIO * path.stat().st_size
-
-    def count(self, field: str) -> Callable[[int], None]:
-        """Return a function that adds up unpacked bytes, and refuses too many."""
-        done = 0
-
-        def add(size: int) -> None:
-            nonlocal done
-            done += size
-            if done > self._most:
-                expected = f"at most {self._most:,} bytes in a file of {self.path.stat().st_size:,}"
-                raise _refused("unpacks-to-too-much", expected, "more", self.path.name, field)
-
-        return add
-
-    @contextmanager
-    def unpacked(self, ending: str, field: str) -> Iterator["_Forward"]:
-        """Give the unpacked content of a file with this ending; the headers of a tar count as content too."""
-        count = self.count(field)
-        with self.path.open("rb") as raw:
-            watched = _Watched(raw, self.advance)
-            if ending.lower() in (".gz", ".tar.gz", ".tgz"):
-                import gzip
-
-                with gzip.GzipFile(fileobj=watched) as content:
-                    yield _Forward(content.read, count)
-            elif ending.lower() == ".zst":
-                import pyarrow as pa
-
-                with pa.CompressedInputStream(pa.PythonFile(watched, mode="r"), "zstd") as stream:
-                    yield _Forward(stream.read, count)
-            else:
-                yield _Forward(watched.read, count)
+def _unpack_zip(path: Path, into: Path, field: str, advance: Advance) -> Iterator[str]:
+    """Yield the name of each file before it is written."""
+    with zipfile.ZipFile(path) as archive:
+        members = [info for info in archive.infolist() if not info.is_dir()]
+        most = _most(path)
+        if sum(info.file_size for info in members) > most:  # `zipfile` reads no more of a file than this size
+            raise _too_much(path, field)
+        for info in members:
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            other = "" if kind in (0, stat.S_IFREG) else "a link" if kind == stat.S_IFLNK else "a device or a pipe"
+            if name := _safe_name(_zip_name(info), other, path, field):
+                yield name
+                info.filename = name
+                archive.extract(info, into)
+            advance(info.compress_size)
 
 
-class _Watched(io.RawIOBase):
-    """A file whose reading moves a progress bar."""
-
-    def __init__(self, file: BinaryIO, advance: Advance) -> None:
-        self._file, self._advance = file, advance
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        self._advance(len(data))
-        return len(data)
+def _zip_name(info: zipfile.ZipInfo) -> str:
+    """Return the name of a file. Many programs, such as `zip` on Linux and the Finder, write the bytes of the name
+    without saying that they are UTF-8 (bit 11); Python then reads them as code page 437.
+    """
+    if info.flag_bits & 0x800:
+        return info.filename
+    is_unix = info.create_system == 3
+    with suppress(UnicodeError):
+        return info.filename.encode("cp437").decode(errors="surrogateescape" if is_unix else "strict")
+    return info.filename
 
 
-class _Forward:
-    """What `tarfile` needs of a file: it is only read forward, and a header never fills the memory."""
+def _unpack_tar(path: Path, into: Path, field: str, advance: Advance) -> Iterator[str]:
+    """Yield the name of each file before it is written."""
+    with path.open("rb") as raw:
+        content, at = _Content(raw, archive_ending(path.name), path, field), 0
+        with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
+            while (info := archive.next()) is not None:
+                archive.members.clear()  # otherwise all members stay in memory
+                if info.isdir():
+                    continue
+                other = "a link" if info.issym() or info.islnk() else "a sparse file" if info.issparse() else ""
+                other = other or ("" if info.isreg() else "a device or a pipe")
+                if name := _safe_name(info.name, other, path, field):
+                    yield name
+                    info.name = name
+                    archive.extract(info, into, set_attrs=False, filter="data")
+                advance(raw.tell() - at)
+                at = raw.tell()
+        if content.last.strip(b"\0"):  # `tarfile` takes a damaged header for the end
+            raise tarfile.ReadError("a damaged header")
+        if not content.last:
+            raise tarfile.ReadError("no mark of its end: it may have been cut off")
+        while content.read(_STEP):  # the sum that gzip keeps of its content follows the last file
+            pass
 
-    def __init__(self, read: Callable[[int], bytes], count: Callable[[int], None]) -> None:
-        self._read, self._count, self._at = read, count, 0
+
+class _Content:
+    """The unpacked content of a file, read forward and counted: as much of a file object as `tarfile` needs."""
+
+    def __init__(self, raw: io.BufferedReader, ending: str, path: Path, field: str) -> None:
+        self._content: Any = raw
+        if ending.lower() == ".zst":
+            import pyarrow as pa
+
+            self._content = pa.CompressedInputStream(raw, "zstd")
+        elif ending.lower() != ".tar":
+            self._content = gzip.GzipFile(fileobj=raw)
+        self._path, self._field = path, field
+        self._most, self._at = _most(path), 0
         self.last = b""
         """What was read last."""
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; fewer only at the end."""
-        if not 0 <= size <= _MAX_HEADER:
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; fewer only at the end of a tar."""
+        if not 0 <= size <= _STEP:  # only a header of `tarfile`, such as a long name, is read in one piece
             raise tarfile.ReadError(f"a header of {size:,} bytes")
-        parts, left = list[bytes](), size
-        while left and (part := self._read(left)):
-            parts.append(part)
-            left -= len(part)
-            self._count(len(part))
-        self.last = b"".join(parts)
+        self.last = self._content.read(size)
         self._at += len(self.last)
+        if self._at > self._most:
+            raise _too_much(self._path, self._field)
         return self.last
 
     def tell(self) -> int:
         """Return the number of bytes read."""
         return self._at
 
-    def seek(self, place: int, whence: int = 0) -> int:
+    def seek(self, place: int) -> None:
         """Skip to a place that is not before the present one."""
-        if whence or place < self._at:
+        if place < self._at:
             raise tarfile.ReadError("files that overlap")
         while self._at < place and self.read(min(_STEP, place - self._at)):
             pass
-        return self._at
 
 
-def _members(opened: _Opened, field: str) -> Iterator[Member]:
-    """Yield the members of an archive that are not folders, in its order; each must be opened before the next."""
-    ending = archive_ending(opened.path.name)
-    if ending.lower() != ".zip":
-        with opened.unpacked(ending, field) as content:
-            yield from _of_tar(content)
-        return
-    with opened.path.open("rb") as raw, zipfile.ZipFile(raw) as archive:
-        for info in archive.infolist():
-            mode = info.external_attr >> 28
-            kind = "a link" if mode == 0o12 else "a device or a pipe" if mode in (1, 2, 6, 12) else "file"
-            if not info.is_dir():
-                yield Member(_zip_name(info), kind, partial(archive.open, info))
-            opened.advance(info.compress_size)
-
-
-def _zip_name(info: zipfile.ZipInfo) -> str:
-    """Return the name of a file. Many programs, such as `zip` on Linux and the Finder, write the bytes of the name
-    without saying that they are UTF-8; Python then reads them as code page 437.
-    """
-    if info.flag_bits & _UTF8:
-        return info.filename
-    with suppress(UnicodeError):
-        return info.filename.encode("cp437").decode(
-            errors="surrogateescape" if info.create_system == _UNIX else "strict"
-        )
-    return info.filename
-
-
-def _of_tar(content: _Forward) -> Iterator[Member]:
-    with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
-        while (info := archive.next()) is not None:
-            archive.members.clear()  # otherwise all members stay in memory
-            if info.size < 0:
-                raise tarfile.ReadError(f"a file of {info.size:,} bytes")
-            if info.isdir():
-                continue
-            kind = "file" if info.isreg() and not info.issparse() else "a sparse file" if info.isreg() else "a device"
-            kind = "a link" if info.issym() or info.islnk() else kind
-
-            def read(info: tarfile.TarInfo = info) -> IO[bytes]:
-                found: IO[bytes] | None = archive.extractfile(info)
-                if found is None:
-                    raise tarfile.ReadError(f"{info.name}: no content")
-                return found
-
-            yield Member(info.name, kind, read)
-    if content.last.strip(b"\0"):  # `tarfile` takes a damaged header for the end
-        raise tarfile.ReadError("a damaged header")
-    if not content.last:
-        raise tarfile.ReadError("no mark of its end: it may have been cut off")
-    while content.read(_STEP):  # the sum that gzip keeps of its content follows the last file
-        pass
-
-
-def _safe_name(member: Member, archive: str, field: str) -> str:
+def _safe_name(name: str, other: str, archive: Path, field: str) -> str:
     """Return the path of a member below the folder that it is unpacked into; empty for hidden files.
 
     Raises:
-        SourceError: the path leads out of the folder, or the member is not a file.
+        SourceError: the path leads out of the folder, or the member is not a file, but what `other` says.
 
     """
-    name = member.name
     parts = [part for part in name.split("/") if part not in ("", ".")]
-    is_bad = name.startswith(("/", "\\")) or ".." in parts or not parts or (len(name) > 1 and name[1] == ":")
+    is_bad = name.startswith(("/", "\\")) or ".." in parts or not parts or name[1:2] == ":"
     if is_bad or any("\\" in part and ".." in part for part in parts) or "\0" in name:
         raise _refused("path-out-of-archive", "names below the archive", repr(name)[:120], archive, field)
-    if any(part.startswith(".") for part in parts) or parts[0] == _JUNK:
+    if any(part.startswith(".") for part in parts) or parts[0] == _MACOS:
         return ""
-    if member.kind != "file":
-        raise _refused("not-a-file", "files and folders only", f"{member.kind}, {name!r:.120}", archive, field)
+    if other:
+        raise _refused("not-a-file", "files and folders only", f"{other}, {name!r:.120}", archive, field)
     return str(PurePosixPath(*parts))
 
 
-def _copy(content: "IO[bytes] | _Forward", file: IO[bytes], count: Callable[[int], None]) -> None:
-    while part := content.read(_STEP):
-        count(len(part))
-        file.write(part)
+def _most(path: Path) -> int:
+    """Return how many bytes a packed file may unpack to."""
+    return FREE_BYTES + MAX_RATIO * path.stat().st_size
+
+
+def _too_much(path: Path, field: str) -> SourceError:
+    expected = f"at most {_most(path):,} bytes in a file of {path.stat().st_size:,}"
+    return _refused("unpacks-to-too-much", expected, "more", path, field)
+
+
+def _refused(reason: str, expected: str, found: str, path: Path, field: str) -> SourceError:
+    todo = "check where it comes from; unpack what you need of it, and give the folder"
+    return SourceError(Fault(reason, expected, found, path.name, "", field, todo))
+
+
+@contextmanager
+def _named_errors(path: Path, field: str) -> Iterator[None]:
+    """Turn what goes wrong while a file is unpacked into an error that names the file."""
+    try:
+        yield
+    except (*_ERRORS, NotImplementedError, RuntimeError, ValueError) as error:  # encrypted, an unknown method
+        found = str(error) or type(error).__name__
+        todo = "download it again, or unpack it and give the folder"
+        fault = Fault(BROKEN, "a whole archive that can be unpacked", found[:200], path.name, "", field, todo)
+        raise SourceError(fault) from error
+    except OSError as error:
+        raise disk_error(error, path.name, field) from error
+
+
+def disk_error(error: OSError, file: str, field: str) -> SourceError:
+    """Return the error for a file that cannot be unpacked or downloaded; a full disk is named."""
+    if error.errno in FULL:
+        todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
+        return SourceError(Fault("disk-full", "space for the unpacked files", "a full disk", file, "", field, todo))
+    found = error.strerror or str(error) or type(error).__name__
+    todo = "download it again, or unpack it and give the folder"
+    return SourceError(Fault(BROKEN, "files that can be unpacked", found[:200], file, "", field, todo))
 
 
 @contextmanager
@@ -341,32 +296,3 @@ def remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _named_errors(path: Path, field: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is unpacked into an error that names the file."""
-    try:
-        yield
-    except (*_BROKEN, NotImplementedError, RuntimeError, ValueError) as error:  # encrypted, an unknown method
-        found = str(error) or type(error).__name__
-        todo = "download it again, or unpack it and give the folder"
-        fault = Fault(BROKEN, "a whole archive that can be unpacked", found[:200], path.name, "", field, todo)
-        raise SourceError(fault) from error
-    except OSError as error:
-        raise disk_error(error, path.name, field) from error
-
-
-def disk_error(error: OSError, file: str, field: str) -> SourceError:
-    """Return the error for a file that cannot be unpacked or downloaded; a full disk is named."""
-    if error.errno in FULL:
-        todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-        return SourceError(Fault("disk-full", "space for the unpacked files", "a full disk", file, "", field, todo))
-    found = error.strerror or str(error) or type(error).__name__
-    todo = "download it again, or unpack it and give the folder"
-    return SourceError(Fault(BROKEN, "files that can be unpacked", found[:200], file, "", field, todo))
-
-
-def _refused(reason: str, expected: str, found: str, file: str, field: str) -> SourceError:
-    todo = "check where it comes from; unpack what you need of it, and give the folder"
-    return SourceError(Fault(reason, expected, found, file, "", field, todo))

@@ -1,123 +1,287 @@
-"""Downloads one file over HTTP: in bounded attempts, continued where a connection broke, checked, whole or absent.
+"""Downloads files of datasets of the Hugging Face hub, and files at URLs, with the client of the hub.
 
-The bytes go into a hidden file beside the target, which stays if the download ends early, and is continued by the next
-one if the server says that the file is the same (`If-Range`). The library of the hub discards such a file when its
-process ends, so this module downloads the files of the hub too.
+The client requests, waits, and continues where a connection broke. What is here names what went wrong and what to do,
+shows no secret of an address, and says what a server knows of a file before it is downloaded.
 """
 
 import email.utils
-import errno
 import hashlib
+import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import Any, TypeVar
 
-from mmlongbench.errors import DiskFullError, FetchError
+from mmlongbench.errors import Fault, FetchError, SourceError
+from mmlongbench.io.folders import visible_files
+from mmlongbench.io.locations import HubFiles
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance
 
-if TYPE_CHECKING:
-    import httpx2
-
-_CHUNK = 1024 * 1024
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+T = TypeVar("T")
+ATTEMPTS = 5
+"""How often a request is made that may succeed later."""
+MAX_ASKED = 300.0
+"""The longest wait that a server may ask for, in seconds."""
+_SECONDS = 60.0
+"""The seconds that a server has to answer, and to send more of a file."""
+_WORTH = (408, 425, 429, 500, 502, 503, 504)
+"""The HTTP statuses after which the same request may succeed."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """The bytes that were downloaded."""
+class RemoteFile:
+    """A file of a server, and what is known of its bytes."""
 
-    size: int
-    sha256: str
-
-
-@dataclass
-class Part:
-    """The bytes of a file that are already there."""
-
-    path: Path
-    validator: str = ""
-    """What the server calls this version of the file: a strong ETag, or a date."""
-    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
-    _hashed: int = 0
-    """How many of the bytes are in `_digest`, counted from the first."""
-
-    def add(self, chunk: bytes, offset: int) -> None:
-        """Take bytes into account that were written at an offset."""
-        if offset == 0:
-            self._digest, self._hashed = hashlib.sha256(), 0
-        if offset == self._hashed:
-            self._digest.update(chunk)
-            self._hashed += len(chunk)
-
-    def received(self) -> Received:
-        """Return the size and the SHA-256 of the bytes; they are read again if another process wrote some of them."""
-        is_hashed = self._hashed == self.size
-        return Received(self._hashed, self._digest.hexdigest()) if is_hashed else received_of(self.path)
+    path: str
+    """The path in its dataset, which may be anything; empty for a URL."""
+    size: int | None = None
+    sha256: str = ""
+    """Empty for a small file of the hub, which has a git id instead."""
+    git: str = ""
 
     @property
-    def size(self) -> int:
-        """The number of bytes; 0 if there is no file."""
-        return self.path.stat().st_size if self.path.is_file() and not self.path.is_symlink() else 0
+    def is_known(self) -> bool:
+        """Whether its bytes are known, so that wrong ones are found."""
+        return bool(self.sha256 or self.git)
 
-    def drop(self) -> None:
-        """Remove the bytes."""
-        self.path.unlink(missing_ok=True)
-        self.validator = ""
+    def fault(self, path: Path, size: int, sha256: str) -> str:
+        """Return in what way a file that was downloaded is another one; empty if nothing speaks against it."""
+        if self.size is not None and size != self.size:
+            return f"expected {self.size:,} bytes, found {size:,}"
+        if self.sha256 and sha256 != self.sha256:
+            return f"expected SHA-256 {self.sha256[:16]}…, found {sha256[:16]}…"
+        if self.git and (found := hash_of(path, "sha1", f"blob {size}\0".encode())) != self.git:
+            return f"expected the git id {self.git[:12]}…, found {found[:12]}…"
+        return ""
 
 
-def part_of(target: Path) -> Path:
-    """Return the path of the bytes of a file that is not complete."""
-    return target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
+class HttpRefusal(FetchError):
+    """A server refuses a file; `status` says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status."""
 
 
-def received_of(path: Path, advance: Advance = lambda size: None) -> Received:
-    """Return the size and the SHA-256 of a file that is there."""
-    digest, size = hashlib.sha256(), 0
+class NoRevisionError(FetchError):
+    """The hub has no such revision of a dataset."""
+
+
+class UnreachableError(FetchError):
+    """A server does not answer."""
+
+
+def hash_of(path: Path, name: str = "sha256", begin: bytes = b"", advance: Advance = lambda size: None) -> str:
+    """Return the hash of a file's bytes, with others before them, in hexadecimal."""
+    digest = hashlib.new(name, begin, usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        while chunk := file.read(1024 * 1024):
             digest.update(chunk)
-            size += len(chunk)
             advance(len(chunk))
-    return Received(size, digest.hexdigest())
-
-
-def git_id(path: Path) -> str:
-    """Return the id that git gives the bytes of a file."""
-    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
     return digest.hexdigest()
 
 
-@contextmanager
-def opened_part(part: Path, target: Path, *, is_new: bool) -> Iterator[IO[bytes]]:
-    """Open the bytes of a file for writing at their end; a link is not followed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | (os.O_TRUNC if is_new else 0)
-    with disk_errors(target):
-        part.parent.mkdir(parents=True, exist_ok=True)
-        opened = os.fdopen(os.open(part, flags, 0o644), "ab", buffering=0)
-    with opened as file:
-        yield file
+def hub_address() -> str:
+    """Return the address of the hub: the variable HF_ENDPOINT, or the public one."""
+    from huggingface_hub import constants
+
+    return (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
 
 
-@contextmanager
-def disk_errors(target: Path) -> Iterator[None]:
-    """Turn an error of a full disk into one that names the file."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
+def list_dataset(name: str, revision: str) -> tuple[str, tuple[RemoteFile, ...]]:
+    """Return the commit of a dataset at a branch, a tag or a commit, and its files.
+
+    Raises:
+        HttpRefusal: the hub asks for an agreement or a login first, or has no such dataset.
+        NoRevisionError: the dataset has no such revision.
+        UnreachableError: the hub does not answer.
+        FetchError: its answer cannot be used.
+
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint=hub_address(), library_name="mmlongbench")
+    found = asked(
+        f"hub:{name}", lambda: api.dataset_info(name, revision=revision, files_metadata=True, timeout=_SECONDS)
+    )
+    if not _COMMIT.fullmatch(found.sha or ""):
+        raise FetchError(f"hub:{name}: the hub names no commit for {revision!r}; check HF_ENDPOINT")
+    files = []
+    for each in found.siblings or ():
+        sha256, git = (each.lfs.sha256, "") if each.lfs else ("", each.blob_id or "")
+        size = each.size if isinstance(each.size, int) and each.size >= 0 else None
+        known = sha256 if _SHA256.fullmatch(sha256) else "", git if _COMMIT.fullmatch(git) else ""
+        files.append(RemoteFile(str(each.rfilename), size, *known))
+    return str(found.sha), tuple(files)
+
+
+def hub_file(name: str, commit: str, path: str, into: Path, advance: Advance) -> Path:
+    """Download a file of a dataset below the folder `into`, and return it; the client writes files of its own there.
+
+    Raises:
+        FetchError: the hub refuses it, or cannot be reached; `HttpRefusal` has the status.
+
+    """
+    from huggingface_hub import hf_hub_download
+
+    return Path(
+        asked(
+            f"hub:{name}/{path}",
+            lambda: hf_hub_download(
+                name,
+                path,
+                repo_type="dataset",
+                revision=commit,
+                local_dir=into,
+                endpoint=hub_address(),
+                library_name="mmlongbench",
+                tqdm_class=_steps(advance),
+            ),
+        )
+    )
+
+
+def url_facts(url: str) -> tuple[int | None, str]:
+    """Return the size of the file at a URL, and what its server calls this version of it: a strong ETag, or a date.
+    None and an empty text if the server does not say them.
+
+    Raises:
+        FetchError: the server refuses the file, sends a web page instead, or cannot be reached.
+
+    """
+    from huggingface_hub import get_session
+    from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # it is documented
+
+    name = without_secrets(url)
+
+    def look() -> tuple[int | None, str]:
+        headers = {"accept-encoding": "identity"}
+        with get_session().stream("GET", url, headers=headers, timeout=_SECONDS) as response:
+            if url.startswith("https:") and response.url.scheme != "https":
+                raise FetchError(f"{name}: leads to an address without https; download it by hand")
+            hf_raise_for_status(response)
+            kind, length = response.headers.get("content-type", ""), response.headers.get("content-length", "")
+            if kind.startswith("text/html") and not re.search(r"\.html?$", url.partition("?")[0]):
+                raise FetchError(f"{name}: expected a file, found a web page; download it by hand")
+            if response.headers.get("content-encoding", "identity") != "identity":
+                return None, ""
+            tag: str = response.headers.get("etag", "")
+            version = tag if tag.startswith('"') else response.headers.get("last-modified", "")
+            return int(length) if length.isdigit() and len(length) < 20 else None, version
+
+    return asked(name, look)
+
+
+def url_file(url: str, size: int | None, into: Path, advance: Advance) -> None:
+    """Download the file at a URL to `into`, whose bytes are replaced.
+
+    Raises:
+        FetchError: the server refuses it, sends another size than it says, or cannot be reached.
+
+    """
+    from huggingface_hub.file_download import http_get
+
+    name, headers = without_secrets(url), {"accept-encoding": "identity"}
+
+    def get() -> None:
+        with into.open("wb") as file:
+            http_get(
+                url, file, headers=headers, expected_size=size, displayed_filename=name, tqdm_class=_steps(advance)
+            )
+
+    asked(name, get)
+
+
+def asked(what: str, call: Callable[[], T]) -> T:
+    """Return what a call of the hub's client returns; the call is made again if that may help.
+
+    Raises:
+        FetchError: it failed; the message begins with `what`, and has no secret.
+        OSError: the disk is full, or cannot be written.
+
+    """
+    import httpx2
+    from huggingface_hub import errors
+
+    for logger in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
+        logging.getLogger(logger).addFilter(_hide_secrets)
+    for attempt in range(1, ATTEMPTS + 1):
+        seconds: float | None = None
+        try:
+            return call()
+        except FetchError:
             raise
-        raise DiskFullError(
-            f"{target}: {error.strerror}; what was downloaded is kept: make room and run the same command to continue"
-        ) from error
+        except Exception as raised:
+            is_last = attempt == ATTEMPTS
+            error: BaseException = raised
+            if isinstance(raised, errors.LocalEntryNotFoundError) and raised.__cause__:
+                error, is_last = raised.__cause__, True  # the client has tried several times
+            if isinstance(error, errors.RevisionNotFoundError):
+                raise NoRevisionError(f"{what}: the hub has no such revision") from error
+            if isinstance(error, errors.OfflineModeIsEnabled):
+                todo = "HF_HUB_OFFLINE forbids to ask a server; unset it to download"
+                raise UnreachableError(f"{what}: {todo}") from error
+            if isinstance(error, errors.HfHubHTTPError):
+                status = error.response.status_code
+                if status not in _WORTH:
+                    raise HttpRefusal(status, f"{what}: the server answered {status}") from error
+                said, seconds = f"the server answered {status}", retry_after(error.response.headers)
+            elif isinstance(error, httpx2.NetworkError | httpx2.TimeoutException | httpx2.RemoteProtocolError):
+                said = f"the server cannot be reached ({_kind(error)})"
+            elif isinstance(error, OSError) and error.errno is not None:
+                raise
+            else:  # also another size than the server said
+                todo = "check the address (that of the hub is HF_ENDPOINT), or download it by hand"
+                raise FetchError(f"{what}: the answer cannot be used ({_kind(error)}); {todo}") from error
+            if seconds is not None and seconds > MAX_ASKED:
+                todo = "run the same command then"
+                raise UnreachableError(f"{what}: {said}; the server asks to wait {seconds:,.0f} s: {todo}") from error
+            if is_last:
+                todo = "run the same command again to continue"
+                raise UnreachableError(f"{what}: {said}, also when it was asked again; {todo}") from error
+        time.sleep(2.0 ** (attempt - 1) if seconds is None else seconds)
+    raise AssertionError
+
+
+def _hide_secrets(record: logging.LogRecord) -> bool:
+    """Take secrets out of a warning of the hub's client, which has whole addresses."""
+    record.msg, record.args = without_secrets(record.getMessage()), ()
+    return True
+
+
+def _kind(error: BaseException) -> str:
+    """Return the kind of an error, and the first line of what it says, without secrets."""
+    said = without_secrets((str(error).splitlines() or [""])[0])
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _steps(advance: Advance) -> type[Any]:
+    """Return a bar for the hub's client that shows nothing, but tells of each step."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Steps(tqdm):
+        monitor_interval = 0  # no thread
+
+        def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  (those of tqdm)
+            options["disable"] = True
+            super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+
+        def update(self, n: float | None = 1) -> None:
+            advance(int(n or 0))
+
+        # a file of the hub's newer store has two bars, unless the class has these
+        def update_transfer(self, n: float | None = 1) -> None: ...
+        def set_transfer_postfix_str(self, s: str = "", refresh: bool = True) -> None: ...
+
+    return Steps
 
 
 _EXHAUSTED = re.compile(r";\s*r=0\s*;\s*t=(\d{1,9})\b")
@@ -148,298 +312,47 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, date.timestamp() - time.time())
 
 
-ATTEMPTS = 5
-"""How often a request is made again in a row without a byte more."""
-ATTEMPTS_TO_CONNECT = 3
-"""How often in a row a connection is tried again."""
-ATTEMPTS_IN_ALL = 1000
-"""How often a file is requested in one run."""
-MAX_WAIT = 30.0
-"""The longest of the waits that double, in seconds."""
-MAX_ASKED = 300.0
-"""The longest wait that a server may ask for, in seconds."""
-SILENCE = 60.0
-"""The seconds after which a server that sends nothing is given up for this attempt."""
-WORTH = (408, 425, 429, 500, 502, 503, 504)
-"""The HTTP statuses after which the same request may succeed."""
+def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str, *, is_shown: bool = False) -> Path:
+    """Return a file or a folder of a dataset in the hub's own cache, after downloading it if necessary.
 
-Wait: TypeAlias = Callable[[float], None]
-"""A function that waits some seconds."""
+    Args:
+        location: the dataset.
+        path: a file or a folder of it; empty for the whole dataset.
+        patterns: the files that are needed of the whole dataset, such as `*.parquet`. If there are none, a path must be
+            given, because a dataset may be larger than a disk.
+        field: the source as messages name it, such as `source.data`.
+        is_shown: whether the hub's client shows bars.
 
+    Raises:
+        SourceError: the dataset cannot be downloaded, or has no such file; the message says why.
 
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """A file of a server."""
+    """
+    wanted = [path, f"{path}/**"] if path else list(patterns)
+    if not wanted:
+        expected, todo = f"hub:{location.repository}/<path>", "name the file or folder that is needed, or download it"
+        raise SourceError(Fault("unknown-source", expected, f"{location}", "", "", field, f"{todo} and give its path"))
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
-    url: str = field(repr=False)
-    """Its address, which may have a password."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers of the request, such as the one with a token."""
-    size: int | None = None
-    """The bytes that are expected, if that is known."""
-    sha256: str = ""
-    """The SHA-256 that is expected, if that is known."""
-    git: str = ""
-    """The id that git gives the expected bytes, if that is known."""
-
-    @property
-    def name(self) -> str:
-        """The address without secrets."""
-        return without_secrets(self.url)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether its bytes are known, so that wrong ones are found."""
-        return bool(self.sha256 or self.git)
+    (enable_progress_bars if is_shown else disable_progress_bars)()
+    revision = location.revision or None
+    try:
+        found = Path(
+            snapshot_download(location.repository, repo_type="dataset", revision=revision, allow_patterns=wanted)
+        )
+    except Exception as error:  # the errors of the hub's client have no common base
+        expected, todo = "a dataset of the hub that can be read", "download it and give its path, or check its name"
+        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=f"{todo} and the network")
+        raise SourceError(fault) from error
+    if not (found / path).exists():
+        todo = "correct the path; the page of the dataset lists its files"
+        raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
+    return found / path
 
 
-class HttpRefusal(FetchError):
-    """A server refuses a file; `status` says why."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        """The HTTP status."""
-
-
-class OtherBytesError(FetchError):
-    """A file has other bytes than expected."""
-
-
-class AgainError(Exception):
-    """An attempt failed in a way that another one may not."""
-
-    def __init__(self, message: str, seconds: float | None = None, *, is_unreachable: bool = False) -> None:
-        super().__init__(message)
-        self.seconds = seconds
-        """The wait that the server asks for."""
-        self.is_unreachable = is_unreachable
-        """Whether there was no connection at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A file that is downloaded."""
-
-    remote: Remote
-    target: Path
-    part: Part
-    """The bytes that are already there, to which the others are added."""
-    begun: Callable[[], None]
-    """Called when `part.validator` is known, before the first byte is written."""
-    advance: Advance
-    """Called with the number of bytes that came in, or with a negative one if bytes were dropped."""
-
-    def forget(self) -> None:
-        """Drop the bytes of a file that the server has changed, or cannot continue."""
-        self.advance(-self.part.size)
-        self.part.drop()
-
-
-class Transfer:
-    """Downloads files with one HTTP client."""
-
-    def __init__(self, wait: Wait = time.sleep) -> None:
-        """Open a client; `wait` waits between attempts."""
-        import httpx2
-
-        self._client = httpx2.Client(follow_redirects=True, timeout=httpx2.Timeout(SILENCE, connect=30.0))
-        self._wait = wait
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
-    def again(self, what: str, attempt: int, error: AgainError) -> None:
-        """Wait before another attempt; `attempt` is the number of those that were made again before.
-
-        Raises:
-            FetchError: there were enough attempts, or the server asks for too long a wait.
-
-        """
-        if error.seconds is not None and error.seconds > MAX_ASKED:
-            todo = "run the same command then"
-            raise FetchError(f"{what}: {error}; the server asks to wait {error.seconds:,.0f} s: {todo}")
-        if attempt >= (ATTEMPTS_TO_CONNECT if error.is_unreachable else ATTEMPTS):
-            todo = "run the same command again to continue"
-            raise FetchError(f"{what}: {error}, {attempt + 1} times in a row; {todo}")
-        self._wait(min(2.0**attempt, MAX_WAIT) if error.seconds is None else error.seconds)
-
-    def look(self, remote: Remote) -> tuple[int | None, str]:
-        """Return the size of a file, and the name of its version, as its server says them; None and an empty text if it
-        does not say them.
-
-        Raises:
-            FetchError: the server refuses the file, or cannot be reached.
-
-        """
-        attempt = 0
-        while True:
-            try:
-                with self._answer(remote, {}) as response:
-                    return _length(response), _validator(response)
-            except AgainError as error:
-                self.again(remote.name, attempt, error)
-                attempt += 1
-
-    def fetch(self, download: Download) -> Received:
-        """Download a file to its target, continuing its part.
-
-        Raises:
-            OtherBytesError: the bytes are not the expected ones; nothing is at the target that was not there.
-            DiskFullError: there is no room; the part stays.
-            FetchError: the server refuses the file, or too many attempts failed; the part stays.
-
-        """
-        part, remote = download.part, download.remote
-        has_old = part.size > 0
-        received = self._received(download)
-        fault = fault_of(remote, received, part.path)
-        if fault and has_old:  # the part may be of another file
-            download.forget()
-            received = self._received(download)
-            fault = fault_of(remote, received, part.path)
-        if fault:
-            part.drop()
-            raise OtherBytesError(fault)
-        part.path.replace(download.target)
-        return received
-
-    def _received(self, download: Download) -> Received:
-        """Download into the part until it is complete, and return what it holds."""
-        part, name, attempt = download.part, download.remote.name, 0
-        if not part.validator and not download.remote.is_known:
-            part.drop()  # nothing says that the server's file is still the same
-        download.advance(part.size)
-        for _ in range(ATTEMPTS_IN_ALL):
-            before = part.size
-            try:
-                self._attempt(download)
-                break
-            except AgainError as error:
-                attempt = 0 if part.size > before else attempt
-                self.again(name, attempt, error)
-                attempt += 1
-        else:
-            todo = "run the same command again to continue"
-            raise FetchError(f"{name}: the connection broke {ATTEMPTS_IN_ALL:,} times; {todo}")
-        with disk_errors(download.target), part.path.open("rb") as file:
-            os.fsync(file.fileno())
-        return part.received()
-
-    def _attempt(self, download: Download) -> None:
-        """Request the bytes that are missing, and write them.
-
-        Raises:
-            AgainError: the bytes did not all come.
-
-        """
-        part, remote, have = download.part, download.remote, download.part.size
-        if remote.size is not None and have == remote.size:
-            with opened_part(part.path, download.target, is_new=not have):
-                return
-        if have and not (remote.is_known or part.validator):  # nothing would say that the rest is of the same file
-            download.forget()
-            have = 0
-        same = {"if-range": part.validator} if not remote.is_known else {}  # known bytes are compared in the end
-        with self._answer(remote, {"range": f"bytes={have}-", **same} if have else {}) as response:
-            is_rest = response.status_code == 206
-            if response.status_code == 416 or (is_rest and not _begins_at(response, have)):
-                download.forget()
-                raise AgainError("the server does not send the part of the file that is missing")
-            if not is_rest:
-                download.forget()
-            part.validator = _validator(response)
-            download.begun()
-            with opened_part(part.path, download.target, is_new=not is_rest) as file:
-                _copy(response, file, download, have if is_rest else 0)
-
-    @contextmanager
-    def _answer(self, remote: Remote, asked: Mapping[str, str]) -> "Iterator[httpx2.Response]":
-        """Request a file; raise `AgainError` if that fails in a way that another attempt may not."""
-        import httpx2
-
-        headers = {**remote.headers, "accept-encoding": "identity", **asked}
-        try:
-            with self._client.stream("GET", remote.url, headers=headers) as response:
-                _refuse(response, remote)
-                yield response
-        except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
-            raise FetchError(f"{remote.name}: cannot be requested ({_kind(error)}); correct the address") from error
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise AgainError(f"the server cannot be reached ({_kind(error)})", is_unreachable=True) from error
-        except httpx2.TransportError as error:
-            raise AgainError(f"the connection broke ({_kind(error)})") from error
-        except (httpx2.RequestError, httpx2.InvalidURL) as error:
-            raise FetchError(f"{remote.name}: cannot be requested ({_kind(error)}); correct the address") from error
-
-
-def _copy(response: "httpx2.Response", file: IO[bytes], download: Download, size: int) -> None:
-    """Write the body of a response behind `size` bytes; raise `AgainError` if it ends early."""
-    length, most = _length(response), download.remote.size
-    for chunk in response.iter_bytes():
-        with disk_errors(download.target):
-            left = memoryview(chunk)
-            while left:  # an almost full disk takes less than it is given
-                left = left[file.write(left) :]
-        download.part.add(chunk, size)
-        size += len(chunk)
-        download.advance(len(chunk))
-        if most is not None and size > most:
-            return  # the sizes are compared later
-    if length is not None and size < length:
-        raise AgainError(f"the connection ended after {size:,} of {length:,} bytes")
-
-
-def fault_of(remote: Remote, received: Received, path: Path) -> str:
-    """Return in what way bytes are not the expected ones; empty if they are, or if nothing is known about them."""
-    if remote.size is not None and received.size != remote.size:
-        return f"expected {remote.size:,} bytes, found {received.size:,}"
-    if remote.sha256 and received.sha256 != remote.sha256:
-        return f"expected SHA-256 {remote.sha256[:16]}…, found {received.sha256[:16]}…"
-    if remote.git and (found := git_id(path)) != remote.git:
-        return f"expected the git id {remote.git[:12]}…, found {found[:12]}…"
-    return ""
-
-
-def _refuse(response: "httpx2.Response", remote: Remote) -> None:
-    """Raise an error if a response has no bytes of a file."""
-    status = response.status_code
-    if remote.url.startswith("https:") and response.url.scheme != "https":
-        raise FetchError(f"{remote.name}: leads to an address without https; download it by hand")
-    if status in (200, 206, 416):
-        kind = response.headers.get("content-type", "")
-        if kind.startswith("text/html") and not re.search(r"\.html?$", remote.url.partition("?")[0]):
-            raise FetchError(f"{remote.name}: expected a file, found a web page; download it by hand")
-        return
-    if status in WORTH:
-        raise AgainError(f"the server answered {status}", retry_after(response.headers))
-    raise HttpRefusal(status, f"{remote.name}: the server answered {status}")
-
-
-def _length(response: "httpx2.Response") -> int | None:
-    """Return the size of the whole file that a response has, or has a part of; None if it does not say it."""
-    if response.headers.get("content-encoding", "identity") != "identity":
-        return None
-    total = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get("content-length", "")
-    return int(total) if total.isdigit() and len(total) < 20 else None
-
-
-def _begins_at(response: "httpx2.Response", offset: int) -> bool:
-    """Return whether a response has the bytes of a file from an offset on."""
-    found = re.match(r"bytes (\d{1,19})-", response.headers.get("content-range", ""))
-    return found is not None and int(found[1]) == offset
-
-
-def _validator(response: "httpx2.Response") -> str:
-    """Return what names this version of a file in `If-Range`; empty if the server gives nothing that may."""
-    tag: str = response.headers.get("etag", "")
-    if response.headers.get("content-encoding", "identity") != "identity":
-        return ""
-    return tag if tag.startswith('"') else str(response.headers.get("last-modified", ""))
-
-
-def _kind(error: Exception) -> str:
-    """Return the kind of an error, and what it says, without secrets."""
-    said = without_secrets(" ".join(str(error).split()))
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+def matching_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the visible files of a downloaded dataset that match one of the patterns. The hub's cache may hold others,
+    which an earlier download has left there.
+    """
+    names = {file: file.relative_to(folder).as_posix() for file in visible_files(folder)}
+    return [file for file, name in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]

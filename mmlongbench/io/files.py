@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, their hashes, and kernel locks that let only one process write."""
+"""Files: read within limits, written completely or not at all, hashed, and locked so that only one process writes."""
 
 import fcntl
 import gzip
@@ -14,7 +14,17 @@ from typing import IO, BinaryIO
 
 from mmlongbench.errors import BuildError, Fault, SourceError
 
-_UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+MAX_BYTES = 64 * 1024 * 1024
+"""The maximum length of a line, in bytes."""
+MAX_OF_A_FILE = 2 * 1024**3
+"""The maximum size of a file that is read whole, in bytes; the largest file of COCO has half a gigabyte."""
+_MAX_PACKED = 100
+"""How many bytes one byte of gzip may unpack to, if the result has more than `MAX_BYTES`: about 10 are usual for JSON,
+1000 for a zip bomb."""
+TEMPORARY = ".tmp-"
+"""The beginning of the name of a file that is not complete yet."""
+_PAUSE = 0.05
+"""The seconds between two looks whether a lock is free."""
 
 
 def said_bytes(size: int) -> str:
@@ -23,16 +33,10 @@ def said_bytes(size: int) -> str:
     >>> said_bytes(44_300_000_000), said_bytes(1200), said_bytes(7)
     ('44.3 GB', '1.2 kB', '7 bytes')
     """
-    return next((f"{size / unit:,.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size} bytes")
-
-
-MAX_BYTES = 64 * 1024 * 1024
-"""The maximum length of a line, in bytes."""
-MAX_OF_A_FILE = 2 * 1024**3
-"""The maximum size of a file that is read whole, in bytes; the largest file of COCO has half a gigabyte."""
-_MAX_PACKED = 100
-"""How many bytes one byte of gzip may unpack to, if the result has more than `MAX_BYTES`: about 10 are usual for JSON,
-1000 for a zip bomb."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size} bytes"
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
@@ -42,9 +46,11 @@ def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
     number, offset = 0, 0
     while line := file.readline(MAX_BYTES + 1):
         number += 1
-        length, is_whole = len(line), len(line) <= MAX_BYTES
-        if not is_whole and not line.endswith(b"\n"):
-            length += _skip(file)
+        is_whole, length = len(line) <= MAX_BYTES, len(line)
+        part = line
+        while not is_whole and part and not part.endswith(b"\n"):
+            part = file.readline(MAX_BYTES)
+            length += len(part)
         yield number, offset, line if is_whole else None
         offset += length
 
@@ -58,15 +64,8 @@ def source_file(path: Path, expected: str) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise SourceError(
-            Fault(
-                "unreadable-source",
-                expected,
-                error.strerror or str(error),
-                path.name,
-                todo="make the file readable, or correct its path",
-            )
-        ) from error
+        found, todo = error.strerror or str(error), "make the file readable, or correct its path"
+        raise SourceError(Fault("unreadable-source", expected, found, path.name, todo=todo)) from error
 
 
 def read_whole(path: Path, expected: str) -> bytes:
@@ -77,16 +76,23 @@ def read_whole(path: Path, expected: str) -> bytes:
 
     """
     with source_file(path, expected) as file:
-        size = path.stat().st_size
+        size, most, data = path.stat().st_size, MAX_OF_A_FILE, b""
         is_packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        most = min(MAX_OF_A_FILE, max(MAX_BYTES, _MAX_PACKED * size)) if is_packed else MAX_OF_A_FILE
-        data = b"" if size > MAX_OF_A_FILE else _unpacked(file, most, path) if is_packed else file.read(most + 1)
+        if size <= MAX_OF_A_FILE and is_packed:
+            most = min(MAX_OF_A_FILE, max(MAX_BYTES, _MAX_PACKED * size))
+            try:
+                with gzip.open(file) as unpacked:
+                    data = unpacked.read(most + 1)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, todo="fetch it anew")
+                raise SourceError(fault) from error
+        elif size <= MAX_OF_A_FILE:
+            data = file.read(most + 1)
     if size > MAX_OF_A_FILE or len(data) > most:
         found = f"more in {size} packed ones" if is_packed else str(size)
-        raise SourceError(
-            Fault("size-of-a-file", f"at most {most} bytes", found, path.name, todo="give a smaller file")
-        )
+        expected, todo = f"at most {most} bytes", "give a smaller file"
+        raise SourceError(Fault("size-of-a-file", expected, found, path.name, todo=todo))
     return data
 
 
@@ -126,32 +132,6 @@ def read_regular(path: Path, most: int) -> bytes:
         if (not data and path.stat().st_size > most) or len(data) > most:
             raise ValueError(f"more than {most:,} bytes")
     return data
-
-
-def _unpacked(file: BinaryIO, most: int, path: Path) -> bytes:
-    """Return the content of a gzip stream, but at most `most` + 1 bytes of it."""
-    try:
-        with gzip.open(file) as unpacked:
-            return unpacked.read(most + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, todo="fetch it anew")
-        raise SourceError(fault) from error
-
-
-def _skip(lines: IO[bytes]) -> int:
-    """Skip the rest of a line, and return the number of its bytes."""
-    length = 0
-    while part := lines.readline(MAX_BYTES):
-        length += len(part)
-        if part.endswith(b"\n"):
-            break
-    return length
-
-
-_PAUSE = 0.05
-"""The seconds between two looks whether a lock is free."""
-TEMPORARY = ".tmp-"
-"""The beginning of the name of a file that is not complete yet."""
 
 
 @contextmanager

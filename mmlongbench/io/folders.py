@@ -1,7 +1,6 @@
 """Finds files of source folders: PDFs by name, visible files, and files that must be inside a folder."""
 
 import filecmp
-from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from mmlongbench.errors import Fault, SourceError
@@ -17,39 +16,31 @@ def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Faul
 
     """
     if not folder.is_dir():
-        raise SourceError(
-            Fault(
-                "unreadable-source", "a folder of PDFs", "a file", folder.name, todo="give the folder, not a file in it"
-            )
-        )
+        todo = "give the folder, not a file in it"
+        raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name, todo=todo))
     named: dict[str, list[Path]] = {}
     for path in visible_files(folder):
         if path.suffix.lower() == ".pdf" and (is_deep or path.parent == folder):
             named.setdefault(path.stem, []).append(path)
-    return {stem: _document(paths, folder) for stem, paths in named.items()}
-
-
-def _document(paths: list[Path], folder: Path) -> Path | Fault:
-    """Return the file of a document, given all files that have its name, or what is wrong with these files."""
-    for path in paths:
-        if file_inside(folder, path.relative_to(folder)) is None:
-            name, todo = path.relative_to(folder).as_posix(), "copy it into the folder"
-            return Fault("path-outside-source", "a PDF that lies in the folder", "a link out of it", name, todo=todo)
-    return paths[0] if _is_one(paths) else two_of_one_name(paths, folder)
-
-
-def _is_one(paths: list[Path]) -> bool:
-    """Return whether files are copies of each other."""
-    return all(filecmp.cmp(paths[0], path, shallow=False) for path in paths[1:])
+    found: dict[str, Path | Fault] = {}
+    for stem, paths in named.items():
+        outside = next((path for path in paths if file_inside(folder, path.relative_to(folder)) is None), None)
+        if outside:
+            name, todo = outside.relative_to(folder).as_posix(), "copy it into the folder"
+            expected = "a PDF that lies in the folder"
+            found[stem] = Fault("path-outside-source", expected, "a link out of it", name, todo=todo)
+        elif all(filecmp.cmp(paths[0], path, shallow=False) for path in paths[1:]):
+            found[stem] = paths[0]
+        else:
+            found[stem] = two_of_one_name(paths, folder)
+    return found
 
 
 def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
     """Return the fault of different documents with the same name, of which a question could mean any."""
-    found, expected = (
-        ", ".join(path.relative_to(folder).as_posix() for path in paths),
-        "names that differ before the ending",
-    )
-    return Fault("two-documents-of-one-name", expected, found, folder.name, todo="rename all but one")
+    found = ", ".join(path.relative_to(folder).as_posix() for path in paths)
+    expected, todo = "names that differ before the ending", "rename all but one"
+    return Fault("two-documents-of-one-name", expected, found, folder.name, todo=todo)
 
 
 def is_unicode(name: str) -> bool:
@@ -76,22 +67,16 @@ def file_inside(folder: Path, name: str | PurePath) -> Path | None:
     """Return a file of a folder if it is inside the folder when all links are followed; otherwise None.
 
     `name` may come from data. It is a path relative to the folder, or an absolute path. For a download in the hub's
-    cache, the folder `blobs` counts as a part of the folder (`_roots`).
+    cache, the folder `blobs` of its dataset counts as a part of the folder.
     """
     path = folder / name
     try:
-        is_there = path.is_file() and any(path.resolve().is_relative_to(root) for root in _roots(folder))
+        root = folder.resolve()
+        roots = [root]
+        for above in root.parents:
+            if above.name == "snapshots" and above.parent.name.startswith(("datasets--", "models--")):
+                roots.append(above.parent / "blobs")
+        is_there = path.is_file() and any(path.resolve().is_relative_to(root) for root in roots)
     except (OSError, ValueError):  # too long, or not a possible name of a file
         return None
     return path if is_there else None
-
-
-def _roots(folder: Path) -> Iterator[Path]:
-    """Yield the folders that may hold a folder's files: the folder itself and, for a download in the hub's cache, the
-    folder `blobs` of its dataset.
-    """
-    root = folder.resolve()
-    yield root
-    for above in root.parents:
-        if above.name == "snapshots" and above.parent.name.startswith(("datasets--", "models--")):
-            yield above.parent / "blobs"

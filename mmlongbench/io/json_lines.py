@@ -8,8 +8,8 @@ from typing import NamedTuple
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import MAX_BYTES, bounded_lines, read_whole, source_file
 
-MAX_DEPTH = 100
-"""The maximum nesting of lists and objects."""
+_MAX_DEPTH = 100
+_DEPTH = f"at most {_MAX_DEPTH} levels of lists and objects"
 
 
 class JsonLine(NamedTuple):
@@ -33,13 +33,8 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
     with source_file(path, "a JSON Lines file") as file:
         for number, offset, line in bounded_lines(file):
             if line is None:
-                yield JsonLine(
-                    number,
-                    offset,
-                    Fault(
-                        "line-too-long", f"at most {MAX_BYTES} bytes", "more", todo="shorten the row, or take it out"
-                    ),
-                )
+                expected, todo = f"at most {MAX_BYTES} bytes", "shorten the row, or take it out"
+                yield JsonLine(number, offset, Fault("line-too-long", expected, "more", todo=todo))
             elif line.strip():
                 yield JsonLine(number, offset, json_object(line))
 
@@ -61,12 +56,7 @@ def json_object(line: bytes) -> dict[str, object] | Fault:
     except (ValueError, RecursionError) as error:
         return Fault("invalid-json", "a JSON object", _said(error), todo="correct the line, or take it out")
     if _is_deep(value):
-        return Fault(
-            "nested-too-deeply",
-            f"at most {MAX_DEPTH} levels of lists and objects",
-            "more",
-            todo="write the row with fewer levels",
-        )
+        return Fault("nested-too-deeply", _DEPTH, "more", todo="write the row with fewer levels")
     if not isinstance(value, dict):
         return Fault("not-a-row", "a JSON object", type(value).__name__, todo="write the row as an object")
     return value
@@ -80,7 +70,7 @@ def _said(error: Exception) -> str:
 def _is_deep(value: object) -> bool:
     """Return whether a value is nested so deeply that walking or printing it may exhaust the stack."""
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(_MAX_DEPTH + 1):
         parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [inner for each in parts for inner in each if isinstance(inner, dict | list)]
     return bool(level)
@@ -98,20 +88,12 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, object]], obj
         value: object = json.loads(read_whole(path, expected), object_hook=hook)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise SourceError(
-            Fault("invalid-json", expected, error.msg, path.name, place, todo="correct the file")
-        ) from error
+        fault = Fault("invalid-json", expected, error.msg, path.name, place, todo="correct the file")
+        raise SourceError(fault) from error
     except (ValueError, RecursionError) as error:
-        raise SourceError(
-            Fault(
-                "unreadable-source",
-                expected,
-                _said(error),
-                path.name,
-                todo="make the file readable, or give another one",
-            )
-        ) from error
+        todo = "make the file readable, or give another one"
+        raise SourceError(Fault("unreadable-source", expected, _said(error), path.name, todo=todo)) from error
     if _is_deep(value):
-        bound = f"at most {MAX_DEPTH} levels of lists and objects"
-        raise SourceError(Fault("nested-too-deeply", bound, "more", path.name, todo="write the file with fewer levels"))
+        todo = "write the file with fewer levels"
+        raise SourceError(Fault("nested-too-deeply", _DEPTH, "more", path.name, todo=todo))
     return value

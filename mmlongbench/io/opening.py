@@ -13,12 +13,12 @@ Everything is unpacked and downloaded once, into one folder: the next call finds
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any
 
-from mmlongbench.errors import Fault, FetchError, MMLongBenchError, SourceError
+from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.archives import (
     ARCHIVES,
     BROKEN,
@@ -33,25 +33,16 @@ from mmlongbench.io.archives import (
     unpacked_size,
     whole_folder,
 )
-from mmlongbench.io.downloads import Download, Part, Remote, Transfer, part_of
+from mmlongbench.io.downloads import matching_files, snapshot, url_facts, url_file
 from mmlongbench.io.files import atomic_replace
 from mmlongbench.io.folders import visible_files
-from mmlongbench.io.hub import downloaded, matching_files
 from mmlongbench.io.locations import HubFiles, LocalPath, Location, Url
-from mmlongbench.io.progress import Progress
+from mmlongbench.io.progress import Advance, Progress
 
-_STEP = 1024 * 1024
 MAX_FILES = 4_000_000
 """The maximum number of files of a folder at a URL."""
-
-
-class _Files(Protocol):
-    """What is used of a file system of `fsspec`."""
-
-    def isdir(self, path: str) -> bool: ...
-    def find(self, path: str, *, detail: bool) -> dict[str, Any]: ...
-    def info(self, path: str) -> dict[str, Any]: ...
-    def open(self, path: str, mode: str) -> IO[bytes]: ...
+_DIGITS = 16
+_MAX_NAME = 100
 
 
 def download(url: Url, into: Path, progress: Progress, field: str) -> None:
@@ -61,84 +52,54 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
         SourceError: the URL cannot be read; no message has the user, the password or the query of the URL.
 
     """
-    try:
-        if url.address.startswith(("http://", "https://")):
-            _over_http(url, into, progress, field)
-        else:
-            _download(url, into, progress, field)
-    except FetchError as error:
-        raise _unreadable(url, error, field) from None
-    except (MMLongBenchError, KeyboardInterrupt):
-        raise
-    except OSError as error:
-        if error.errno in FULL:
-            raise disk_error(error, url.name, field) from None
-        raise _unreadable(url, error, field) from None
-    except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)
-        raise _unreadable(url, error, field) from None
-
-
-def _over_http(url: Url, into: Path, progress: Progress, field: str) -> None:
-    remote = Remote(url.address.partition("#")[0])
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with closing(Transfer()) as transfer:
-        size, _ = transfer.look(remote)
-        with progress.meter(f"{field}: downloading", size or 0) as advance:
-            transfer.fetch(Download(remote, into, Part(part_of(into)), lambda: None, advance))
-
-
-def _download(url: Url, into: Path, progress: Progress, field: str) -> None:
     import fsspec
 
-    found: tuple[_Files, str] = fsspec.core.url_to_fs(url.address)
-    files, root = found
-    is_folder = False
-    with suppress(NotImplementedError):  # a file system without folders
-        is_folder = files.isdir(root)
-    if not is_folder:
-        with progress.meter(f"{field}: downloading", int(files.info(root).get("size") or 0)) as advance:
-            _copy_remote_files(files, root, into, advance)
-        return
-    listed = {path: int(each.get("size") or 0) for path, each in files.find(root, detail=True).items()}
-    if not listed or len(listed) > MAX_FILES:
-        found_there = "none" if not listed else "more"
-        raise SourceError(
-            Fault("missing-source", f"1 to {MAX_FILES:,} files", found_there, url.name, "", field, "correct the URL")
-        )
-    with whole_folder(into) as temporary, progress.meter(f"{field}: downloading", sum(listed.values())) as advance:
-        for path in sorted(listed):
-            _copy_remote_files(files, path, temporary / _below(path, root, field), advance)
+    try:
+        if url.address.startswith(("http://", "https://")):
+            address = url.address.partition("#")[0]
+            size, _ = url_facts(address)
+            with progress.meter(f"{field}: downloading", size or 0) as advance, atomic_replace(into) as temporary:
+                url_file(address, size, temporary, advance)
+            return
+        files, root = fsspec.core.url_to_fs(url.address)
+        is_folder = False
+        with suppress(NotImplementedError):  # a file system without folders
+            is_folder = files.isdir(root)
+        if is_folder:
+            with whole_folder(into) as temporary:
+                _download_folder(files, root, temporary, url, progress, field)
+        else:
+            with atomic_replace(into) as temporary:
+                files.get_file(root, str(temporary))
+    except SourceError:
+        raise
+    except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise disk_error(error, url.name, field) from None
+        said = " ".join(str(error).split())
+        if not said or any(secret in said for secret in url.secrets):
+            said = type(error).__name__
+        todo = "check the URL and the network, or download it and give its path"
+        if isinstance(error, ImportError):
+            todo = "install what it names, or download the source and give its path"
+        fault = Fault("unreachable-source", f"a source at {url}", said[:200], "", "", field, todo)
+        raise SourceError(fault) from None  # the cause may have secrets
 
 
-def _copy_remote_files(files: _Files, path: str, into: Path, advance: Any) -> None:  # noqa: ANN401  (a function of the bar)
-    with atomic_replace(into) as temporary, files.open(path, "rb") as there, temporary.open("wb") as here:
-        while part := there.read(_STEP):
-            here.write(part)
-            advance(len(part))
-
-
-def _below(path: str, root: str, field: str) -> str:
-    """Return the path of a file below the folder at a URL."""
-    name = path.removeprefix(root.rstrip("/")).lstrip("/")
-    parts = name.split("/")
-    if not name or ".." in parts or "" in parts or "\0" in name or path == name:
-        todo = "check what the URL leads to"
-        raise SourceError(Fault("path-out-of-archive", "names below the folder", repr(name)[:120], "", "", field, todo))
-    return name
-
-
-def _unreadable(url: Url, error: Exception, field: str) -> SourceError:
-    said = " ".join(str(error).split())
-    if not said or any(secret in said for secret in url.secrets):
-        said = type(error).__name__
-    todo = "check the URL and the network, or download it and give its path"
-    if isinstance(error, ImportError):
-        todo = "install what it names, or download the source and give its path"
-    return SourceError(Fault("unreachable-source", f"a source at {url}", said[:200], "", "", field, todo))
-
-
-_DIGITS = 16
-_MAX_NAME = 100
+def _download_folder(files: Any, root: str, into: Path, url: Url, progress: Progress, field: str) -> None:  # noqa: ANN401  (fsspec has no types)
+    found: list[str] = sorted(files.find(root))
+    if not 0 < len(found) <= MAX_FILES:
+        said, todo = "none" if not found else "more", "correct the URL"
+        raise SourceError(Fault("missing-source", f"1 to {MAX_FILES:,} files", said, url.name, "", field, todo))
+    with progress.bar(f"{field}: downloading", len(found)) as step:
+        for path in found:
+            name = path.removeprefix(root.rstrip("/")).lstrip("/")
+            if {"", ".."} & {*name.split("/")} or "\0" in name or path == name:
+                expected, todo = "names below the folder", "check what the URL leads to"
+                raise SourceError(Fault("path-out-of-archive", expected, repr(name)[:120], "", "", field, todo))
+            (into / name).parent.mkdir(parents=True, exist_ok=True)
+            files.get_file(path, str(into / name))
+            step()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +148,14 @@ class SourceOpener:
     def _local(self, location: Location, patterns: Sequence[str], field: str) -> tuple[Path, str]:
         """Return (path on this machine, path inside it if it is an archive) of a location, after downloading it."""
         if isinstance(location, LocalPath):
-            return _split(location.path, field)
+            return _split_path(location.path)
         if isinstance(location, HubFiles):
             outer, inner = _split_name(location.path)
-            found = downloaded(location, outer, patterns, field, is_shown=self._progress.is_shown)
+            found = snapshot(location, outer, patterns, field, is_shown=self._progress.is_shown)
             return found if outer else self._only(found, patterns, field), inner
-        address, inner = _split_url(location)
+        scheme, _, rest = location.address.partition("://")
+        outer, inner = (rest, "") if "?" in rest else _split_name(rest)
+        address = Url(f"{scheme}://{outer}")
         place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
         if not place.exists():
             download(address, place, self._progress, field)
@@ -209,9 +172,7 @@ class SourceOpener:
         if not place.is_dir():
             with whole_folder(place) as temporary:
                 for file in wanted:
-                    target = temporary / file.relative_to(folder)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    _copy(file, target, field)
+                    _copy(file, temporary / file.relative_to(folder), field)
         return place
 
     def _opened(self, path: Path, inner: str, field: str) -> OpenedSource:
@@ -220,7 +181,11 @@ class SourceOpener:
         if path.is_dir() or not path.exists():
             return OpenedSource(path, kept)
         if archive_ending(path.name):
-            root = self._unpacked(path, field)
+            root = self._place("archive", *_identity(path)) / path.name.removesuffix(archive_ending(path.name))
+            if not root.is_dir():
+                self._check_space(path, field)
+                with whole_folder(root) as temporary:
+                    self._unpack(path, temporary, field)
             found, kept = _inside(root, inner, path.name, field), kept + _size(root)
             return OpenedSource(self._plain(found, field) if found.is_file() else found, kept)
         if path.name.lower().endswith(OTHER_ARCHIVES):
@@ -236,32 +201,24 @@ class SourceOpener:
             return path
         place = self._place("packed", *_identity(path)) / path.name.removesuffix(ending)
         if not place.exists():
-            size = path.stat().st_size
-            with self._whole_download(path), self._progress.meter(f"{field}: unpacking", size) as advance:
+            with self._unpacking(path, field) as advance:
                 unpack_file(path, place, field, advance)
         return place
 
-    def _unpacked(self, path: Path, field: str) -> Path:
-        """Return the folder with the content of an archive."""
-        place = self._place("archive", *_identity(path)) / (path.name.removesuffix(archive_ending(path.name)))
-        if not place.is_dir():
-            self._check_space(path, field)
-            with whole_folder(place) as temporary:
-                self._unpack(path, temporary, field)
-        return place
-
     def _unpack(self, path: Path, into: Path, field: str) -> None:
-        size = path.stat().st_size
-        with self._whole_download(path), self._progress.meter(f"{field}: unpacking", size) as advance:
+        with self._unpacking(path, field) as advance:
             if not unpack_archive(path, into, field, advance):
                 todo = "give an archive with files"
                 raise SourceError(Fault("empty-archive", "files in it", "none", path.name, "", field, todo))
 
     @contextmanager
-    def _whole_download(self, path: Path) -> Iterator[None]:
-        """Remove a downloaded file that turns out to be broken, so that the next build downloads it again."""
+    def _unpacking(self, path: Path, field: str) -> Iterator[Advance]:
+        """Show a bar; remove a downloaded file that turns out to be broken, so that the next build downloads it
+        again.
+        """
         try:
-            yield
+            with self._progress.meter(f"{field}: unpacking", path.stat().st_size) as advance:
+                yield advance
         except SourceError as error:
             if error.fault.reason == BROKEN and path.parent.parent == self._folder:  # not a file of an archive
                 remove(path)
@@ -273,30 +230,26 @@ class SourceOpener:
         above = next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
         free = shutil.disk_usage(above).free
         if needed is not None and needed > free:
+            expected = f"{needed:,} bytes of free space"
             todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-            raise SourceError(
-                Fault("disk-full", f"{needed:,} bytes of free space", f"{free:,}", path.name, "", field, todo)
-            )
+            raise SourceError(Fault("disk-full", expected, f"{free:,}", path.name, "", field, todo))
 
     def _add(self, path: Path, inner: str, into: Path, field: str) -> None:
         """Add the files of one of several locations to their common folder."""
         if not path.exists():
-            raise _missing(path, field)
+            todo = "correct the path"
+            raise SourceError(Fault("missing-source", "a file or a folder", "none", path.name, "", field, todo))
         if archive_ending(path.name) and path.is_file() and not inner:
             self._check_space(path, field)
             self._unpack(path, into, field)
             return
         found = self._opened(path, inner, field).path
-        files = visible_files(found) if found.is_dir() else [found]
-        for file in files:
+        for file in visible_files(found) if found.is_dir() else [found]:
             target = into / (file.relative_to(found) if found.is_dir() else file.name)
             if target.exists():
-                name = target.relative_to(into).as_posix()
-                todo = "give each file once, or rename one"
-                raise SourceError(
-                    Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
-                )
-            target.parent.mkdir(parents=True, exist_ok=True)
+                name, todo = target.relative_to(into).as_posix(), "give each file once, or rename one"
+                fault = Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
+                raise SourceError(fault)
             _copy(file, target, field)
 
     def _place(self, kind: str, *identity: str) -> Path:
@@ -305,7 +258,7 @@ class SourceOpener:
         return self._folder / digest[:_DIGITS]
 
 
-def _split(path: Path, field: str) -> tuple[Path, str]:
+def _split_path(path: Path) -> tuple[Path, str]:
     """Return (path, path inside it): the second is empty unless the path goes on after the name of an archive."""
     with suppress(OSError, ValueError):  # no possible name of a file
         if path.exists():
@@ -323,21 +276,12 @@ def _split_name(path: str) -> tuple[str, str]:
     (('data/images.tar.gz', 'val/x.jpg'), ('data/rows.jsonl', ''))
     """
     parts = path.split("/")
-    last = next((number for number, part in enumerate(parts) if archive_ending(part)), len(parts))
+    last = next((at for at, part in enumerate(parts) if archive_ending(part)), len(parts))
     return "/".join(parts[: last + 1]), "/".join(parts[last + 1 :])
 
 
-def _split_url(url: Url) -> tuple[Url, str]:
-    """Return (URL of the file, path inside it if it is an archive)."""
-    scheme, slashes, rest = url.address.partition("://")
-    if "?" in rest:
-        return url, ""
-    outer, inner = _split_name(rest)
-    return Url(f"{scheme}{slashes}{outer}"), inner
-
-
 def _inside(root: Path, inner: str, archive: str, field: str) -> Path:
-    """Return what a path inside an archive leads to; without one, see the first lines of this module."""
+    """Return what a path inside an archive leads to; what an empty one leads to, the module says."""
     parts = [part for part in inner.split("/") if part not in ("", ".")]
     if parts and ".." not in parts and (root.joinpath(*parts)).exists():
         return root.joinpath(*parts)
@@ -370,13 +314,7 @@ def _copy(file: Path, target: Path, field: str) -> None:
     by which other builds see that a source has not changed.
     """
     try:
-        with atomic_replace(target) as temporary:
+        with atomic_replace(target) as temporary:  # it makes the folder too
             shutil.copyfile(file, temporary)
     except OSError as error:
         raise disk_error(error, file.name, field) from error
-
-
-def _missing(path: Path, field: str) -> SourceError:
-    return SourceError(
-        Fault("missing-source", "a file or a folder", "none", path.name, "", field, todo="correct the path")
-    )

@@ -151,21 +151,16 @@ def end_with(parent: int) -> None:
 
 
 def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    """Prepare this process as a worker, and call `begin` if it is given."""
-    _end_with_parent()
-    if begin is not None:
-        begin(*arguments)
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent ends; otherwise the worker would wait for ever, and might keep a lock."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    """Prepare this process as a worker, and call `begin` if it is given. It ends when its parent ends; otherwise it
+    would wait for ever, and might keep a lock.
+    """
+    if parent := multiprocessing.parent_process():
         end_with(parent.pid or 0)
 
-    def watch() -> None:
-        if parent is not None:
+        def watch() -> None:  # for systems other than Linux
             parent.join()
             os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+        threading.Thread(target=watch, daemon=True).start()
+    if begin is not None:
+        begin(*arguments)

@@ -7,21 +7,6 @@ from collections.abc import Callable
 from typing import TextIO
 from urllib.parse import unquote
 
-
-def md(text: str) -> str:
-    r"""Return a text as Markdown that shows it as it is, in one line; what is between backticks is code.
-
-    >>> md("a|b  <image> *c*")
-    'a\\|b &lt;image&gt; \\*c\\*'
-    """
-    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    return "".join(part.replace("|", " ") if number % 2 else _escaped(part) for number, part in enumerate(parts))
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|#!~$])", r"\\\1", html.escape(text, quote=False))
-
-
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f\u034f\u115f\u1160\u3164\uffa0]"
@@ -46,6 +31,19 @@ _MAX_ENCODED = 8
 """How often a URL is decoded; one that is encoded more often may hold anything."""
 
 
+def md(text: str) -> str:
+    r"""Return a text as Markdown that shows it as it is, in one line; what is between backticks is code.
+
+    >>> md("a|b  <image> *c*")
+    'a\\|b &lt;image&gt; \\*c\\*'
+    """
+    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
+    for at, part in enumerate(parts):
+        plain = re.sub(r"([\\`*_\[\]|#!~$])", r"\\\1", html.escape(part, quote=False))
+        parts[at] = part.replace("|", " ") if at % 2 else plain
+    return "".join(parts)
+
+
 def printable(text: str) -> str:
     r"""Return a text in one line, with an escape for each character that would not be visible.
 
@@ -61,7 +59,22 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("s3://KEY:SECRET@bucket/a, https://host/b?sig=TOKEN: not found")
     's3://…@bucket/a, https://host/b?…: not found'
     """
-    return _WORD.sub(lambda word: _without_query(_without_user(word[0])), text) if ":/" in text else text
+    return _WORD.sub(lambda word: _without_secrets(word[0]), text) if ":/" in text else text
+
+
+def _without_secrets(word: str) -> str:
+    """Return a word without the user, the password and the query of each URL.
+
+    Nothing is searched after the last @ or the last question mark, so the time grows only with the length, however many
+    URLs there are.
+    """
+    end = word.rfind("@") + 1
+    word = _USER.sub(r"\g<scheme>…@", word[:end]) + word[end:]
+    found = _ADDRESS.search(word, 0, word.rfind("?") + 1)
+    if not found or found.end() == len(word):
+        return word
+    marks = _MARKS.search(word, max(found.end() + 1, len(word) - 4))
+    return f"{word[: found.end()]}…{marks[0] if marks else ''}"
 
 
 def has_secret(text: str) -> bool:
@@ -105,24 +118,6 @@ def without_password(address: str) -> str:
     """
     user, at, rest = address.rpartition("@")
     return f"…@{without_secrets(rest)}" if at and user else without_secrets(address)
-
-
-def _without_user(word: str) -> str:
-    """Return a word without the user and password of each URL.
-
-    Nothing is searched after the last @, so the time grows only with the length, however many URLs there are.
-    """
-    end = word.rfind("@") + 1
-    return _USER.sub(r"\g<scheme>…@", word[:end]) + word[end:]
-
-
-def _without_query(word: str) -> str:
-    """Return a word without the query of its URL; nothing is searched after the last question mark."""
-    found = _ADDRESS.search(word, 0, word.rfind("?") + 1)
-    if not found or found.end() == len(word):
-        return word
-    marks = _MARKS.search(word, max(found.end() + 1, len(word) - 4))
-    return f"{word[: found.end()]}…{marks[0] if marks else ''}"
 
 
 def shown(text: str) -> str:

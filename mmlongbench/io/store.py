@@ -59,7 +59,12 @@ class Store(ABC):
         self._guard = threading.RLock()
         self._waiting: dict[Value, Row] = {}
         with self._usable():
-            self._database = _opened(path, is_frozen)
+            if is_frozen:
+                address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+                self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._database = sqlite3.connect(path, PATIENCE, check_same_thread=False)
             self._closing = weakref.finalize(self, _close, self._database, self._insert, self._waiting)
             if self.writes_ahead:
                 _write_ahead(self._database)
@@ -138,18 +143,10 @@ class Store(ABC):
         """Return the error to raise for an SQLite error; for a full disk it is the same OSError that writing any other
         file raises.
         """
-        is_full = (
-            getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_FULL
-        )  # Python's own errors have no code
-        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) if is_full else self.unusable(error)
-
-
-def _opened(path: Path, is_frozen: bool) -> sqlite3.Connection:
-    if is_frozen:
-        address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-        return sqlite3.connect(address, uri=True, check_same_thread=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return sqlite3.connect(path, PATIENCE, check_same_thread=False)
+        code = getattr(error, "sqlite_errorcode", 0)  # Python's own errors have none
+        if code & _PRIMARY == sqlite3.SQLITE_FULL:
+            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        return self.unusable(error)
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:

@@ -3,6 +3,8 @@ that cannot be read gives a fault, not an exception.
 
 CSV files and spreadsheets have a header. Some columns are known by name; blanks and capital letters in these names do
 not matter. All other columns keep their names.
+
+A row without an `id` of its own is named by a hash of its cells, so a change of how a cell is read changes ids.
 """
 
 import codecs
@@ -28,53 +30,14 @@ from mmlongbench.io.json_lines import json_lines, json_object, load_json
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-_BATCH = 256
-"""How many rows of a Parquet file are in memory at a time."""
+PlacedRow: TypeAlias = tuple[str, dict[str, object] | Fault]
+"""A place in the table, such as `line 3`, and the fields of the row there, or what is wrong with it."""
 
-
-@contextmanager
-def parquet_file(path: Path) -> "Iterator[ParquetFile]":
-    """Open a Parquet file; an error while the block reads it becomes an error that names the file.
-
-    Raises:
-        SourceError: the file cannot be read, or has two columns of one name.
-
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with source_file(path, "a Parquet file") as opened, parquet.ParquetFile(opened, buffer_size=1 << 20) as file:
-            names = file.schema_arrow.names
-            if twice := next((name for name in names if names.count(name) > 1), None):
-                todo = "rename or remove one of them"
-                raise SourceError(Fault("wrong-columns", "each column once", f"{twice!r} twice", path.name, todo=todo))
-            yield file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        found = (str(error).splitlines() or [type(error).__name__])[0]
-        fault = Fault(
-            "broken-parquet", "a Parquet file that can be read", found, path.name, todo="write the file again"
-        )
-        raise SourceError(fault) from error
-
-
-def parquet_rows(path: Path, unread: Collection[str] = ()) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield (place such as `row 0`, fields) of each row. The columns in `unread` are not read.
-
-    Raises:
-        SourceError: the file cannot be read.
-
-    """
-    with parquet_file(path) as file:
-        number = 0
-        for batch in file.iter_batches(
-            _BATCH, columns=[name for name in file.schema_arrow.names if name not in unread]
-        ):
-            for row in batch.to_pylist():
-                yield f"row {number}", row
-                number += 1
-
-
+ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".parquet")
+"""The usual endings of tables."""
+_SHEETS = (".xlsx", ".xlsm")
+_CSV = (".csv", ".tsv", ".tab")
+_LINES = (".jsonl", ".ndjson")
 MAX_ROWS = 200_000
 """The maximum number of rows of a sheet."""
 MAX_COLUMNS = 100
@@ -83,112 +46,17 @@ MAX_PARTS = 5_000
 """The maximum number of files in the archive that an Excel file is."""
 MAX_UNPACKED = 128 * 1024 * 1024
 """The maximum size of the texts in this archive in bytes, after unpacking; media are not unpacked."""
-ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
+_MAX_BYTES = 256 * 1024 * 1024
+"""The maximum size of a CSV table, which is read whole."""
+_HEAD = 65_536
+"""The maximum number of characters of a header."""
+_BATCH = 256
+"""How many rows of a Parquet file are in memory at a time."""
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
 """The values of cells whose formulas failed."""
-_PLAIN = re.compile(r"(?P<thousands>#,##)?0(?P<decimals>\.0+)?(?P<percent>%?)")
+_SIMPLE_FORMAT = re.compile(r"(?P<thousands>#,##)?0(?P<decimals>\.0+)?(?P<percent>%?)")
 """Matches the number formats that are applied; numbers in other formats are written as short as possible."""
-_NEEDED = 'reading .xlsx needs openpyxl: pip install "mmlongbench[xlsx]", or save the table as CSV UTF-8'
-
-
-def sheet_rows(path: Path) -> list[list[str]]:
-    """Return the cells of each row of the first sheet, without the empty cells after the last header.
-
-    Raises:
-        SourceError: the file is no Excel file or is too large, or openpyxl is not installed.
-
-    """
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise SourceError(_fault(path, "the package openpyxl", "nothing", _NEEDED)) from error
-    _check_archive(path)
-    try:
-        with path.open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about parts of a file that do not matter here, such as drop-down lists
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-            with closing(book):
-                return list(_rows(book, path))
-    except SourceError:
-        raise
-    except Exception as error:
-        todo = "open it, and save it again as .xlsx or as CSV UTF-8"
-        found = f"{type(error).__name__}: {' '.join(str(error).split())}"[:120]
-        raise SourceError(_fault(path, "an Excel file", found, todo)) from error
-
-
-def _rows(book: Any, path: Path) -> Iterator[list[str]]:  # noqa: ANN401  (openpyxl has no types)
-    if not book.worksheets:
-        raise SourceError(_fault(path, "a sheet with a table", "none", "put the table into the first sheet"))
-    sheet = book.worksheets[0]
-    sheet.reset_dimensions()  # the file may lie about them
-    width = 0
-    for number, cells in enumerate(sheet.iter_rows(max_col=MAX_COLUMNS + 1), 1):
-        if number > MAX_ROWS:
-            raise SourceError(_fault(path, f"at most {MAX_ROWS:,} rows", "more", "split the table"))
-        texts = list(map(_text, cells))
-        while len(texts) > width and not texts[-1]:
-            texts.pop()
-        if number == 1:
-            width = len(texts)
-        if len(texts) > MAX_COLUMNS:
-            raise SourceError(_fault(path, f"at most {MAX_COLUMNS} columns", "more", "remove columns"))
-        yield texts + [""] * (width - len(texts))
-
-
-def _check_archive(path: Path) -> None:
-    """Refuse a file that is no archive, or that would unpack to more than a table has."""
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_UNPACKED:
-            raise ValueError(f"no file of at most {MAX_UNPACKED:,} bytes")
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-        todo = "save it as .xlsx or as CSV UTF-8"
-        raise SourceError(_fault(path, "an Excel file", str(error)[:120] or "another file", todo)) from error
-    unpacked = sum(part.file_size for part in parts if not part.filename.startswith("xl/media/"))
-    if len(parts) > MAX_PARTS or unpacked > MAX_UNPACKED:
-        expected = f"at most {MAX_PARTS:,} parts and {MAX_UNPACKED:,} bytes after unpacking"
-        found = f"{len(parts):,} parts, {unpacked:,} bytes"
-        raise SourceError(_fault(path, expected, found, "save the table alone, as CSV UTF-8"))
-
-
-def _text(cell: Any) -> str:  # noqa: ANN401  (a cell of openpyxl)
-    """Return a cell as a person sees it: 2019 and not 2019.0, a date as 2019-04-01."""
-    value = cell.value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int | float):
-        return number_text(value, str(cell.number_format))
-    if isinstance(value, datetime.datetime):
-        return str(value.date()) if value.time() == datetime.time() else value.isoformat(" ")
-    return str(value)
-
-
-def number_text(value: float, shape: str) -> str:
-    """Return a number as a cell of the number format `shape` shows it, if the format is a simple one.
-
-    >>> number_text(2019.0, "General"), number_text(3927, "#,##0"), number_text(0.125, "0.0%"), number_text(3.5, "0.00")
-    ('2019', '3,927', '12.5%', '3.50')
-    """
-    found = _PLAIN.fullmatch(shape)
-    if not found:
-        is_whole = value == int(value) if abs(value) < 1e15 else False
-        return str(int(value)) if is_whole else f"{value:.15g}"
-    decimals = max(0, len(found["decimals"] or "") - 1)
-    grouping = "," if found["thousands"] else ""
-    if found["percent"]:
-        return f"{value * 100:{grouping}.{decimals}f}%"
-    return f"{value:{grouping}.{decimals}f}"
-
-
-def _fault(path: Path, expected: str, found: str, todo: str) -> Fault:
-    return Fault("unreadable-source", expected, found, path.name, todo=todo)
-
-
-PlacedRow: TypeAlias = tuple[str, dict[str, object] | Fault]
-"""A place in the table, such as `line 3`, and the fields of the row there, or what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,18 +76,6 @@ class Columns:
         return (*self.needed, *self.optional)
 
 
-ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".parquet")
-"""The usual endings of tables."""
-_SHEETS = (".xlsx", ".xlsm")
-_CSV = (".csv", ".tsv", ".tab")
-_LINES = (".jsonl", ".ndjson")
-_MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of a CSV table, which is read whole."""
-_HEAD = 65_536
-"""The maximum number of characters of a header."""
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-
-
 def table_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
     """Yield each row of a table, in its order. A row with a NUL character in a text gives a fault.
 
@@ -232,6 +88,29 @@ def table_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
         if found is not None:
             raw = Fault("invalid-text", "a cell of text", "a NUL character", field=found, todo="remove the character")
         yield place, raw
+
+
+def _rows_of(path: Path, columns: Columns) -> Iterator[PlacedRow]:
+    ending = path.suffix.lower()
+    if ending in _SHEETS:
+        yield from _sheet_rows(path, columns)
+    elif ending in _CSV:
+        yield from _csv_rows(path, columns)
+    elif ending == ".parquet":
+        yield from _parquet_rows(path, columns.unread)
+    elif ending in _LINES:
+        yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
+    elif ending == ".json":
+        found = load_json(path, "a JSON array of rows")
+        if not isinstance(found, list):
+            todo = "write [{…}, {…}], or one object a line in a file that ends in .jsonl"
+            fault = Fault("invalid-source", "a JSON array of rows", type(found).__name__, path.name, todo=todo)
+            raise SourceError(fault)
+        yield from ((f"row {number}", json_object(json.dumps(raw).encode())) for number, raw in enumerate(found))
+    else:
+        said = "a folder" if path.is_dir() else f"the ending {ending!r}" if ending else "no ending"
+        todo = "save it as .xlsx or as CSV UTF-8" if ending == ".xls" else "give the file one of these endings"
+        raise _unreadable(path, f"a table ({', '.join(ENDINGS)})", said, todo)
 
 
 def _has_nul(value: object) -> bool:
@@ -268,71 +147,9 @@ def id_in(fields: Mapping[str, object]) -> str | Fault:
     return text
 
 
-def _rows_of(path: Path, columns: Columns) -> Iterator[PlacedRow]:
-    ending = path.suffix.lower()
-    if ending in _SHEETS:
-        yield from _of_sheet(path, columns)
-    elif ending in _CSV:
-        yield from _of_csv(path, columns)
-    elif ending == ".json":
-        yield from _of_json(path)
-    elif ending == ".parquet":
-        yield from parquet_rows(path, columns.unread)
-    elif ending in _LINES:
-        yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
-    else:
-        found = "a folder" if path.is_dir() else f"the ending {ending!r}" if ending else "no ending"
-        todo = "save it as .xlsx or as CSV UTF-8" if ending == ".xls" else "give the file one of these endings"
-        expected = f"a table ({', '.join(ENDINGS)})"
-        raise SourceError(Fault("unreadable-source", expected, found, path.name, todo=todo))
-
-
 def columns_of(rows: Iterator[PlacedRow]) -> tuple[str, ...]:
     """Return the names of all columns that the rows have, in the order in which they first occur."""
     return tuple(dict.fromkeys(name for _, raw in rows if not isinstance(raw, Fault) for name in raw))
-
-
-def _of_json(path: Path) -> Iterator[PlacedRow]:
-    found = load_json(path, "a JSON array of rows")
-    if not isinstance(found, list):
-        todo = "write [{…}, {…}], or one object a line in a file that ends in .jsonl"
-        fault = Fault("invalid-source", "a JSON array of rows", type(found).__name__, path.name, todo=todo)
-        raise SourceError(fault)
-    for number, raw in enumerate(found):
-        yield f"row {number}", json_object(json.dumps(raw).encode())
-
-
-def _of_sheet(path: Path, columns: Columns) -> Iterator[PlacedRow]:
-    rows = sheet_rows(path)
-    header = _header(rows[0] if rows else [], path, "row 1", columns)
-    for number, cells in enumerate(rows[1:], 2):
-        if any(cells):
-            yield f"row {number}", _without_errors(_fields(header, cells), columns)
-
-
-def _without_errors(row: dict[str, object] | Fault, columns: Columns) -> dict[str, object] | Fault:
-    """Return a row of a sheet; a fault if the value of a known column is the error of a formula."""
-    for name, cell in () if isinstance(row, Fault) else row.items():
-        if name in columns.known and cell in ERRORS:
-            return Fault(
-                "invalid-text", "a value", f"the error {cell}", field=name, todo="write the value into the cell"
-            )
-    return row
-
-
-def _of_csv(path: Path, columns: Columns) -> Iterator[PlacedRow]:
-    try:
-        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
-            raise ValueError(f"no file of at most {_MAX_BYTES} bytes")
-        text = _decoded(path.read_bytes(), path)
-        table = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text, columns), strict=True)
-        header = _header(next(table, []), path, "line 1", columns)
-        rows = list(_csv_rows(table, path))
-    except (OSError, ValueError, csv.Error) as error:
-        todo = "save it as CSV UTF-8"
-        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", str(error)[:120], path.name, todo=todo)) from error
-    for line, cells in rows:
-        yield f"line {line}", _fields(header, cells)
 
 
 def csv_layout(path: Path, columns: Columns) -> tuple[str, bool]:
@@ -346,41 +163,27 @@ def csv_layout(path: Path, columns: Columns) -> tuple[str, bool]:
     return separator, any(row[at].strip() for row in rows for at in unnamed if at < len(row))
 
 
-def _csv_rows(table: Any, path: Path) -> Iterator[tuple[int, list[str]]]:  # noqa: ANN401  (csv does not name the type)
-    """Yield (line, cells) of each row that is not empty.
-
-    Raises:
-        SourceError: a row is no CSV, or one of its cells is too long; the error names the line.
-
-    """
-    while True:
-        try:
-            cells = next(table, None)
-        except csv.Error as error:
-            expected, found, todo = (
-                "CSV in UTF-8",
-                str(error)[:120],
-                "correct the quotes there, or save it as CSV UTF-8",
-            )
-            if "field limit" in found:
-                expected, found = f"cells of at most {csv.field_size_limit():,} characters", "a longer one"
-                todo = (
-                    "close its quotes if they are open; if its text is so long, save the table as JSON Lines (.jsonl)"
-                )
-            place = f"line {table.line_num}"
-            raise SourceError(Fault("unreadable-source", expected, found, path.name, place, todo=todo)) from error
-        if cells is None:
-            return
-        if cells:
-            yield table.line_num, cells
-
-
-def _fields(header: Sequence[str], cells: Sequence[str]) -> dict[str, object] | Fault:
-    """Return the cells of a row by the names of their columns; a column without a name is left out."""
-    if len(cells) != len(header):
-        todo = "put cells that hold the separator into quotes"
-        return Fault("wrong-columns", f"{len(header)} cells", f"{len(cells)}", todo=todo)
-    return {name: cell for name, cell in zip(header, cells, strict=True) if name}
+def _csv_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
+    expected, todo, rows = "CSV in UTF-8", "save it as CSV UTF-8", []
+    try:
+        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"no file of at most {_MAX_BYTES} bytes")
+        text = _decoded(path.read_bytes(), path)
+        table = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text, columns), strict=True)
+        header = _header(next(table, []), path, "line 1", columns)
+    except (OSError, ValueError, csv.Error) as error:
+        raise _unreadable(path, expected, str(error)[:120], todo) from error
+    try:
+        for cells in table:
+            if cells:
+                rows.append((f"line {table.line_num}", _fields(header, cells)))
+    except csv.Error as error:
+        found, todo = str(error)[:120], "correct the quotes there, or save it as CSV UTF-8"
+        if "field limit" in found:
+            expected, found = f"cells of at most {csv.field_size_limit():,} characters", "a longer one"
+            todo = "close its quotes if they are open; if its text is so long, save the table as JSON Lines (.jsonl)"
+        raise _unreadable(path, expected, found, todo, f"line {table.line_num}") from error
+    yield from rows
 
 
 def _decoded(data: bytes, path: Path) -> str:
@@ -390,30 +193,30 @@ def _decoded(data: bytes, path: Path) -> str:
         SourceError: the table has another encoding; the error names the encoding if it is recognised.
 
     """
-    todo = "save it as CSV UTF-8"
+    expected, todo = "CSV in UTF-8", "save it as CSV UTF-8"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16")
     if b"\0" in data[:4096].partition(b"\n")[0]:
-        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", "UTF-16", path.name, todo=todo))
+        raise _unreadable(path, expected, "UTF-16", todo)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         found = f"the byte 0x{data[error.start]:02x}, as Latin-1 or Windows-1252 have it"
-        fault = Fault("unreadable-source", "CSV in UTF-8", found, path.name, f"line {line}", todo=todo)
-        raise SourceError(fault) from error
+        raise _unreadable(path, expected, found, todo, f"line {line}") from error
 
 
 def _separator(text: str, columns: Columns) -> str:
     """Return the separator with which the header has most of the known columns; a comma if none has any."""
-    return max(_SEPARATORS, key=lambda separator: len({*_plain(_first_row(text, separator))} & {*columns.known}))
 
+    def known(separator: str) -> int:
+        try:
+            names = next(csv.reader(io.StringIO(text[:_HEAD], newline=""), delimiter=separator), [])
+        except csv.Error:
+            names = []
+        return len({*_plain(names)} & {*columns.known})
 
-def _first_row(text: str, separator: str) -> list[str]:
-    try:
-        return next(csv.reader(io.StringIO(text[:_HEAD], newline=""), delimiter=separator), [])
-    except csv.Error:
-        return []
+    return max(_SEPARATORS, key=known)
 
 
 def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> list[str]:
@@ -426,18 +229,13 @@ def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> l
     known = {name.lower(): name for name in columns.known}
     header = [known.get(plain, name.strip()) for name, plain in zip(names, _plain(names), strict=True)]
     if twice := next((name for name in header if name and header.count(name) > 1), None):
-        raise SourceError(_twice(twice, path, place))
+        raise _column_twice(twice, path, place)
     lacking = [name for name in columns.needed if name not in header]
     if not lacking:
         return header
     expected, shown = f"a header with {', '.join(columns.needed)}", ", ".join(header)[:120] or "nothing"
     todo = _renaming(lacking, header, columns) or f"name the columns in the first row; there are: {shown}"
     raise SourceError(Fault("wrong-columns", expected, f"no {', '.join(lacking)}", path.name, place, todo=todo))
-
-
-def _twice(name: str, path: Path, place: str = "") -> Fault:
-    todo = "rename or remove one of them"
-    return Fault("wrong-columns", "each column once", f"{name!r} twice", path.name, place, todo=todo)
 
 
 def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -> str:
@@ -454,3 +252,159 @@ def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -
 def _plain(names: Sequence[str]) -> list[str]:
     """Return names of columns without blanks, quotes and capital letters."""
     return [name.strip().strip('"').strip().lower() for name in names]
+
+
+def _fields(header: Sequence[str], cells: Sequence[str]) -> dict[str, object] | Fault:
+    """Return the cells of a row by the names of their columns; a column without a name is left out."""
+    if len(cells) != len(header):
+        todo = "put cells that hold the separator into quotes"
+        return Fault("wrong-columns", f"{len(header)} cells", f"{len(cells)}", todo=todo)
+    return {name: cell for name, cell in zip(header, cells, strict=True) if name}
+
+
+def _sheet_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
+    """Yield the rows of the first sheet of an Excel file."""
+    rows = _sheet_cells(path)
+    header = _header(rows[0] if rows else [], path, "row 1", columns)
+    for number, cells in enumerate(rows[1:], 2):
+        if not any(cells):
+            continue
+        row = _fields(header, cells)
+        for name, cell in () if isinstance(row, Fault) else row.items():
+            if name in columns.known and cell in _ERRORS:
+                todo = "write the value into the cell"
+                row = Fault("invalid-text", "a value", f"the error {cell}", field=name, todo=todo)
+                break
+        yield f"row {number}", row
+
+
+def _sheet_cells(path: Path) -> list[list[str]]:
+    """Return the cells of each row of the first sheet, without the empty cells after the last header.
+
+    Raises:
+        SourceError: the file is no Excel file or is too large, or openpyxl is not installed.
+
+    """
+    expected = "an Excel file"
+    try:
+        import openpyxl
+    except ImportError as error:
+        todo = 'reading .xlsx needs openpyxl: pip install "mmlongbench[xlsx]", or save the table as CSV UTF-8'
+        raise _unreadable(path, "the package openpyxl", "nothing", todo) from error
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_UNPACKED:
+            raise ValueError(f"no file of at most {MAX_UNPACKED:,} bytes")
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        todo = "save it as .xlsx or as CSV UTF-8"
+        raise _unreadable(path, expected, str(error)[:120] or "another file", todo) from error
+    unpacked = sum(part.file_size for part in parts if not part.filename.startswith("xl/media/"))
+    if len(parts) > MAX_PARTS or unpacked > MAX_UNPACKED:
+        limits = f"at most {MAX_PARTS:,} parts and {MAX_UNPACKED:,} bytes after unpacking"
+        found = f"{len(parts):,} parts, {unpacked:,} bytes"
+        raise _unreadable(path, limits, found, "save the table alone, as CSV UTF-8")
+    try:
+        with path.open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about parts of a file that do not matter here, such as drop-down lists
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            with closing(book):
+                return list(_first_sheet(book, path))
+    except SourceError:
+        raise
+    except Exception as error:
+        todo = "open it, and save it again as .xlsx or as CSV UTF-8"
+        found = f"{type(error).__name__}: {' '.join(str(error).split())}"[:120]
+        raise _unreadable(path, expected, found, todo) from error
+
+
+def _first_sheet(book: Any, path: Path) -> Iterator[list[str]]:  # noqa: ANN401  (openpyxl has no types)
+    if not book.worksheets:
+        raise _unreadable(path, "a sheet with a table", "none", "put the table into the first sheet")
+    sheet = book.worksheets[0]
+    sheet.reset_dimensions()  # the file may lie about them
+    width = 0
+    for number, cells in enumerate(sheet.iter_rows(max_col=MAX_COLUMNS + 1), 1):
+        if number > MAX_ROWS:
+            raise _unreadable(path, f"at most {MAX_ROWS:,} rows", "more", "split the table")
+        texts = list(map(_cell_text, cells))
+        while len(texts) > width and not texts[-1]:
+            texts.pop()
+        if number == 1:
+            width = len(texts)
+        if len(texts) > MAX_COLUMNS:
+            raise _unreadable(path, f"at most {MAX_COLUMNS} columns", "more", "remove columns")
+        yield texts + [""] * (width - len(texts))
+
+
+def _cell_text(cell: Any) -> str:  # noqa: ANN401  (a cell of openpyxl)
+    """Return a cell as a person sees it: 2019 and not 2019.0, a date as 2019-04-01."""
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return _number_text(value, str(cell.number_format))
+    if isinstance(value, datetime.datetime):
+        return str(value.date()) if value.time() == datetime.time() else value.isoformat(" ")
+    return str(value)
+
+
+def _number_text(value: float, shape: str) -> str:
+    """Return a number as a cell of the number format `shape` shows it, if the format is a simple one.
+
+    >>> _number_text(2019.0, "General"), _number_text(3927, "#,##0"), _number_text(0.125, "0.0%")
+    ('2019', '3,927', '12.5%')
+    """
+    found = _SIMPLE_FORMAT.fullmatch(shape)
+    if not found:
+        is_whole = value == int(value) if abs(value) < 1e15 else False
+        return str(int(value)) if is_whole else f"{value:.15g}"
+    decimals = max(0, len(found["decimals"] or "") - 1)
+    grouping = "," if found["thousands"] else ""
+    if found["percent"]:
+        return f"{value * 100:{grouping}.{decimals}f}%"
+    return f"{value:{grouping}.{decimals}f}"
+
+
+@contextmanager
+def parquet_file(path: Path) -> "Iterator[ParquetFile]":
+    """Open a Parquet file; an error while the block reads it becomes an error that names the file.
+
+    Raises:
+        SourceError: the file cannot be read, or has two columns of one name.
+
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with source_file(path, "a Parquet file") as opened, parquet.ParquetFile(opened, buffer_size=1 << 20) as file:
+            names = file.schema_arrow.names
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise _column_twice(twice, path)
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        found = (str(error).splitlines() or [type(error).__name__])[0]
+        expected, todo = "a Parquet file that can be read", "write the file again"
+        raise SourceError(Fault("broken-parquet", expected, found, path.name, todo=todo)) from error
+
+
+def _parquet_rows(path: Path, unread: Collection[str]) -> Iterator[tuple[str, dict[str, object]]]:
+    with parquet_file(path) as file:
+        number = 0
+        wanted = [name for name in file.schema_arrow.names if name not in unread]
+        for batch in file.iter_batches(_BATCH, columns=wanted):
+            for row in batch.to_pylist():
+                yield f"row {number}", row
+                number += 1
+
+
+def _column_twice(name: str, path: Path, place: str = "") -> SourceError:
+    todo = "rename or remove one of them"
+    return SourceError(Fault("wrong-columns", "each column once", f"{name!r} twice", path.name, place, todo=todo))
+
+
+def _unreadable(path: Path, expected: str, found: str, todo: str, place: str = "") -> SourceError:
+    return SourceError(Fault("unreadable-source", expected, found, path.name, place, todo=todo))

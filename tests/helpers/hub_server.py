@@ -177,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         address = unquote(urlsplit(self.path).path)
         self.server.requests.append((address, {name.lower(): value for name, value in self.headers.items()}))
-        fault = next((faults.pop(0) for part, faults in self.server.faults.items() if part in address and faults), None)
+        fault = self._fault(address)
         if fault and fault.status:
             return self._say(fault.status, fault.body or b"", fault.headers)
         if listing := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/(.+)", address):
@@ -192,6 +192,13 @@ class _Handler(BaseHTTPRequestHandler):
         if address.removeprefix("/files/") in self.server.files:
             return self._send(self.server.files[address.removeprefix("/files/")], fault, {})
         return self._say(404, b"", {"X-Error-Code": "EntryNotFound"})
+
+    def _fault(self, address: str) -> Fault | None:
+        """The next fault of an address; one of bytes waits for a request of bytes."""
+        for part, faults in self.server.faults.items():
+            if part in address and faults and (faults[0].status or self.command != "HEAD"):
+                return faults.pop(0)
+        return None
 
     def _list(self, name: str, revision: str) -> None:
         found = self.server.datasets.get(name)
@@ -213,8 +220,10 @@ class _Handler(BaseHTTPRequestHandler):
         if len(data) >= LARGE and self.server.other:
             stored = hashlib.sha256(data).hexdigest()
             self.server.other.files[stored] = data
-            if fault:
-                self.server.other.fail(stored, fault)
+            left = [faults for part, faults in self.server.faults.items() if part in path]
+            self.server.other.fail(stored, *([fault] if fault else []), *(each for faults in left for each in faults))
+            for faults in left:
+                faults.clear()
             known["X-Linked-ETag"] = f'"{stored}"'
             return self._say(302, b"", {**known, "location": f"{self.server.other.url}/files/{stored}?sig=SECRET"})
         return self._send(data, fault, known)

@@ -3,7 +3,7 @@
 The first download of a file writes its size and SHA-256; later downloads are checked against them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -65,21 +65,17 @@ def paths_of(spec: DownloadSpec, files: Collection[str]) -> Iterator[tuple[str, 
 
     """
     matching = [file for file in files if spec.matches(file)]
-    hostile = [file for file in files if fault_of_path(file) and (file in matching or spec.matches(_plain(file)))]
-    if hostile:
-        raise FetchError(
-            f"{spec.name}: lists a file {hostile[0]!r:.200}, whose path cannot be used ({fault_of_path(hostile[0])}); "
-            "nothing of this dataset is downloaded"
-        )
+    for file in files:
+        # as a program might resolve it
+        parts = [part for part in file.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        fault = fault_of_path(file)
+        if fault and (spec.matches(file) or spec.matches("/".join(parts))):
+            said = f"lists a file {file!r:.200}, whose path cannot be used ({fault})"
+            raise FetchError(f"{spec.name}: {said}; nothing of this dataset is downloaded")
     for pattern in spec.files:
         if not any(spec.model_copy(update={"files": (pattern,)}).matches(file) for file in matching):
             raise FetchError(f"{spec.name}: has no file {pattern!r} at this revision; see its page on the hub")
     yield from ((file, f"{spec.to}/{file}") for file in sorted(set(matching)))
-
-
-def _plain(file: str) -> str:
-    """Return a path with the parts that lead upward taken out, as a program might resolve it."""
-    return str(PurePosixPath(*[part for part in file.replace("\\", "/").split("/") if part not in ("", ".", "..")]))
 
 
 def safe_target(folder: Path, path: str) -> Path:
@@ -89,15 +85,12 @@ def safe_target(folder: Path, path: str) -> Path:
         FetchError: the target, or a folder on the way to it, is a link or no folder.
 
     """
-    target = folder / path
-    for above in (
-        *reversed([each for each in target.parents if each != folder and each.is_relative_to(folder)]),
-        target,
-    ):
+    target, above = folder / path, folder
+    for part in PurePosixPath(path).parts:
+        above /= part
         if above.is_symlink():
-            raise FetchError(
-                f"{above}: is a link; downloads are not written through links: replace it by a folder or a file"
-            )
+            todo = "replace it by a folder or a file"
+            raise FetchError(f"{above}: is a link; downloads are not written through links: {todo}")
         if above != target and above.exists() and not above.is_dir():
             raise FetchError(f"{above}: expected a folder, found a file; move it away")
     if target.exists() and not target.is_file():
@@ -139,14 +132,14 @@ class FetchedDataset(_Model):
 class DownloadRecord(_Model):
     """What was downloaded into a data folder."""
 
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)  # earlier versions wrote `unfinished` too
+
     version: Literal[1] = 1
     """The version of this format."""
     datasets: dict[str, FetchedDataset] = {}
     """By the dataset, its revision, the patterns of its files, and the folder that they are in."""
     files: dict[str, FetchedFile] = {}
     """By the path below the data folder."""
-    unfinished: dict[str, str] = {}
-    """What the server calls the version of a file that is not complete (ETag), by the path of the file."""
 
     @field_validator("files")
     @classmethod
@@ -258,26 +251,23 @@ def left_to_do(place: Place, folder: Path) -> LeftToDo:
 
 def state_of(place: Place, folder: Path, record: DownloadRecord) -> str:
     """Return in words what is there of a place, by names and sizes alone; no server is asked."""
-    target = folder / place.spec.to
-    if place.spec.steps:
+    spec, target = place.spec, folder / place.spec.to
+    if spec.steps:
         return "there (not checked)" if is_filled(target) else "missing"
     known = record.datasets.get(place.key)
-    paths = [place.spec.to] if place.spec.url else known.files if known else ()
-    if state := _state(paths, folder, record):
-        return state
-    patterns = [f"{place.spec.to}/{pattern}" for pattern in place.spec.files] or [place.spec.to]
+    paths = [spec.to] if spec.url else known.files if known else ()
+    sizes = [
+        record.files[path].size
+        for path in paths
+        if path in record.files and _size(folder / path) == record.files[path].size
+    ]
+    if sizes:
+        if len(sizes) == len(paths) == 1:
+            return f"there ({said_bytes(sizes[0])})"
+        state = "there" if len(sizes) == len(paths) else "incomplete"
+        return f"{state}: {len(sizes):,} of {len(paths):,} files ({said_bytes(sum(sizes))})"
+    patterns = [f"{spec.to}/{pattern}" for pattern in spec.files] or [spec.to]
     return "there (not checked)" if all(any(folder.glob(pattern)) for pattern in patterns) else "missing"
-
-
-def _state(paths: Sequence[str], folder: Path, record: DownloadRecord) -> str:
-    """Return in words how many files are there with their recorded sizes; empty if none is."""
-    there = [path for path in paths if path in record.files and _size(folder / path) == record.files[path].size]
-    if len(there) == len(paths) == 1:
-        return f"there ({said_bytes(record.files[there[0]].size)})"
-    if not there:
-        return ""
-    size = said_bytes(sum(record.files[path].size for path in there))
-    return f"{'there' if len(there) == len(paths) else 'incomplete'}: {len(there):,} of {len(paths):,} files ({size})"
 
 
 def _size(path: Path) -> int:
@@ -287,8 +277,3 @@ def _size(path: Path) -> int:
 def is_filled(path: Path) -> bool:
     """Return whether a path is a file, or a folder that is not empty."""
     return path.is_file() or (path.is_dir() and any(path.iterdir()))
-
-
-def is_for_a_program(spec: DownloadSpec) -> bool:
-    """Return whether a program may download the files of a place."""
-    return not spec.steps
