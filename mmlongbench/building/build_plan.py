@@ -216,7 +216,7 @@ def _plan_dataset(
     articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
         plan = _read_plan(spec, reader, sources, articles, build_dir, corpora, progress)
-        stated_rights(plan)  # a contradiction is found before the long work
+        stated_rights(spec, plan.sources)  # a contradiction is found before the long work
     written = (path for name, path in plan.sources.items() if name not in sources)
     kept += sum(file.stat().st_size for path in written for file in files_of(path))
     return replace(plan, opened_bytes=kept)

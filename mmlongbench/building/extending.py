@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
-from mmlongbench.building.assets import refuse_unextendable
 from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset, open_dataset
@@ -33,7 +32,8 @@ from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import bind_builder
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.release.layout import IMAGES, LOCK
+from mmlongbench.release.assets import ASSETS, has_assets
+from mmlongbench.release.layout import IMAGES, LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, LockedFile, is_release_path, leads_out, read_lock, versions
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
@@ -241,10 +241,26 @@ def plan_extension(
             f"the finished release at this URL differs ({joined(found)}), and a release is extended only in a folder: "
             "copy it into one, extend it there, and upload it; or use another URL"
         )
-    refuse_unextendable(out)
+    _refuse_unextendable(out)
     refuse_damage(lock.files, out)
     refuse_changed({name: file for name, file in lock.files.items() if not name.startswith(f"{IMAGES}/")}, out)
     return plans, f"the finished release was extended ({joined(found)}); its examples stay as they were"
+
+
+def _refuse_unextendable(out: Path) -> None:
+    """Refuse to extend a release that has no table of assets, or of which something was taken out, because an extension
+    would put it back.
+    """
+    if (out / TOMBSTONES).is_file():
+        raise BuildError(
+            f"--out {out}: {TOMBSTONES} says that examples were taken out of the finished release; an extension would "
+            "put them back: build into another folder, with `exclude` in the manifest"
+        )
+    if not has_assets(out):
+        raise BuildError(
+            f"--out {out}: the finished release has no table of assets ({ASSETS}), because an older version built it; "
+            "it cannot be extended: use another folder, or remove this one to build it again"
+        )
 
 
 def _not_only_more(before: Described, now: Described) -> Iterator[str]:
