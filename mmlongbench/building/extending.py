@@ -88,9 +88,7 @@ def _refuse_changed(plan: DatasetPlan, session: Session, released: Released) -> 
         dataset.close()
     before = released.source_hashes(plan.spec.name)
     changed = [name for name, sha256 in plan.source_hashes.items() if sha256 != before.get(name)]
-    found = changed_sources(
-        released.dataset(plan.spec.name), plan.public(), plan.spec.name, Described([]), of_plans([plan], {})
-    )
+    found = changed_sources(released.dataset(plan.spec.name), plan.public(), {}, of_plans([plan], {}).files)
     said = joined(list(found))
     if rows.are_used:
         names = ", ".join(f"source.{name}" for name in changed)
@@ -300,7 +298,7 @@ def _changes(old: Public, new: Public, plan: DatasetPlan, before: Described, now
             yield together
         elif not _is_larger(old.get("sample"), new["sample"]):
             yield "another sample does not contain all questions of the release"
-    sources = list(changed_sources(old, new, plan.spec.name, before, now))
+    sources = list(changed_sources(old, new, before.files, now.files))
     if sources and not _has_same_sources(old.get("source"), new["source"]):
         yield f"{sources[0]}: only rows can be added to a source"
     elif sources and is_shared:
