@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.saved_plan import SavedPlan
+from mmlongbench.building.build_plan import DatasetPlan, SavedPlan
 from mmlongbench.building.source_files import SourceFile
 from mmlongbench.lengths import format_length
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from mmlongbench.building.build_dir import WORKING, BuildDir
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.executor import Executor
@@ -24,7 +24,6 @@ from mmlongbench.building.made import refuse_changed, refuse_damage
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
 from mmlongbench.building.released import Released, ReleasedCell
-from mmlongbench.building.saved_plan import load_interrupted_plan
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.cells import Tally
 from mmlongbench.building.stages.records import pack_lines

@@ -1,30 +1,54 @@
-"""Checks a manifest, finds its sources, and saves the plan, unless the folder holds a different build."""
+"""Plans a build: checks a manifest, finds and fingerprints its sources, and saves the plan, unless the folder holds a
+different build.
+"""
 
+import hashlib
+import os
 import shutil
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+from mmlongbench.building.asset_licences import licence_tables, stated_rights
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan, load_interrupted_plan, portable, save_plans
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
 from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.ocr_texts import check_ocr
+from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
+from mmlongbench.building.locating import CORPUS, check_errata, extract_sources, find_sources, refuse_own_output
+from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
-from mmlongbench.building.saved_plan import load_interrupted_plan, save_plans
-from mmlongbench.building.source_files import SourceFile, SourceFiles
-from mmlongbench.errors import BuildError
+from mmlongbench.building.source_files import SourceFile, SourceFiles, unchanged_while_planned
+from mmlongbench.documents.ocr import ocr_engine
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
+from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import (
     bind_builder,
+    broken,
+    calling,
     check_plugins,
     check_reserve,
     missing_metrics,
     placements_of,
     refuse_secrets,
 )
-from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.code import code_of
+from mmlongbench.manifest.missing import unfinished_downloads
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import reader_type
+from mmlongbench.manifest.task_files import keep_task_file
 from mmlongbench.release.lock import versions
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
+
+ERRATA = "errata"
+"""The `SourceFile.source` of the file of corrections."""
+LICENCES = "licence.assets"
+"""The `SourceFile.source` of tables of licences."""
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -151,3 +175,220 @@ def _start_again(plans: list[DatasetPlan], build_dir: BuildDir, executor: Execut
     discard_made(build_dir.out)
     executor.discard_elsewhere(build_dir)
     save_plans(plans, build_dir)
+
+
+def plan_datasets(
+    manifest: Manifest, build_dir: BuildDir, progress: Progress, shared: Path | None = None
+) -> list[DatasetPlan]:
+    """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader.
+
+    Archives are unpacked, sources at a URL downloaded, and corpora built once for all datasets: in the working folder
+    or, for plans of several builds, in the folder `shared`.
+    """
+    drawn: dict[str, dict[str, Path]] = {}
+    shared = shared or build_dir.root
+    opener = SourceOpener(shared / build_dir.opened.name, progress)
+    corpora = shared / build_dir.corpora.name
+    plans = [_plan_dataset(spec, build_dir, drawn, opener, corpora, progress) for spec in manifest.datasets]
+    _refuse_shared_images(plans)
+    return plans
+
+
+def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
+    """Refuse datasets that would write different pages under the same paths."""
+    shown: dict[tuple[str, str], tuple[str, tuple[str, int, int]]] = {}
+    for plan in plans:
+        folder = reader_type(plan.spec.reader).image_folder
+        for file in plan.documents.values():
+            made = (file.sha256, plan.spec.pages.dpi, plan.spec.pages.quality)
+            name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
+            if before != made:
+                differ = "pages.dpi or pages.quality" if before[0] == made[0] else "the document"
+                raise ManifestError(
+                    f"datasets {name!r} and {plan.spec.name!r}: both show {folder}/{file.name}, and {differ} differs; "
+                    "build them into two releases"
+                )
+
+
+def _plan_dataset(
+    spec: DatasetSpec,
+    build_dir: BuildDir,
+    drawn: dict[str, dict[str, Path]],
+    opener: SourceOpener,
+    corpora: Path,
+    progress: Progress,
+) -> DatasetPlan:
+    spec = with_kept_code(spec, build_dir)
+    reader = reader_type(spec.reader)()
+    opened = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn, opener)
+    sources = {name: found.path for name, found in opened.items()}
+    kept = sum({found.path: found.bytes for found in opened.values()}.values())
+    refuse_own_output(spec, sources, build_dir)
+    articles = spec.corpus or sources.pop(CORPUS, None)
+    with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
+        plan = _read_plan(spec, reader, sources, articles, build_dir, corpora, progress)
+        stated_rights(spec, plan.sources)  # a contradiction is found before the long work
+    written = (path for name, path in plan.sources.items() if name not in sources)
+    kept += sum(file.stat().st_size for path in written for file in files_of(path))
+    return replace(plan, opened_bytes=kept)
+
+
+def with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:
+    """Return a dataset whose task files are copies in the folder of the build, which all its processes load."""
+    kept = {key: keep_task_file(getattr(spec, key), build_dir.code) for key in ("builder", "reader")}
+    return spec.model_copy(update=kept)
+
+
+def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
+    """Yield the files that planning reads more than once; they must not change in between."""
+    for source in sources.values():
+        yield from files_of(source)
+    if articles:
+        yield from _corpus_tables(articles)
+    if spec.errata:
+        yield spec.errata
+
+
+def _read_plan(
+    spec: DatasetSpec,
+    reader: Reader[Row],
+    sources: dict[str, Path],
+    articles: Path | None,
+    build_dir: BuildDir,
+    corpora: Path,
+    progress: Progress,
+) -> DatasetPlan:
+    check_errata(spec, reader)
+    given, sources = sources, extract_sources(spec, reader, sources, build_dir, progress)
+    corpus = _corpus(articles, spec, build_dir, corpora, progress) if articles else None
+    with _source_errors(spec):
+        with calling("reader", spec.reader, "documents()"):
+            documents = reader.documents(sources)
+        if fault := _documents_fault(documents):
+            raise broken("reader", spec.reader, "documents()", fault)
+        with calling("reader", spec.reader, "notes()"):
+            notes = tuple(map(str, reader.notes(sources, bind_builder(spec).options)))
+        found = fingerprint(spec, sources, documents, progress)
+        others = tuple(_other_files(spec, corpus, progress))
+    _refuse_mixed(spec, found.documents)
+    tokenizer = spec.counter.open().text
+    return DatasetPlan(
+        spec,
+        sources,
+        {name: found.by_source[name] for name in given},
+        found.documents,
+        found.refused,
+        {"name": portable(tokenizer.name), "sha256": tokenizer.sha256},
+        corpus,
+        next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
+        code_of(spec, bind_builder(spec).spec.metric),
+        (*found.files, *others),
+        ocr_engine() if needs_ocr(spec) else None,
+        (*notes, *unfinished_downloads(spec)),
+        _page_model(spec),
+        {file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
+    )
+
+
+def _page_model(spec: DatasetSpec) -> str:
+    """Return the SHA-256 of the model that ranks pages, before the long work; empty if none does."""
+    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
+
+    given = spec.page_retrieval
+    if given is None or not given.named_model:
+        return ""
+    need_libraries()
+    return hash_files(find_model(given.named_model, given.revision))
+
+
+def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+    """Yield the files that the bytes of the release depend on, apart from the sources."""
+    from mmlongbench.corpus.info import INDEX
+
+    found: dict[str, Iterable[Path]] = {}
+    if spec.errata:
+        found[ERRATA] = [spec.errata]
+    if (tokenizer := Path(spec.counter.tokenizer)).is_file():
+        found["counter.tokenizer"] = [tokenizer]
+    if tables := licence_tables(spec):
+        found[LICENCES] = tables
+    if corpus:
+        found["corpus"] = [
+            *_corpus_tables(corpus.folder),
+            *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file()),
+        ]
+    if corpus and (model := spec.retrieval.reranker):
+        from mmlongbench.corpus.retrieval.dense import find_model, model_files
+
+        found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
+    for source, paths in found.items():
+        yield from source_file_list(spec.name, source, paths, progress)
+
+
+def _corpus_tables(folder: Path) -> list[Path]:
+    """Return the files with a corpus's description and its passages."""
+    from mmlongbench.corpus.info import INFO, PASSAGES
+
+    return [folder / INFO, folder / PASSAGES]
+
+
+@contextmanager
+def _source_errors(spec: DatasetSpec) -> Iterator[None]:
+    """Turn an OSError about a source file into a SourceError that names the file and the dataset."""
+    try:
+        yield
+    except OSError as error:
+        found, name = error.strerror or str(error), Path(str(error.filename or "")).name
+        todo = "make it readable, or take it out of the sources"
+        fault = Fault("unreadable-source", "a file that can be read", found, name, f"dataset {spec.name!r}", todo=todo)
+        raise SourceError(fault) from error
+
+
+def _documents_fault(documents: object) -> str:
+    """Return why the documents that a reader gave cannot be used; empty if they can."""
+    if not isinstance(documents, Mapping):
+        return f"returned a {type(documents).__name__}, expected a mapping of ids to documents"
+    for id, found in documents.items():
+        if not isinstance(id, str):
+            return f"the id of a document is {id!r}, expected a text"
+        if not isinstance(found, Pages | Fault):
+            return f"document {id!r} is a {type(found).__name__}, expected the path of a PDF, PageImages or a Fault"
+    return ""
+
+
+def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
+    """Refuse page images of a DPI other than `pages.dpi`, because a model could recognise them by their resolution."""
+    for id, pages in ((each.id, each.pages) for each in documents.values()):
+        if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
+            raise ManifestError(
+                f"dataset {spec.name!r}: the pages of document {id} are images of {pages.dpi} DPI, pages.dpi is "
+                f"{spec.pages.dpi}; set pages.dpi to {pages.dpi}, or give the PDFs"
+            )
+
+
+def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, progress: Progress) -> CorpusPlan:
+    """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
+    as `corpus build` does; datasets with the same articles share it.
+    """
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.info import INFO
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
+    from mmlongbench.corpus.sources import make_corpus
+
+    if not path.exists():
+        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
+    if spec.retrieval.reranker:
+        need_libraries()  # fail before the long work
+    folder = path
+    if not (path / INFO).is_file():
+        folder = corpora / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+        make_corpus(str(path), folder, progress=progress)
+    corpus = Corpus.open(folder)
+    cache = folder if os.access(folder, os.W_OK) else build_dir.root / "cache" / spec.name
+    if spec.retrieval.engine == "tantivy":
+        find_index(corpus, cache / FOLDER, progress)
+    model = spec.retrieval.reranker
+    return CorpusPlan(
+        folder, corpus.fingerprint, cache, hash_files(find_model(model.model, model.revision)) if model else ""
+    )
