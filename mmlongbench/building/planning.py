@@ -6,8 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from contextlib import closing, suppress
 from pathlib import Path
 
 from mmlongbench.building.asset_licences import licence_tables, stated_rights
@@ -42,8 +41,6 @@ from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.manifest.task_files import keep_task_file
 from mmlongbench.release.lock import versions
-from mmlongbench.task.reader import Reader
-from mmlongbench.task.rows import Row
 
 ERRATA = "errata"
 """The `SourceFile.source` of the file of corrections."""
@@ -221,127 +218,65 @@ def _plan_dataset(
     spec = with_kept_code(spec, build_dir)
     reader = reader_type(spec.reader)()
     opened = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn, opener)
-    sources = {name: found.path for name, found in opened.items()}
-    kept = sum({found.path: found.bytes for found in opened.values()}.values())
-    refuse_own_output(spec, sources, build_dir)
-    articles = spec.corpus or sources.pop(CORPUS, None)
-    with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
-        plan = _read_plan(spec, reader, sources, articles, build_dir, corpora, progress)
-        stated_rights(spec, plan.sources)  # a contradiction is found before the long work
-    written = (path for name, path in plan.sources.items() if name not in sources)
-    kept += sum(file.stat().st_size for path in written for file in files_of(path))
-    return replace(plan, opened_bytes=kept)
+    given = {name: source.path for name, source in opened.items()}
+    kept_bytes = sum({source.path: source.bytes for source in opened.values()}.values())
+    refuse_own_output(spec, given, build_dir)
+    articles = spec.corpus or given.pop(CORPUS, None)
+
+    def read_twice() -> Iterator[Path]:
+        """Yield the files that planning reads more than once; they must not change in between."""
+        for source in given.values():
+            yield from files_of(source)
+        yield from _corpus_tables(articles) if articles else ()
+        yield from (spec.errata,) if spec.errata else ()
+
+    with unchanged_while_planned(spec.name, read_twice):
+        check_errata(spec, reader)
+        sources = extract_sources(spec, reader, given, build_dir, progress)
+        corpus = _corpus(articles, spec, build_dir, corpora, progress) if articles else None
+        try:
+            with calling("reader", spec.reader, "documents()"):
+                documents = reader.documents(sources)
+            if fault := _documents_fault(documents):
+                raise broken("reader", spec.reader, "documents()", fault)
+            with calling("reader", spec.reader, "notes()"):
+                notes = tuple(map(str, reader.notes(sources, bind_builder(spec).options)))
+            found = fingerprint(spec, sources, documents, progress)
+            others = tuple(_other_files(spec, corpus, progress))
+        except OSError as error:
+            said, name = error.strerror or str(error), Path(str(error.filename or "")).name
+            place, todo = f"dataset {spec.name!r}", "make it readable, or take it out of the sources"
+            raise SourceError(
+                Fault("unreadable-source", "a file that can be read", said, name, place, todo=todo)
+            ) from error
+        _refuse_other_resolutions(spec, found.documents)
+        page_model = _page_model(spec)
+        stated_rights(spec, sources)  # a contradiction is found before the long work
+    tokenizer = spec.counter.open().text
+    extracted = (path for name, path in sources.items() if name not in given)
+    return DatasetPlan(
+        spec=spec,
+        sources=sources,
+        fingerprints={name: found.by_source[name] for name in given},
+        documents=found.documents,
+        refused=found.refused,
+        tokenizer={"name": portable(tokenizer.name), "sha256": tokenizer.sha256},
+        corpus=corpus,
+        errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
+        code=code_of(spec, bind_builder(spec).spec.metric),
+        files=(*found.files, *others),
+        ocr=ocr_engine() if needs_ocr(spec) else None,
+        notes=(*notes, *unfinished_downloads(spec)),
+        page_model=page_model,
+        licence_tables={file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
+        opened_bytes=kept_bytes + sum(file.stat().st_size for path in extracted for file in files_of(path)),
+    )
 
 
 def with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:
     """Return a dataset whose task files are copies in the folder of the build, which all its processes load."""
     kept = {key: keep_task_file(getattr(spec, key), build_dir.code) for key in ("builder", "reader")}
     return spec.model_copy(update=kept)
-
-
-def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
-    """Yield the files that planning reads more than once; they must not change in between."""
-    for source in sources.values():
-        yield from files_of(source)
-    if articles:
-        yield from _corpus_tables(articles)
-    if spec.errata:
-        yield spec.errata
-
-
-def _read_plan(
-    spec: DatasetSpec,
-    reader: Reader[Row],
-    sources: dict[str, Path],
-    articles: Path | None,
-    build_dir: BuildDir,
-    corpora: Path,
-    progress: Progress,
-) -> DatasetPlan:
-    check_errata(spec, reader)
-    given, sources = sources, extract_sources(spec, reader, sources, build_dir, progress)
-    corpus = _corpus(articles, spec, build_dir, corpora, progress) if articles else None
-    with _source_errors(spec):
-        with calling("reader", spec.reader, "documents()"):
-            documents = reader.documents(sources)
-        if fault := _documents_fault(documents):
-            raise broken("reader", spec.reader, "documents()", fault)
-        with calling("reader", spec.reader, "notes()"):
-            notes = tuple(map(str, reader.notes(sources, bind_builder(spec).options)))
-        found = fingerprint(spec, sources, documents, progress)
-        others = tuple(_other_files(spec, corpus, progress))
-    _refuse_mixed(spec, found.documents)
-    tokenizer = spec.counter.open().text
-    return DatasetPlan(
-        spec,
-        sources,
-        {name: found.by_source[name] for name in given},
-        found.documents,
-        found.refused,
-        {"name": portable(tokenizer.name), "sha256": tokenizer.sha256},
-        corpus,
-        next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
-        code_of(spec, bind_builder(spec).spec.metric),
-        (*found.files, *others),
-        ocr_engine() if needs_ocr(spec) else None,
-        (*notes, *unfinished_downloads(spec)),
-        _page_model(spec),
-        {file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
-    )
-
-
-def _page_model(spec: DatasetSpec) -> str:
-    """Return the SHA-256 of the model that ranks pages, before the long work; empty if none does."""
-    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
-
-    given = spec.page_retrieval
-    if given is None or not given.named_model:
-        return ""
-    need_libraries()
-    return hash_files(find_model(given.named_model, given.revision))
-
-
-def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
-    """Yield the files that the bytes of the release depend on, apart from the sources."""
-    from mmlongbench.corpus.info import INDEX
-
-    found: dict[str, Iterable[Path]] = {}
-    if spec.errata:
-        found[ERRATA] = [spec.errata]
-    if (tokenizer := Path(spec.counter.tokenizer)).is_file():
-        found["counter.tokenizer"] = [tokenizer]
-    if tables := licence_tables(spec):
-        found[LICENCES] = tables
-    if corpus:
-        found["corpus"] = [
-            *_corpus_tables(corpus.folder),
-            *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file()),
-        ]
-    if corpus and (model := spec.retrieval.reranker):
-        from mmlongbench.corpus.retrieval.dense import find_model, model_files
-
-        found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
-    for source, paths in found.items():
-        yield from source_file_list(spec.name, source, paths, progress)
-
-
-def _corpus_tables(folder: Path) -> list[Path]:
-    """Return the files with a corpus's description and its passages."""
-    from mmlongbench.corpus.info import INFO, PASSAGES
-
-    return [folder / INFO, folder / PASSAGES]
-
-
-@contextmanager
-def _source_errors(spec: DatasetSpec) -> Iterator[None]:
-    """Turn an OSError about a source file into a SourceError that names the file and the dataset."""
-    try:
-        yield
-    except OSError as error:
-        found, name = error.strerror or str(error), Path(str(error.filename or "")).name
-        todo = "make it readable, or take it out of the sources"
-        fault = Fault("unreadable-source", "a file that can be read", found, name, f"dataset {spec.name!r}", todo=todo)
-        raise SourceError(fault) from error
 
 
 def _documents_fault(documents: object) -> str:
@@ -356,14 +291,55 @@ def _documents_fault(documents: object) -> str:
     return ""
 
 
-def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
+def _refuse_other_resolutions(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
     """Refuse page images of a DPI other than `pages.dpi`, because a model could recognise them by their resolution."""
-    for id, pages in ((each.id, each.pages) for each in documents.values()):
+    for document in documents.values():
+        pages = document.pages
         if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
             raise ManifestError(
-                f"dataset {spec.name!r}: the pages of document {id} are images of {pages.dpi} DPI, pages.dpi is "
-                f"{spec.pages.dpi}; set pages.dpi to {pages.dpi}, or give the PDFs"
+                f"dataset {spec.name!r}: the pages of document {document.id} are images of {pages.dpi} DPI, pages.dpi "
+                f"is {spec.pages.dpi}; set pages.dpi to {pages.dpi}, or give the PDFs"
             )
+
+
+def _page_model(spec: DatasetSpec) -> str:
+    """Return the SHA-256 of the model that ranks pages, before the long work; empty if none does."""
+    given = spec.page_retrieval
+    if given is None or not given.named_model:
+        return ""
+    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
+
+    need_libraries()
+    return hash_files(find_model(given.named_model, given.revision))
+
+
+def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+    """Yield the files that the bytes of the release depend on, apart from the sources."""
+    paths: dict[str, Iterable[Path]] = {}
+    if spec.errata:
+        paths[ERRATA] = [spec.errata]
+    if (tokenizer := Path(spec.counter.tokenizer)).is_file():
+        paths["counter.tokenizer"] = [tokenizer]
+    if tables := licence_tables(spec):
+        paths[LICENCES] = tables
+    if corpus:
+        from mmlongbench.corpus.info import INDEX
+
+        index = (path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file())
+        paths["corpus"] = [*_corpus_tables(corpus.folder), *index]
+    if corpus and (model := spec.retrieval.reranker):
+        from mmlongbench.corpus.retrieval.dense import find_model, model_files
+
+        paths["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
+    for source, found in paths.items():
+        yield from source_file_list(spec.name, source, found, progress)
+
+
+def _corpus_tables(folder: Path) -> list[Path]:
+    """Return the files with a corpus's description and its passages."""
+    from mmlongbench.corpus.info import INFO, PASSAGES
+
+    return [folder / INFO, folder / PASSAGES]
 
 
 def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, progress: Progress) -> CorpusPlan:
@@ -389,6 +365,5 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, p
     if spec.retrieval.engine == "tantivy":
         find_index(corpus, cache / FOLDER, progress)
     model = spec.retrieval.reranker
-    return CorpusPlan(
-        folder, corpus.fingerprint, cache, hash_files(find_model(model.model, model.revision)) if model else ""
-    )
+    reranker = hash_files(find_model(model.model, model.revision)) if model else ""
+    return CorpusPlan(folder, corpus.fingerprint, cache, reranker)
