@@ -217,7 +217,6 @@ def build(
     from mmlongbench.building.build import Demands
     from mmlongbench.building.build import build as run
     from mmlongbench.building.executors.local import LocalExecutor
-    from mmlongbench.building.planning import notes_on
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
@@ -233,7 +232,7 @@ def build(
     with placed(str(out), chosen) as (folder, spread):
         built = run(loaded, folder, spread, Demands(strict, min_kept), is_restart=restart)
     where = str(out) if remote_of(str(out)) else Path(out)
-    return replace(built, out=where, notes=(*built.notes, *notes_on(loaded)))
+    return replace(built, out=where)
 
 
 def plan(

@@ -10,10 +10,8 @@ from mmlongbench.building.locating import CORPUS
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.io.files import read_whole
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.binding import Bound, calling
 from mmlongbench.manifest.licences import AssetColumns, Licence, terms_of
-from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import RawRow
 
 COLUMNS = ("asset", "licence", "author", "url")
@@ -30,14 +28,14 @@ class AssetRights:
     url: str = ""
 
 
-def licence_tables(spec: DatasetSpec) -> list[Path]:
+def licence_tables(bound: Bound) -> list[Path]:
     """Return the tables of licences that a dataset names.
 
     Raises:
         ManifestError: one does not exist, or `licence.sources` names a source that the dataset cannot have.
 
     """
-    reader = reader_type(spec.reader)
+    spec, reader = bound.spec, bound.reader_type
     names = (*reader.sources, *reader.optional_sources, CORPUS)
     if unknown := next((name for name in spec.licences.sources if name not in names), None):
         raise ManifestError(
@@ -52,7 +50,7 @@ def licence_tables(spec: DatasetSpec) -> list[Path]:
 
 
 def stated_rights(
-    spec: DatasetSpec, sources: Mapping[str, Path]
+    bound: Bound, sources: Mapping[str, Path]
 ) -> tuple[dict[str, dict[str, AssetRights]], set[tuple[str, str]]]:
     """Read what is stated about single assets of a dataset. Return it by source (empty for all sources) and name of the
     asset; and the (source, name) of each line of a table of licences.
@@ -61,12 +59,13 @@ def stated_rights(
         SourceError: a line of a table cannot be used, or two rows contradict each other; the error names it.
 
     """
+    licences = bound.spec.licences
     stated: dict[str, dict[str, AssetRights]] = {}
     lines: set[tuple[str, str]] = set()
-    for source, terms in {"": spec.licences, **spec.licences.sources}.items():
+    for source, terms in {"": licences, **licences.sources}.items():
         table = _read_table(Path(terms.assets)) if terms.assets else {}
         lines.update((source, name) for name in table)
-        stated[source] = {**(_read_columns(spec, sources, terms.columns) if terms.columns else {}), **table}
+        stated[source] = {**(_read_columns(bound, sources, terms.columns) if terms.columns else {}), **table}
     return stated, lines
 
 
@@ -107,14 +106,14 @@ def _read_table(path: Path) -> dict[str, AssetRights]:
     return stated
 
 
-def _read_columns(spec: DatasetSpec, sources: Mapping[str, Path], columns: AssetColumns) -> dict[str, AssetRights]:
+def _read_columns(bound: Bound, sources: Mapping[str, Path], columns: AssetColumns) -> dict[str, AssetRights]:
     """Return what the rows of the question table state, by the name of the asset. A row may name an asset again with
     the same licence; its authors are put together.
     """
     stated: dict[str, AssetRights] = {}
     has_rows = has_columns = False
-    with calling("reader", spec.reader, "raw_rows()"):
-        for raw in reader_type(spec.reader)().raw_rows(sources):
+    with calling("reader", bound.spec.reader, "raw_rows()"):
+        for raw in bound.reader_type().raw_rows(sources):
             if not isinstance(raw, RawRow):
                 continue
             values, has_rows = raw.fields, True

@@ -20,7 +20,6 @@ from mmlongbench.building.fingerprints import DocumentFile, files_of
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.records import record_shards
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
@@ -32,7 +31,6 @@ from mmlongbench.manifest.fetching.record import Place, load_record
 from mmlongbench.manifest.licences import strictness, terms_of
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, page_marks, read_assets, write_assets
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import LockedFile
@@ -157,9 +155,9 @@ class _DatasetAssets:
         self._session = session
         self._sources = session.dataset(plan.spec.name).sources
         self._licences = plan.spec.licences
-        self._stated, self._unmet = stated_rights(plan.spec, plan.sources)
+        self._stated, self._unmet = stated_rights(plan.bound, plan.sources)
         """`_unmet` has the lines of tables of licences that no asset has had as a name so far."""
-        self._reader = reader_type(plan.spec.reader)
+        self._reader = plan.bound.reader_type
         self._names: tuple[str, ...] = (*plan.fingerprints, *((CORPUS,) if plan.corpus else ()))
         """The names of the sources that the manifest gives, with the corpus."""
         self._only = self._names[0] if len(self._names) == 1 else ""
@@ -212,7 +210,7 @@ class _DatasetAssets:
         images: dict[str, set[str]] = {}
         texts: set[tuple[str, int, str]] = set()
         spec, build_dir = self._plan.spec, self._session.build_dir
-        for shard in record_shards(self._session, spec.name, spec.lengths):
+        for shard in self._session.record_shards(spec.name, spec.lengths):
             shown = build_dir.last(shard, RECORDS)
             if not isinstance(shown, ShownImages):
                 raise build_dir.damaged(shard)

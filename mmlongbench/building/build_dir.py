@@ -109,6 +109,24 @@ class Shard:
         return f"{self.stage}/{self.dataset}/{self.name}"
 
 
+BLOCK = 32
+"""The maximum number of rows or questions in a block."""
+
+
+def blocks(rows: int) -> dict[str, int]:
+    """Return the names of the blocks into which rows or questions are divided, with the number of each block's rows.
+
+    >>> blocks(40)
+    {'00000': 32, '00001': 8}
+    """
+    return {f"{first // BLOCK:05d}": min(BLOCK, rows - first) for first in range(0, rows, BLOCK)}
+
+
+def places_in(block: str) -> slice:
+    """Return the places of a block's rows among all rows."""
+    return slice(int(block) * BLOCK, (int(block) + 1) * BLOCK)
+
+
 def rows_shard(dataset: str) -> Shard:
     """The shard that reads the rows of a dataset."""
     return Shard("rows", dataset, "all")

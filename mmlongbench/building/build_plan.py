@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from mmlongbench.documents.ocr import OcrEngine, ocr_version
 from mmlongbench.documents.page_facts import crop_makers
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import write_whole
-from mmlongbench.manifest.binding import bind_builder
+from mmlongbench.manifest.binding import Bound, bind
 from mmlongbench.manifest.code import PluginCode
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.task_files import portable_name
@@ -41,7 +42,7 @@ class CorpusPlan:
     """SHA-256 of the files of the reranker's model; empty without a reranker."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DatasetPlan:
     """One dataset with its sources found and fingerprinted."""
 
@@ -75,6 +76,11 @@ class DatasetPlan:
     """How many bytes of archives were unpacked, of URLs downloaded, and of files extracted by the reader, for this
     dataset. They are kept until the release is finished."""
 
+    @cached_property
+    def bound(self) -> Bound:
+        """The dataset with its plug-ins, which a process that has read a saved plan finds once."""
+        return bind(self.spec)
+
     @property
     def source_hashes(self) -> dict[str, str]:
         """The SHA-256 of each source, by its name."""
@@ -107,7 +113,7 @@ class DatasetPlan:
             manifest["pages"]["ocr"] = asdict(self.ocr)
         elif self.spec.pages.ocr is True:
             manifest["pages"]["ocr"] = ocr or ocr_version()
-        if bind_builder(self.spec).spec.page_crops:
+        if self.bound.task.page_crops:
             manifest["pages"]["crops"] = crop_makers()
         return {
             **manifest,

@@ -14,10 +14,9 @@ from mmlongbench.building.stages.rows import cleaned, raw_rows
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import bind_builder, calling
+from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.errata import errata_text
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.builder import ExaminingBuilder
 from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
 from mmlongbench.task.sources import Document, Documents, Page, Sources
@@ -52,9 +51,8 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
 
     """
     with tempfile.TemporaryDirectory() as folder:
-        plans = plan_datasets(manifest, BuildDir(Path(folder)), progress)
-        builders = [bind_builder(plan.spec) for plan in plans]
-        able = [(plan, own) for plan, own in zip(plans, builders, strict=True) if isinstance(own, ExaminingBuilder)]
+        plans = plan_datasets([bind(spec) for spec in manifest.datasets], BuildDir(Path(folder)), progress)
+        able = [(plan, own) for plan in plans if isinstance(own := plan.bound.builder, ExaminingBuilder)]
         if not able:
             names = ", ".join(sorted({plan.spec.shown_builder for plan in plans}))
             raise ManifestError(f"doctor: no builder of this manifest can examine its source ({names})")
@@ -68,7 +66,7 @@ def errata_file(errata: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:
-    reader = reader_type(plan.spec.reader)()
+    reader = plan.bound.reader_type()
     raw: dict[str, RawRow | RowFault] = {}
     for each in raw_rows(reader, plan.sources, plan.spec.reader):
         raw.setdefault(each.id, each)  # where two rows have one id, a build takes the first

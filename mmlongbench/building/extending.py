@@ -16,11 +16,11 @@ from typing import Any, overload
 
 from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan
+from mmlongbench.building.damage import refuse_changed, refuse_damage
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import PackedRecord
-from mmlongbench.building.made import refuse_changed, refuse_damage
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
 from mmlongbench.building.released import Released, ReleasedCell
@@ -29,8 +29,7 @@ from mmlongbench.building.stages.cells import Tally
 from mmlongbench.building.stages.records import pack_lines
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.binding import bind_builder
-from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.binding import Bound
 from mmlongbench.release.assets import ASSETS, has_assets
 from mmlongbench.release.layout import IMAGES, LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, LockedFile, is_release_path, leads_out, read_lock, versions
@@ -211,7 +210,7 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
 
 
 def plan_extension(
-    manifest: Manifest, lock: Lock, inner: BuildDir, executor: Executor, *, is_restart: bool = False
+    datasets: Sequence[Bound], lock: Lock, inner: BuildDir, executor: Executor, *, is_restart: bool = False
 ) -> tuple[list[DatasetPlan], str]:
     """Return the plans of a release, and a note that says what is added to the finished one; the note is empty if the
     finished release is what the manifest asks for. `is_restart`: see `plan_anew`.
@@ -222,7 +221,7 @@ def plan_extension(
     """
     out = inner.extended or inner.out
     inner.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_anew(manifest, inner, executor.progress, is_restart=is_restart)
+    plans = plan_anew(datasets, inner, executor.progress, is_restart=is_restart)
     before, now = Described(lock.manifest, lock.versions), of_plans(plans, versions())
     found = differences(before, now)
     if not found:
@@ -287,7 +286,7 @@ def _changes(old: Public, new: Public, plan: DatasetPlan, before: Described, now
         yield f"restore {' and '.join(files)} to extend it"
     if differences(*alone):
         yield "only lengths, datasets and questions can be added to it"
-    is_shared = isinstance(bind_builder(plan.spec), SharedContextBuilder)
+    is_shared = isinstance(plan.bound.builder, SharedContextBuilder)
     together = "its questions share contexts, so that further questions change the existing examples"
     lengths = old.get("lengths")
     if gone := [each for each in lengths if each not in new["lengths"]] if isinstance(lengths, list) else [""]:

@@ -14,19 +14,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
-from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
-from mmlongbench.building.page_making import make_pages
-from mmlongbench.building.planning import plan_build
+from mmlongbench.building.ocr_texts import needs_ocr
+from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.shares import prepare
+from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
+from mmlongbench.building.stages.table import PREPARED
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
+from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.lock import RetrievalCounts
@@ -131,13 +133,13 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
 
 def _forecast(spec: DatasetSpec, build_dir: BuildDir, shared: Path, executor: Executor, probe: int) -> DatasetForecast:
     build_dir.root.mkdir(parents=True, exist_ok=True)
-    check_ocr(spec)
-    is_read = needs_ocr(spec)
+    (bound,) = check_manifest(Manifest(datasets=(spec,)))
+    is_read = needs_ocr(bound)
     if is_read:  # this may take hours, and nothing of a forecast is kept
-        spec = spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})})
-    (plan,), _ = plan_build(Manifest(datasets=(spec,)), build_dir, executor, shared=shared)
+        bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
+    (plan,), _ = plan_build([bound], build_dir, executor, shared=shared)
     with Session(build_dir.out) as session:
-        prepare([plan], session, executor)
+        do_stages([plan], session, executor, stages=PREPARED)
         found = _probed(plan, session, probe)
         documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
         return replace(found, ocr_pages=sum(len(document.pages) for document in documents))
@@ -157,7 +159,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
         for place, length in enumerate(spec.lengths)
     )
     files = _expected(shown, len(probed), len(rows), dataset)
-    size, seconds = _image_cost(plan, dataset, sorted(shown))
+    size, seconds = _image_cost(dataset, sorted(shown))
     return DatasetForecast(
         spec.name,
         questions=len(rows),
@@ -263,18 +265,14 @@ def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
     return min(expected, there) if there > len(shown) else expected
 
 
-def _image_cost(plan: DatasetPlan, dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
+def _image_cost(dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
     """Return the mean (bytes, seconds) of an image, measured on a few images."""
     sizes, begun = [], time.perf_counter()
+    images = dataset.sources.images if dataset.sources.has_images else None
     for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:
-        images = dataset.sources.images if dataset.sources.has_images else None
-        name = images.origin(path) if images else None
-        sizes.append(len(images[name].released()) if images and name else _page_bytes(plan, dataset, path))
+        if images and (name := images.origin(path)):
+            sizes.append(len(images[name].released()))
+        else:
+            file = dataset.plan.documents[path.split("/")[-2]]
+            sizes.append(sum(len(data) for _, data in make_pages(dataset, file, [path])))
     return (sum(sizes) / len(sizes), (time.perf_counter() - begun) / len(sizes)) if sizes else (0.0, 0.0)
-
-
-def _page_bytes(plan: DatasetPlan, dataset: Dataset, path: str) -> int:
-    file = plan.documents[path.split("/")[-2]]
-    document, join = dataset.sources.documents[file.id], dataset.builder.spec.join_pages
-    made = make_pages(file.pages, document, [path], plan.spec, join)
-    return sum(len(data) for _, _, data in made)

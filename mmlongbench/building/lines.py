@@ -135,13 +135,6 @@ class PackedRecord:
     ran_dry: bool
     missing: int
     """How many more units of mean size would have fitted; 0 if the units did not run out."""
-    pictures: dict[str, str] = field(default_factory=dict)
-    """The names of its pictures in the source, by their path in the release. When the lines are written, these names
-    are moved to `ShownImages`."""
-    texts: list[tuple[str, int, str]] = field(default_factory=list)
-    """(unit, characters, SHA-256) of each unit with a text (`release.assets.text_digest`); they are moved as well."""
-    crops: list[str] = field(default_factory=list)
-    """The paths of the images of units that have several (`Unit.further`); moved to `ShownImages`, too."""
     kind: Literal["record"] = "record"
 
 
@@ -159,7 +152,6 @@ class BundledRecord:
     """A record that is only in the second file of a task (`TaskSpec.bundle`)."""
 
     record: Record
-    pictures: dict[str, str] = field(default_factory=dict)
     kind: Literal["bundled"] = "bundled"
 
 
@@ -191,7 +183,8 @@ class ShownImages:
     pictures: dict[str, list[str]]
     """The names of pictures in the source, by their path in the release."""
     texts: list[tuple[str, int, str]] = field(default_factory=list)
-    """(unit, characters, SHA-256) of each text, sorted; a unit with needles in it has several texts."""
+    """(unit, characters, SHA-256) of each text (`release.assets.text_digest`), sorted; a unit with needles in it has
+    several texts."""
     kind: Literal["shown"] = "shown"
 
 

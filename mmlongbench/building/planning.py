@@ -5,7 +5,7 @@ different build.
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -25,20 +25,9 @@ from mmlongbench.documents.page_store import Pages
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import (
-    bind_builder,
-    broken,
-    calling,
-    check_plugins,
-    check_reserve,
-    missing_metrics,
-    placements_of,
-    refuse_secrets,
-)
-from mmlongbench.manifest.code import code_of
+from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, check_reserve, refuse_secrets
 from mmlongbench.manifest.missing import unfinished_downloads
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.manifest.task_files import keep_task_file
 from mmlongbench.release.lock import versions
 
@@ -48,37 +37,34 @@ LICENCES = "licence.assets"
 """The `SourceFile.source` of tables of licences."""
 
 
-def check_manifest(manifest: Manifest) -> None:
-    """Refuse a manifest whose plug-ins, placements or reserves cannot work, before anything is written."""
-    for spec in manifest.datasets:
-        refuse_secrets(spec)
-        builder = bind_builder(spec)
-        reader_type(spec.reader)
-        check_plugins(spec, builder)
-        placements_of(spec, builder)
-        check_reserve(spec, builder)
-        check_ocr(spec)
+def check_manifest(manifest: Manifest) -> list[Bound]:
+    """Bind the datasets of a manifest to their plug-ins. Refuse plug-ins, placements or reserves that cannot work,
+    before anything is written.
+    """
+    return [_checked(spec) for spec in manifest.datasets]
 
 
-def notes_on(manifest: Manifest) -> list[str]:
-    """Return what a user must know about a manifest that can be built, one sentence each."""
-    return [
-        f"dataset {spec.name!r}: metric {name!r} of builder {spec.shown_builder!r} is not installed; the release can "
-        "be built, but not scored by this metric"
-        for spec in manifest.datasets
-        for name in missing_metrics(bind_builder(spec))
-    ]
+def _checked(spec: DatasetSpec) -> Bound:
+    refuse_secrets(spec)
+    bound = bind(spec)
+    _ = bound.reader_type
+    check_plugins(bound)
+    _ = bound.placements
+    check_reserve(bound)
+    check_ocr(bound)
+    return bound
 
 
 def plan_build(
-    manifest: Manifest,
+    datasets: Sequence[Bound],
     build_dir: BuildDir,
     executor: Executor,
     *,
     is_restart: bool = False,
     shared: Path | None = None,
 ) -> tuple[list[DatasetPlan], tuple[str, ...]]:
-    """Find and fingerprint the sources, and save the plan. Return the plans, and notes for the user.
+    """Find and fingerprint the sources of datasets that `check_manifest` has bound, and save the plan. Return the
+    plans, and notes for the user.
 
     If the folder has the plan of an unfinished build that differs, and that build has made nothing expensive
     (`has_expensive_results`), the build starts again; a note says what changed. `is_restart` discards the results of an
@@ -89,15 +75,19 @@ def plan_build(
         BuildError: the folder holds results of a build with another plan, and `is_restart` is false.
 
     """
-    check_manifest(manifest)
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    plans = plan_anew(manifest, build_dir, executor.progress, is_restart=is_restart, shared=shared)
+    plans = plan_anew(datasets, build_dir, executor.progress, is_restart=is_restart, shared=shared)
     return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
 
 
 def plan_anew(
-    manifest: Manifest, build_dir: BuildDir, progress: Progress, *, is_restart: bool, shared: Path | None = None
+    datasets: Sequence[Bound],
+    build_dir: BuildDir,
+    progress: Progress,
+    *,
+    is_restart: bool,
+    shared: Path | None = None,
 ) -> list[DatasetPlan]:
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
     articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
@@ -105,7 +95,7 @@ def plan_anew(
     from mmlongbench.corpus.info import OtherCorpusError
 
     try:
-        return plan_datasets(manifest, build_dir, progress, shared)
+        return plan_datasets(datasets, build_dir, progress, shared)
     except OtherCorpusError:
         if not is_restart:
             raise
@@ -114,7 +104,7 @@ def plan_anew(
     shutil.rmtree(aside, ignore_errors=True)
     corpora.rename(aside)
     try:
-        plans = plan_datasets(manifest, build_dir, progress, shared)
+        plans = plan_datasets(datasets, build_dir, progress, shared)
     except BaseException:
         shutil.rmtree(corpora, ignore_errors=True)
         aside.rename(corpora)
@@ -175,7 +165,7 @@ def _start_again(plans: list[DatasetPlan], build_dir: BuildDir, executor: Execut
 
 
 def plan_datasets(
-    manifest: Manifest, build_dir: BuildDir, progress: Progress, shared: Path | None = None
+    datasets: Sequence[Bound], build_dir: BuildDir, progress: Progress, shared: Path | None = None
 ) -> list[DatasetPlan]:
     """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader.
 
@@ -186,7 +176,7 @@ def plan_datasets(
     shared = shared or build_dir.root
     opener = SourceOpener(shared / build_dir.opened.name, progress)
     corpora = shared / build_dir.corpora.name
-    plans = [_plan_dataset(spec, build_dir, drawn, opener, corpora, progress) for spec in manifest.datasets]
+    plans = [_plan_dataset(bound, build_dir, drawn, opener, corpora, progress) for bound in datasets]
     _refuse_shared_images(plans)
     return plans
 
@@ -195,7 +185,7 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
     """Refuse datasets that would write different pages under the same paths."""
     shown: dict[tuple[str, str], tuple[str, tuple[str, int, int]]] = {}
     for plan in plans:
-        folder = reader_type(plan.spec.reader).image_folder
+        folder = plan.bound.reader_type.image_folder
         for file in plan.documents.values():
             made = (file.sha256, plan.spec.pages.dpi, plan.spec.pages.quality)
             name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
@@ -208,15 +198,16 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 
 
 def _plan_dataset(
-    spec: DatasetSpec,
+    bound: Bound,
     build_dir: BuildDir,
     drawn: dict[str, dict[str, Path]],
     opener: SourceOpener,
     corpora: Path,
     progress: Progress,
 ) -> DatasetPlan:
-    spec = with_kept_code(spec, build_dir)
-    reader = reader_type(spec.reader)()
+    spec = with_kept_code(bound.spec, build_dir)
+    bound = bound if spec == bound.spec else bind(spec)
+    reader = bound.reader_type()
     opened = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn, opener)
     given = {name: source.path for name, source in opened.items()}
     kept_bytes = sum({source.path: source.bytes for source in opened.values()}.values())
@@ -240,9 +231,9 @@ def _plan_dataset(
             if fault := _documents_fault(documents):
                 raise broken("reader", spec.reader, "documents()", fault)
             with calling("reader", spec.reader, "notes()"):
-                notes = tuple(map(str, reader.notes(sources, bind_builder(spec).options)))
+                notes = tuple(map(str, reader.notes(sources, bound.builder.options)))
             found = fingerprint(spec, sources, documents, progress)
-            others = tuple(_other_files(spec, corpus, progress))
+            others = tuple(_other_files(bound, corpus, progress))
         except OSError as error:
             said, name = error.strerror or str(error), Path(str(error.filename or "")).name
             place, todo = f"dataset {spec.name!r}", "make it readable, or take it out of the sources"
@@ -251,8 +242,8 @@ def _plan_dataset(
             ) from error
         _refuse_other_resolutions(spec, found.documents)
         page_model = _page_model(spec)
-        stated_rights(spec, sources)  # a contradiction is found before the long work
-    tokenizer = spec.counter.open().text
+        stated_rights(bound, sources)  # a contradiction is found before the long work
+    tokenizer = bound.counter.text
     extracted = (path for name, path in sources.items() if name not in given)
     return DatasetPlan(
         spec=spec,
@@ -263,9 +254,9 @@ def _plan_dataset(
         tokenizer={"name": portable(tokenizer.name), "sha256": tokenizer.sha256},
         corpus=corpus,
         errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
-        code=code_of(spec, bind_builder(spec).spec.metric),
+        code=bound.code,
         files=(*found.files, *others),
-        ocr=ocr_engine() if needs_ocr(spec) else None,
+        ocr=ocr_engine() if needs_ocr(bound) else None,
         notes=(*notes, *unfinished_downloads(spec)),
         page_model=page_model,
         licence_tables={file.path.name: file.hashed.sha256 for file in others if file.source == LICENCES},
@@ -313,14 +304,14 @@ def _page_model(spec: DatasetSpec) -> str:
     return hash_files(find_model(given.named_model, given.revision))
 
 
-def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
     """Yield the files that the bytes of the release depend on, apart from the sources."""
-    paths: dict[str, Iterable[Path]] = {}
+    spec, paths = bound.spec, dict[str, Iterable[Path]]()
     if spec.errata:
         paths[ERRATA] = [spec.errata]
     if (tokenizer := Path(spec.counter.tokenizer)).is_file():
         paths["counter.tokenizer"] = [tokenizer]
-    if tables := licence_tables(spec):
+    if tables := licence_tables(bound):
         paths[LICENCES] = tables
     if corpus:
         from mmlongbench.corpus.info import INDEX

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build import Built, do_shards
+from mmlongbench.building.build import Built, Demands, do_shards, do_stages
 from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
@@ -22,14 +22,13 @@ from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
-from mmlongbench.building.planning import plan_build, with_kept_code
+from mmlongbench.building.planning import check_manifest, plan_build, with_kept_code
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of
-from mmlongbench.building.stages.table import STAGES, Stage, stage_named
+from mmlongbench.building.shortfalls import shortfalls_of
+from mmlongbench.building.stages.table import PREPARED, STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
-from mmlongbench.manifest.binding import bind_builder
-from mmlongbench.manifest.code import code_of
+from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK
@@ -114,11 +113,9 @@ def run_stage(
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans, notes = plan_build(manifest, build_dir, executor, is_restart=preparing.is_restart)
-            with Session(build_dir.out) as session:
-                done = prepare(plans, session, executor)
-            names = [plan.spec.name for plan in plans]
-            refuse_losses(names, build_dir, preparing.min_kept, is_here=executor.has_all_files)
+            plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=preparing.is_restart)
+            with logged(build_dir.out), Session(build_dir.out) as session:
+                done = do_stages(plans, session, executor, Demands(min_kept=preparing.min_kept), PREPARED)
             return StageDone(done, notes)
     if preparing != AS_USUAL:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
@@ -155,26 +152,11 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
         with Session(build_dir.out) as session:
             for plan in plans:
                 _shards(stage_named("images"), plan.spec.name, session, is_done=True)
-            with logged(build_dir.out), closing(executor):
-                cells = stage_named("cells")
-                shards = [shard for plan in plans for shard in cells.shards(session, plan.spec.name)]
-                do_shards(cells, shards, session, executor)
+            with logged(build_dir.out):
+                do_stages(plans, session, executor, stages=[stage_named("cells")])
                 lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
-
-
-def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
-    """Read the documents and rows of every dataset, and choose the questions; return the number of shards in all three
-    stages.
-    """
-    done = 0
-    with logged(session.build_dir.out), closing(executor):
-        for stage in (stage for stage in STAGES if stage.is_prepared):
-            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
-            do_shards(stage, shards, session, executor)
-            done += len(shards)
-    return done
 
 
 def _asked(name: str) -> Stage:
@@ -242,7 +224,8 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
     `public` is given. No file is read except task files, and neither OCR nor the model of a reranker has to be
     installed, so that any share of a build can compare its manifest with the saved plan.
     """
-    spec = with_kept_code(spec, build_dir)
+    bound = bind(with_kept_code(spec, build_dir))
+    spec = bound.spec
     tokenizer = spec.counter.tokenizer
     is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
     given = "given"  # says only that there is one
@@ -252,8 +235,8 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
         tokenizer=saved.tokenizer if is_same else {"name": portable(tokenizer), "sha256": ""},
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
         errata=(saved.errata or given) if spec.errata else None,
-        code=code_of(spec, bind_builder(spec).spec.metric),
-        ocr=saved.ocr if needs_ocr(spec) else None,
+        code=bound.code,
+        ocr=saved.ocr if needs_ocr(bound) else None,
     )
     found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
     now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker

@@ -32,7 +32,7 @@ from mmlongbench.io.files import read_regular
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.binding import PluginCallError, bind_builder
+from mmlongbench.manifest.binding import PluginCallError, bind
 from mmlongbench.manifest.code import ENGINE, plugin_code
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described, reader_type
@@ -216,7 +216,7 @@ def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
     sample = (described("sample", spec.reader),) if spec.source == SAMPLE else ()
     metric: tuple[str, ...] = ()
     with suppress(MMLongBenchError):  # a broken builder has no metric
-        metric = (described("metric", bind_builder(spec).spec.metric),)
+        metric = (described("metric", bind(spec).task.metric),)
     return (described("builder", spec.builder), described("reader", spec.reader), *sample, *metric)
 
 
@@ -256,8 +256,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     plans: list[DatasetPlan] = []
     before = frozenset(sys.modules)
     try:
-        check_plugins(manifest)
-        plans, _ = plan_build(manifest, build_dir, executor)
+        plans, _ = plan_build(check_plugins(manifest), build_dir, executor)
     except PluginCallError as found:
         dataset.add(BUILT, [failure_of(found)])
         return
@@ -274,7 +273,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     dataset.add(BUILT, [failure_of(error)] if error else ())
     if build_dir.is_done(questions_shard(name)):
         dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
-        dataset.add(ROWS, rows_are_the_same_twice(dataset.spec.reader, plans[0].sources))
+        dataset.add(ROWS, rows_are_the_same_twice(plans[0].bound, plans[0].sources))
         ids = [row.id for row in session.dataset(name).sources.rows]
         stay = ids_stay(dataset.spec.reader, plans[0].sources, ids, dataset.folder / "shorter")
         dataset.add(IDS, chain(ids_are_unique(session, name), stay))

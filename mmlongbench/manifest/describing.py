@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.locations import LocalPath, Location
-from mmlongbench.manifest.binding import bind_builder, calling
+from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.descriptions import (
     BuilderText,
     DatasetText,
@@ -249,13 +249,13 @@ def _specs(kind: type[Builder[Row]], plugin: Plugin | None, manifests: Manifests
     for _, spec in _datasets(manifests):
         if plugin and spec.builder == plugin.name:
             with suppress(MMLongBenchError):
-                yield bind_builder(spec).spec
+                yield bind(spec).task
 
 
 def _metric_of(spec: DatasetSpec) -> str:
     """Return the metric of a dataset; empty if its builder is not installed or cannot be used."""
     with suppress(MMLongBenchError):
-        return bind_builder(spec).spec.metric if is_installed("builder", spec.builder) else ""
+        return bind(spec).task.metric if is_installed("builder", spec.builder) else ""
     return ""
 
 

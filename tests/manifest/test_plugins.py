@@ -18,7 +18,7 @@ from tiny import command
 
 import mmlongbench.task as mt
 from mmlongbench.errors import ManifestError, PluginError, ReleaseError
-from mmlongbench.manifest.binding import PluginCallError, bind_builder, check_plugins
+from mmlongbench.manifest.binding import Bound, PluginCallError, bind, check_plugins
 from mmlongbench.manifest.code import package_sha256, plugin_code
 from mmlongbench.manifest.describing import describe_builder, describe_metric, describe_plugin, describe_reader
 from mmlongbench.manifest.descriptions import fields_of, type_text
@@ -115,7 +115,7 @@ OUTSIDE = (
 def test_no_file_is_named_outside_a_release() -> None:
     def refusal(declared: mt.TaskSpec) -> str:
         with pytest.raises(PluginCallError) as caught:
-            check_plugins(GOV, own(Tale, spec=declared)("gov", mt.Options()))
+            check_plugins(Bound(GOV, own(Tale)("gov", mt.Options()), declared))
         return str(caught.value)
 
     good = mt.FilePattern("tales/{name}_K{k}.jsonl")
@@ -135,7 +135,7 @@ def test_no_file_is_named_outside_a_release() -> None:
 def test_a_task_of_full_prompts_takes_no_corpus() -> None:
     spec = GOV.model_copy(update={"corpus": Path("passages")})
     with pytest.raises(ManifestError, match=r"^dataset 'gov': builder 'summary' takes no corpus: TaskSpec.full_"):
-        check_plugins(spec, bind_builder(spec))
+        check_plugins(bind(spec))
 
 
 @pytest.mark.parametrize(

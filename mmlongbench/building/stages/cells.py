@@ -23,8 +23,8 @@ from mmlongbench.building.lines import (
     WrittenCell,
 )
 from mmlongbench.building.released import cell_files
+from mmlongbench.building.session import Session
 from mmlongbench.building.stages.checks import check_file
-from mmlongbench.building.stages.records import record_shards
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
@@ -36,18 +36,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from mmlongbench.building.session import Session
-
 _ROWS = 50_000
 """How many rows of items are written at once."""
 
 
-def cell_shards(session: "Session", name: str) -> list[Shard]:
+def cell_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each length of a dataset."""
     return [cell_shard(name, length) for length in session.plan(name).spec.lengths]
 
 
-def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
+def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
     """Write the public files of a dataset at a length and the table of its items, if any example fits. Yield one
     `WrittenCell` with the files and counts, then the rejects. Files that an extended release has whole are not written.
     """
@@ -75,7 +73,7 @@ def described(path: Path) -> LockedFile:
     return LockedFile(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
-def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
+def _lines(session: Session, name: str, length: int) -> Iterator[RecordLine]:
     """Yield the lines of all records of a dataset at a length; the examples of an extended release are in their places.
 
     Raises:
@@ -84,7 +82,7 @@ def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
     """
     cell = session.taken(name, length)
     taken = cell.examples() if cell else iter(())
-    for shard in record_shards(session, name, (length,)):
+    for shard in session.record_shards(name, (length,)):
         for line in session.build_dir.read(shard, RECORDS):
             if isinstance(line, TakenRecords):
                 id, examples = next(taken, ("", []))
@@ -95,7 +93,7 @@ def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
     _refuse_other(session, name, "", next(taken, ("", []))[0])
 
 
-def _refuse_other(session: "Session", name: str, expected: str, found: str) -> None:
+def _refuse_other(session: Session, name: str, expected: str, found: str) -> None:
     """Refuse to extend a release whose next question is not the expected one; an empty id is the end."""
     if expected != found:
         raise BuildError(
@@ -105,7 +103,7 @@ def _refuse_other(session: "Session", name: str, expected: str, found: str) -> N
 
 
 def _write_files(
-    session: "Session", dataset: Dataset, length: int, first: PackedRecord, lines: Iterator[RecordLine]
+    session: Session, dataset: Dataset, length: int, first: PackedRecord, lines: Iterator[RecordLine]
 ) -> dict[str, LockedFile]:
     """Write the records, the table of their items and, if the task has one, the second file of the records
     (`TaskSpec.bundle`); return the size and hash of each file, by path.

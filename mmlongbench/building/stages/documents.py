@@ -29,7 +29,7 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     with the document.
     """
     plan = session.plan(shard.dataset)
-    file, asked = plan.documents[shard.name], session.task(shard.dataset)
+    file, asked = plan.documents[shard.name], plan.bound.task
     with reading(session.source_files, shard.dataset, file):
         if plan.ocr:
             check_engine(plan.ocr)

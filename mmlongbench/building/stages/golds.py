@@ -4,9 +4,7 @@ from hashlib import blake2b
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
-from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.plugins import metric_type
-from mmlongbench.task.builder import Builder
+from mmlongbench.manifest.binding import Bound, calling
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import Metric, Settings
@@ -22,9 +20,9 @@ class Golds:
     once.
     """
 
-    def __init__(self, builder: Builder[Row], name: str) -> None:
-        """Check the records of `builder`; `name` is the name of the builder, for error messages."""
-        self._builder, self._name = builder, name
+    def __init__(self, bound: Bound) -> None:
+        """Check the records of a dataset."""
+        self._bound, self._builder = bound, bound.builder
         self._metric: Metric | str | None = _UNKNOWN
         self._scored: dict[str, bytes] = {}
 
@@ -54,7 +52,7 @@ class Golds:
         if metric is None:
             return ""
         file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name in the form of the task's file names
-        with calling("builder", self._name, "a method that scoring calls", row):
+        with calling("builder", self._bound.spec.builder, "a method that scoring calls", row):
             asked = scoring_input(self._builder, record, file)
         try:
             with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
@@ -66,15 +64,15 @@ class Golds:
     def _rules(self) -> Metric | None:
         """Return the metric; None if it asks a model, or needs something that only scoring has."""
         if self._metric == _UNKNOWN:
-            self._metric = _metric_of(self._builder.spec.metric)
+            self._metric = _metric_of(self._bound)
         return self._metric if not isinstance(self._metric, str) else None
 
 
-def _metric_of(name: str) -> Metric | None:
-    if name.startswith(JUDGED):
+def _metric_of(bound: Bound) -> Metric | None:
+    if bound.task.metric.startswith(JUDGED):
         return None
     try:
-        return metric_type(name)(Settings())
+        return bound.metric(Settings())
     except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
         return None
 

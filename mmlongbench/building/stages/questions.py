@@ -8,10 +8,10 @@ from typing import Any
 from mmlongbench.building.build_dir import BuildDir, Shard, questions_shard, rows_shard
 from mmlongbench.building.dataset import Dataset, row_of, sample_draws
 from mmlongbench.building.lines import ROWS, Asked, QuestionLine, Reject, RowCounts
-from mmlongbench.building.page_retrieval import retrieval_counts
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.building.stages.checks import check_draft
+from mmlongbench.building.stages.rankings import retrieval_counts
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest

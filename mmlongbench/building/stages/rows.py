@@ -16,7 +16,6 @@ from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
@@ -32,7 +31,7 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
     occurred before.
     """
     plan = session.plan(shard.dataset)
-    spec, reader = plan.spec, reader_type(plan.spec.reader)()
+    spec, reader = plan.spec, plan.bound.reader_type()
     errata = load_errata(spec.errata) if spec.errata else None
     known: dict[str, str] = {}
     for found in read_rows(reader, plan.sources, errata, spec.reader):
