@@ -19,13 +19,11 @@ from mmlongbench.building.lines import (
     RecordLine,
     Reject,
     SharedCounts,
-    TakenRecords,
     WrittenCell,
 )
 from mmlongbench.building.released import cell_files
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.checks import check_file
-from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
@@ -57,8 +55,6 @@ def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
         yield from taken.rejects
         return
     tally = Tally(dataset.builder.spec.balance)
-    if taken:
-        tally.add_taken(taken.counts)
     lines = tally.counted(_lines(session, shard.dataset, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, dataset, length, first, lines)
@@ -74,32 +70,9 @@ def described(path: Path) -> LockedFile:
 
 
 def _lines(session: Session, name: str, length: int) -> Iterator[RecordLine]:
-    """Yield the lines of all records of a dataset at a length; the examples of an extended release are in their places.
-
-    Raises:
-        BuildError: the extended release has examples that have no place, or lacks one.
-
-    """
-    cell = session.taken(name, length)
-    taken = cell.examples() if cell else iter(())
+    """Yield the lines of all records of a dataset at a length."""
     for shard in session.record_shards(name, (length,)):
-        for line in session.build_dir.read(shard, RECORDS):
-            if isinstance(line, TakenRecords):
-                id, examples = next(taken, ("", []))
-                _refuse_other(session, name, line.id, id)
-                yield from examples
-            else:
-                yield line
-    _refuse_other(session, name, "", next(taken, ("", []))[0])
-
-
-def _refuse_other(session: Session, name: str, expected: str, found: str) -> None:
-    """Refuse to extend a release whose next question is not the expected one; an empty id is the end."""
-    if expected != found:
-        raise BuildError(
-            f"dataset {name!r}: the finished release cannot be extended: expected question {expected!r} there, found "
-            f"{found!r}; nothing was changed; build into another folder, or remove {session.build_dir.out}"
-        )
+        yield from session.build_dir.read(shard, RECORDS)
 
 
 def _write_files(
@@ -182,14 +155,6 @@ class Tally:
     balanced: Counter[str] = field(default_factory=Counter)
     missing: int = 0
     rejects: list[Reject] = field(default_factory=list)
-
-    def add_taken(self, found: CellCounts) -> None:
-        """Add the counts of examples that are taken from an extended release, as far as their records and rejects do
-        not show them. If a source has changed, `refuse_changed_examples` has made sure that they are still these.
-        """
-        self.counts["ran_dry"] += found.ran_dry
-        self.missing = max(self.missing, found.missing_units)
-        self.left_out.update(found.left_out)
 
     def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
         """Yield the same lines and count them."""
