@@ -20,6 +20,7 @@ from mmlongbench.building.extending import (
     move_into_place,
     plan_extension,
     refuse_changed_examples,
+    refuse_lost_questions,
 )
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS, Reject
@@ -199,8 +200,10 @@ def do_stages(
                         raise StrictStop(f"--strict: {sentence(line)}")
             at_lengths: Iterable[Reject] = ()
             if stage.name == "questions":
+                refuse_lost_questions(plans, session)
+            else:
                 refuse_changed_examples(plans, session)
-            elif demands.min_kept:
+            if stage.name == "records" and demands.min_kept:
                 at_lengths = _rejected_at_lengths(plans, shards, session)
             refuse_losses(names, build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=at_lengths)
     return done

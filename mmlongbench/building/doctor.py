@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import cleaned, raw_rows
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError

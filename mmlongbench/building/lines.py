@@ -136,14 +136,6 @@ class PackedRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenRecords:
-    """Stands for all records of a question at a length that the extended release already has."""
-
-    id: str
-    kind: Literal["taken"] = "taken"
-
-
-@dataclass(frozen=True, slots=True)
 class BundledRecord:
     """A record that is only in the second file of a task (`TaskSpec.bundle`)."""
 
@@ -222,7 +214,7 @@ DocumentLine: TypeAlias = Annotated[ReadDocument | RefusedDocument, Field(discri
 RowLine: TypeAlias = Annotated[ReadRow | Reject, Field(discriminator="kind")]
 QuestionLine: TypeAlias = Annotated[Asked | Reject | RowCounts, Field(discriminator="kind")]
 RecordLine: TypeAlias = Annotated[
-    PackedRecord | TakenRecords | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages,
+    PackedRecord | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages,
     Field(discriminator="kind"),
 ]
 CellLine: TypeAlias = Annotated[WrittenCell | Reject, Field(discriminator="kind")]

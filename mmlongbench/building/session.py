@@ -7,12 +7,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_plan import DatasetPlan, load_plans
 from mmlongbench.building.canary import canary_of
 from mmlongbench.building.dataset import Dataset, open_dataset, rows_at
 from mmlongbench.building.lines import QUESTIONS, RECORDS, Asked, RowCounts, ShownImages
 from mmlongbench.building.released import Released, ReleasedCell
-from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.errors import BuildError
 from mmlongbench.lengths import format_length

@@ -24,7 +24,7 @@ from builders.docvqa import DocVQAOptions, LongDocURL, MLongDoc, OwnDocuments, S
 from builders.docvqa.parsed_pages import PAGES, parsed_documents, write_parsed
 from builders.docvqa.slide_tables import written_decks
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import plan_datasets
+from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K

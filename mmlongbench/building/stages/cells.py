@@ -18,13 +18,11 @@ from mmlongbench.building.lines import (
     RecordLine,
     Reject,
     SharedCounts,
-    TakenRecords,
     WrittenCell,
 )
 from mmlongbench.building.released import cell_files
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.checks import check_file
-from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
@@ -53,8 +51,6 @@ def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
         yield from taken.rejects
         return
     tally = Tally(session.plan(name).bound.task.balance)
-    if taken:
-        tally.add_taken(taken.counts)
     lines = tally.counted(_lines(session, name, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, name, length, chain([first], lines))
@@ -70,31 +66,9 @@ def described(path: Path) -> LockedFile:
 
 
 def _lines(session: Session, name: str, length: int) -> Iterator[RecordLine]:
-    """Yield the lines of all records of a dataset at a length; the examples of an extended release are in their places.
-
-    Raises:
-        BuildError: the extended release has examples that have no place, or lacks one.
-
-    """
-
-    def refuse_other(expected: str, found: str) -> None:
-        if expected != found:
-            raise BuildError(
-                f"dataset {name!r}: the finished release cannot be extended: expected question {expected!r} there, "
-                f"found {found!r}; nothing was changed; build into another folder, or remove {session.build_dir.out}"
-            )
-
-    cell = session.taken(name, length)
-    taken = cell.examples() if cell else iter(())
+    """Yield the lines of all records of a dataset at a length."""
     for shard in session.record_shards(name, (length,)):
-        for line in session.build_dir.read(shard, RECORDS):
-            if isinstance(line, TakenRecords):
-                id, examples = next(taken, ("", []))
-                refuse_other(line.id, id)
-                yield from examples
-            else:
-                yield line
-    refuse_other("", next(taken, ("", []))[0])
+        yield from session.build_dir.read(shard, RECORDS)
 
 
 def _write_files(session: Session, name: str, length: int, lines: Iterable[RecordLine]) -> dict[str, LockedFile]:
@@ -167,14 +141,6 @@ class Tally:
     balanced: Counter[str] = field(default_factory=Counter)
     missing: int = 0
     rejects: list[Reject] = field(default_factory=list)
-
-    def add_taken(self, found: CellCounts) -> None:
-        """Add the counts of examples that are taken from an extended release, as far as their records and rejects do
-        not show them. If a source has changed, `refuse_changed_examples` has made sure that they are still these.
-        """
-        self.counts["ran_dry"] += found.ran_dry
-        self.missing = max(self.missing, found.missing_units)
-        self.left_out.update(found.left_out)
 
     def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
         """Yield the same lines and count them."""

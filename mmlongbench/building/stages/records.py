@@ -15,7 +15,6 @@ from mmlongbench.building.lines import (
     RecordLine,
     SharedCounts,
     ShownImages,
-    TakenRecords,
 )
 from mmlongbench.building.session import TOGETHER, Session
 from mmlongbench.building.shortfalls import reject_row
@@ -55,7 +54,7 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
-    for line, example in _packed_block(session, dataset, rows, parse_length(cell)):
+    for line, example in _pack(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
                 if origin := dataset.sources.images.origin(path):
@@ -71,21 +70,6 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
         yield line
     named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
     yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
-
-
-def _packed_block(session: Session, dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[_Packed]:
-    """Pack the questions that have no examples at a length in an extended release; yield a `TakenRecords` for each of
-    the others. A question that did not fit is tried again, because its row may have another place in the source.
-    """
-    taken = session.taken(dataset.spec.name, length)
-    if taken is None:
-        yield from _pack(dataset, rows, length)
-        return
-    for row in rows:
-        if row.id in taken.asked:
-            yield TakenRecords(row.id), None
-        else:
-            yield from _pack(dataset, (row,), length)
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
