@@ -38,7 +38,6 @@ from mmlongbench.manifest.plugins import (
     builder_type,
     installed,
     is_installed,
-    listed_names,
     metric_type,
     reader_type,
     sample_function,
@@ -110,7 +109,7 @@ def describe_builder(kind: type[Builder[Any]], plugin: Plugin | None = None) -> 
         record_fields=(*own, *(RecordFieldText(name=k, text=v, is_added=True) for k, v in added.items())),
         files=_once(file for spec in specs for file in _files(spec)),
         placements=_once(_placed(spec) for spec in specs),
-        variants=listed_names(kind, "variants"),
+        variants=tuple(kind.variants),
         readers=tuple(each.name for each in usable("reader") if _fits(reader_type(each.name), kind)),
         metrics=metrics[:1],
         further_metrics=tuple(name for name in _once(others) if name not in metrics[:1]),
@@ -282,8 +281,7 @@ def _placed(spec: TaskSpec) -> str:
 
 def sources_of(kind: type[Reader[Row]]) -> tuple[SourceText, ...]:
     """Return the sources of a reader, first those that a manifest must give."""
-    needed, optional = listed_names(kind, "sources"), listed_names(kind, "optional_sources")
-    names = {**dict.fromkeys(needed, False), **dict.fromkeys(optional, True)}
+    names = {**dict.fromkeys(kind.sources, False), **dict.fromkeys(kind.optional_sources, True)}
     return tuple(
         SourceText(name=name, is_optional=is_optional, form=kind.source_forms.get(name, ""))
         for name, is_optional in names.items()
@@ -297,7 +295,7 @@ def _dataset(spec: DatasetSpec, path: Path) -> DatasetText:
         builder=spec.shown_builder,
         reader=spec.shown_reader,
         source=_given(spec, reader, path),
-        optional_sources=listed_names(reader, "optional_sources") if reader else (),
+        optional_sources=tuple(reader.optional_sources) if reader else (),
         corpus=None if spec.corpus is None else _beside(spec.corpus, path),
         lengths=spec.lengths,
         metric=_metric_of(spec),
