@@ -49,7 +49,7 @@ _Lengths = Annotated[dict[int, _Share], BeforeValidator(_by_length), Field(min_l
 class MixSpec(BaseModel):
     """A training mix. All tokens are those of prompts, as the release counts them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
     tokens: Annotated[int, BeforeValidator(_tokens), Field(gt=0, strict=True)]
     """The token budget: the tokens of all prompts together; a text such as `512K` counts in 1,024."""
     tokens_by_task: _Tasks | None = None
