@@ -16,7 +16,7 @@ from mmlongbench.release.positions import NEEDLES, is_number
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import TokenCount
-from tokenization.images import PatchRule
+from tokenization.counting import PatchRule
 
 Mark: TypeAlias = Literal["gold", "needle", "evidence"]
 """Why a unit or a part of it matters for the answer."""
