@@ -13,7 +13,7 @@ from mmlongbench.release.loading import locked_spec
 from mmlongbench.release.measuring import ImageSizes, placement_of
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES, is_number
-from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import TokenCount
 from tokenization.counting import PatchRule

@@ -6,9 +6,8 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
-from mmlongbench.task.builder import Builder
+from mmlongbench.task.builder import Builder, scoring_input
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 
