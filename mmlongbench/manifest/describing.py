@@ -35,43 +35,30 @@ from mmlongbench.packing.place import Depth, Permutation
 from mmlongbench.task.metric import PROFILES
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
-from mmlongbench.task.spec import Placements, TaskSpec
+from mmlongbench.task.spec import TaskSpec
 
 JsonObject: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
 
-ALWAYS: Mapping[str, str] = {
+_ALWAYS = {
     "length": "The tokens of the whole prompt: text and images together.",
     "tokens": "An object with text and image (the tokens of the prompt) and reserve (the tokens kept free).",
 }
-"""The fields of every record."""
-AT_DEPTH: Mapping[str, str] = {
-    "depth": "The depth that was asked for: 0 is before the first unit of the haystack, 1 after the last one.",
-    "depth_achieved": "The depth that was reached: haystack tokens before the needle / all haystack tokens.",
-    "needle_start": "The tokens of the prompt before the needle.",
+_PLACED: Mapping[type[Depth] | type[Permutation], Mapping[str, str]] = {
+    Depth: {
+        "depth": "The depth that was asked for: 0 is before the first unit of the haystack, 1 after the last one.",
+        "depth_achieved": "The depth that was reached: haystack tokens before the needle / all haystack tokens.",
+        "needle_start": "The tokens of the prompt before the needle.",
+    },
+    Permutation: {
+        "permutation": "The number of the permutation, from 0.",
+        "depth_achieved": "The depth that was reached by each needle: haystack tokens before it / all haystack tokens.",
+        "needle_start": "The tokens of the prompt before each needle.",
+        "depth_requested": "The depth that was drawn for each needle; 0 is before the first unit, 1 after the last "
+        "one.",
+    },
 }
-"""The fields of a record whose needle is put at a depth."""
-PERMUTED: Mapping[str, str] = {
-    "permutation": "The number of the permutation, from 0.",
-    "depth_achieved": "The depth that was reached by each needle: haystack tokens before it / all haystack tokens.",
-    "needle_start": "The tokens of the prompt before each needle.",
-    "depth_requested": "The depth that was drawn for each needle; 0 is before the first unit, 1 after the last one.",
-}
-"""The fields of a record whose needles are permuted."""
-
-
-def added_fields(placement: type[Depth] | type[Permutation] | None) -> dict[str, str]:
-    """Return what each field means that the engine adds to a record.
-
-    Args:
-        placement: the kind of the task's placements (`Placements.kind`); None for a task without needles.
-
-    >>> [*added_fields(None)], [*added_fields(Depth)]
-    (['length', 'tokens'], ['length', 'tokens', 'depth', 'depth_achieved', 'needle_start'])
-
-    """
-    placed = {} if placement is None else AT_DEPTH if placement is Depth else PERMUTED
-    return {**ALWAYS, **placed}
+"""The fields that the engine adds to every record, and to one whose needles are placed in one of these ways."""
 
 
 def describe_plugin(plugin: Plugin) -> JsonObject:
@@ -105,9 +92,20 @@ def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
 def _builder(plugin: Plugin) -> JsonObject:
     kind = builder_type(plugin.name)
     tasks = list(_tasks(plugin.name))
-    added = {name: text for task in tasks for name, text in added_fields(_placement(task)).items()}
     metrics = [task.metric for task in tasks][:1]
     others = _once(name for task in tasks for name in (task.metric, *task.further_metrics))
+    added, files, placements = dict[str, str](), list[tuple[str, str]](), list[str]()
+    for task in tasks:
+        added |= _ALWAYS
+        files.append(("records", task.files.template))
+        if task.bundle:
+            files.append(("bundle", task.bundle.files.template))
+        files.append(("items", f"{task.files.template.rpartition('.')[0]}.parquet"))
+        if task.placements:
+            added |= _PLACED[task.placements.kind]
+            values = task.placements.values
+            depths = f"{len(values)} depths ({', '.join(f'{value:g}' for value in values)})"
+            placements.append(depths if task.placements.kind is Depth else f"{len(values)} permutations")
     return {
         **code_and_about(kind, plugin.name, plugin.origin),
         "kind": "builder",
@@ -118,8 +116,8 @@ def _builder(plugin: Plugin) -> JsonObject:
             *({"name": name, "text": text, "is_added": False} for name, text in kind.record_fields.items()),
             *({"name": name, "text": text, "is_added": True} for name, text in added.items()),
         ],
-        "files": [{"kind": kind, "pattern": pattern} for kind, pattern in _once(_files(tasks))],
-        "placements": _once(_in_words(task.placements) for task in tasks if task.placements),
+        "files": [{"kind": what, "pattern": pattern} for what, pattern in _once(files)],
+        "placements": _once(placements),
         "variants": list(kind.variants),
         "readers": [name for name in usable("reader") if issubclass(reader_type(name).row_type, kind.row_type)],
         "metrics": metrics,
@@ -247,26 +245,6 @@ def _metric_of(spec: DatasetSpec) -> str:
     with suppress(MMLongBenchError):
         return bind_builder(spec).spec.metric if is_installed("builder", spec.builder) else ""
     return ""
-
-
-def _placement(task: TaskSpec) -> type[Depth] | type[Permutation] | None:
-    return task.placements.kind if task.placements else None
-
-
-def _files(tasks: Iterable[TaskSpec]) -> Iterator[tuple[str, str]]:
-    """Yield (kind, pattern) of the files of each length. Items are below `items/`, the others below `mmlb_data/`."""
-    for task in tasks:
-        yield "records", task.files.template
-        if task.bundle:
-            yield "bundle", task.bundle.files.template
-        yield "items", f"{task.files.template.rpartition('.')[0]}.parquet"
-
-
-def _in_words(placements: Placements) -> str:
-    values = placements.values
-    if placements.kind is Depth:
-        return f"{len(values)} depths ({', '.join(f'{value:g}' for value in values)})"
-    return f"{len(values)} permutations"
 
 
 def _once(values: Iterable[_T]) -> list[_T]:
