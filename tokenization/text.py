@@ -171,7 +171,6 @@ def _reload(name: str, sha256: str) -> TextTokenizer:
 
 
 def _refusal(text: str) -> TokenizationError:
-    """Return the error that says why a text cannot be encoded."""
     if not isinstance(text, str):
         return TokenizationError(f"a text is a str, not {type(text).__name__}: decode it first")
     found = _SURROGATE.search(text)

@@ -328,7 +328,6 @@ def type_text(schema: JsonObject, parts: Mapping[str, JsonObject]) -> str:
 
 
 def _bounds(schema: JsonObject) -> Iterator[str]:
-    """Yield the bounds of a number in words."""
     words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
     for arm in (schema, *schema.get("anyOf", ())):
         for key, said in words.items():

@@ -114,6 +114,5 @@ def _sources() -> Iterator[JsonObject]:
 
 
 def _rule(key: str, value: str, properties: JsonObject) -> JsonObject:
-    """Return the rule that a dataset in which a key has a value has these properties."""
     is_so = {"properties": {key: {"const": value}}, "required": [key]}
     return {"if": is_so, "then": {"properties": properties}}

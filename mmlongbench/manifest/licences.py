@@ -125,7 +125,6 @@ class LicenceTerms(_Model):
 
 
 def _terms(value: object) -> object:
-    """Return the terms of a licence that is given as a text."""
     return terms_of(value) if isinstance(value, str) else value
 
 

@@ -123,7 +123,6 @@ def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[s
 
 
 def _is_path(path: Sequence[str]) -> bool:
-    """Return whether a key of a dataset holds a path."""
     return path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
 
 

@@ -108,7 +108,6 @@ def _wrong_value(loaded: type, base: type) -> str:
 
 
 def _sample_fault(loaded: object) -> str:
-    """Return why an object is not a function that draws a sample; empty if it is."""
     if isinstance(loaded, type) or not callable(loaded):
         return f"{loaded!r} is not a function that draws a sample into a folder"
     try:
@@ -214,7 +213,6 @@ def installed(kind: str) -> list[Plugin]:
 
 
 def _points(kind: str) -> EntryPoints:
-    """Return the entry points of a kind."""
     return _points_in(kind, tuple((folder, _changed(folder)) for folder in sys.path))
 
 

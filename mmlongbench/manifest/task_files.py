@@ -152,7 +152,6 @@ def load_class(found: TaskFile) -> object:
 
 
 def _run(name: str, data: bytes, found: TaskFile) -> ModuleType:
-    """Run the code of a task file as a module."""
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(found.path)
     try:

@@ -344,7 +344,6 @@ def _stood(
 
 
 def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question:
-    """Return the question with the wording that fits these units, in their order."""
     if question.wording is None:
         return question
     texts, at = question.wording.texts, question.wording.choose(units)
@@ -359,7 +358,6 @@ def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question
 def _needles(
     packed: Packed, standing: Standing, items: Sequence[PlacedUnit], counts: Mapping[str, TokenCount], pricer: Pricer
 ) -> Iterator[PlacedNeedle]:
-    """Yield the position of each needle, in the order of the draft."""
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
     for item in items:
         text, at = item.unit.text, 0

@@ -144,14 +144,12 @@ class VisionRules(Mapping[str, VisionRule]):
         return sum(1 for _ in self)
 
     def _find(self, name: object) -> str | None:
-        """Return the folded name of the rule that a name means, or None."""
         if not isinstance(name, str):
             return None
         names = built_in()[1]
         return next((each for each in spellings(name) if each in names or each in self._added), None)
 
     def _unknown(self, name: object) -> str:
-        """Return the message for a name that no rule has."""
         written = {folded: folded for folded in built_in()[1]} | {fold(each): each for each in self}
         near = difflib.get_close_matches(next(spellings(str(name))), written, n=5)
         hint = f"did you mean {', '.join(repr(written[each]) for each in near)}? " if near else ""
@@ -194,7 +192,6 @@ def _load(points: list[EntryPoint]) -> VisionRule:
 
 
 def _described(points: list[EntryPoint]) -> str:
-    """Describe entry points and their origin for a message."""
     found = (f"{point.name!r} ({point.value} of {_origin(point)})" for point in points)
     return f"vision rule {' and '.join(found)}"
 
