@@ -64,8 +64,7 @@ if TYPE_CHECKING:
     from mmlongbench.shortcuts.audit import ShortcutAudit
     from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextRow
     from mmlongbench.shortcuts.findings import ShortcutFinding
-    from mmlongbench.task.evidence import Evidence
-    from mmlongbench.task.metric import Judge, Provenance, Score, Settings
+    from mmlongbench.task.metric import Evidence, Judge, Provenance, Score, Settings
     from tokenization import TokenCount
 
 __all__ = [
@@ -961,8 +960,7 @@ _MODULES = {
     "mmlongbench.shortcuts.audit": ("ShortcutAudit",),
     "mmlongbench.shortcuts.contexts.results": ("BlindQuestion", "ContextAudit", "ContextRow"),
     "mmlongbench.shortcuts.findings": ("ShortcutFinding",),
-    "mmlongbench.task.evidence": ("Evidence",),
-    "mmlongbench.task.metric": ("Judge", "Provenance", "Score", "Settings"),
+    "mmlongbench.task.metric": ("Evidence", "Judge", "Provenance", "Score", "Settings"),
     "tokenization": ("TokenCount",),
 }
 """The modules that define the types of this package; a module is imported when one of its names is used."""

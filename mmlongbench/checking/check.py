@@ -3,10 +3,9 @@
 import csv
 import io
 import re
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -36,7 +35,7 @@ from mmlongbench.manifest.binding import PluginCallError, bind
 from mmlongbench.manifest.code import ENGINE, plugin_code
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described, reader_type
-from mmlongbench.manifest.task_files import refuse_neighbours, task_files_of, tasks_of
+from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError
 
@@ -254,7 +253,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     manifest, name = Manifest(datasets=(dataset.spec,)), dataset.spec.name
     error: Exception | None = None
     plans: list[DatasetPlan] = []
-    before = frozenset(sys.modules)
     try:
         plans, _ = plan_build(check_plugins(manifest), build_dir, executor)
     except PluginCallError as found:
@@ -265,7 +263,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         do_stages(plans, session, executor)
         finish(plans, session, executor)
         dataset.is_built = True
-        _refuse_late_imports(dataset.spec, before)
     except (SourceError, ManifestError):
         raise
     except ERRORS as found:
@@ -285,18 +282,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
                 lengths,
                 SmallRelease(dataset.release, tasks_of(dataset.spec.builder, dataset.spec.reader)),
             )
-
-
-def _refuse_late_imports(spec: DatasetSpec, before: Set[str]) -> None:
-    """Refuse modules that a method of a task file has imported from the file's folder.
-
-    Raises:
-        PluginError: the error names the first of them.
-
-    """
-    names = sorted({name.split(".")[0] for name in sys.modules.keys() - before})
-    for found in task_files_of(spec.builder, spec.reader):
-        refuse_neighbours(names, found)
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:

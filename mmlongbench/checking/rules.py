@@ -25,7 +25,7 @@ from mmlongbench.release.checking import rejects_of
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.verify import undecodable
-from mmlongbench.task.inputs import scoring_input
+from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record
 

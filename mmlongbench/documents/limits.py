@@ -75,5 +75,9 @@ class Limits:
     """The time in seconds that a page of a PDF may take. A build ends at a page that takes longer, because no released
     byte may depend on a clock."""
 
-    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+    __pydantic_config__: ClassVar[dict[str, object]] = {
+        "extra": "forbid",
+        "strict": True,
+        "use_attribute_docstrings": True,
+    }
     """How a manifest is read: unknown keys are refused, and so are texts instead of numbers."""

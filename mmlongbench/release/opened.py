@@ -23,9 +23,8 @@ from mmlongbench.release.loading import locked_spec, recognised
 from mmlongbench.release.lock import Lock, example_digest, leads_out, lock_id, read_lock
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat
-from mmlongbench.task.metric import is_answered
+from mmlongbench.task.metric import Evidence, is_answered
 from mmlongbench.task.rows import Record, Row
 from tokenization import TokenCount
 

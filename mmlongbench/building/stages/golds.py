@@ -6,8 +6,8 @@ from hashlib import blake2b
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.binding import Bound, calling
+from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 

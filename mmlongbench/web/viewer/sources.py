@@ -22,7 +22,7 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
 from mmlongbench.task.rows import Row
 from tokenization import TextTokenizer
-from tokenization.images import PatchRule
+from tokenization.counting import PatchRule
 
 _NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 
