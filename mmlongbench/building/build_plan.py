@@ -97,7 +97,7 @@ class DatasetPlan:
         manifest["counter"]["tokenizer"] = self.tokenizer
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
-        del manifest["limits"]["seconds_a_page"]  # a time limit never changes a byte
+        del manifest["limits"]["seconds_a_page"]  # the lock names the documents that took too long
         if self.spec.page_retrieval is None:
             del manifest["page_retrieval"]
         else:
