@@ -292,7 +292,7 @@ def _page_model(spec: DatasetSpec) -> str:
 
 def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
     """Yield the files that the bytes of the release depend on, apart from the sources."""
-    from mmlongbench.corpus.info import INDEX
+    from mmlongbench.corpus.corpus import INDEX
 
     found: dict[str, Iterable[Path]] = {}
     if spec.errata:
@@ -316,7 +316,7 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
 
 def _corpus_tables(folder: Path) -> list[Path]:
     """Return the files with a corpus's description and its passages."""
-    from mmlongbench.corpus.info import INFO, PASSAGES
+    from mmlongbench.corpus.corpus import INFO, PASSAGES
 
     return [folder / INFO, folder / PASSAGES]
 
@@ -364,11 +364,10 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, p
     """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
     as `corpus build` does; datasets with the same articles share it.
     """
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.info import INFO
+    from mmlongbench.corpus.build import make_corpus
+    from mmlongbench.corpus.corpus import INFO, Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
     from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
-    from mmlongbench.corpus.sources import make_corpus
 
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")

@@ -81,7 +81,7 @@ def plan_anew(
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
     articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
     """
-    from mmlongbench.corpus.info import OtherCorpusError
+    from mmlongbench.corpus.build import OtherCorpusError
 
     try:
         return plan_datasets(manifest, build_dir, progress, shared)

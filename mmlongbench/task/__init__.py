@@ -6,7 +6,7 @@ defines it. To build, read and score releases, use `import mmlongbench as mm`. T
 build.
 """
 
-from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.negatives import Facts, Query
 from mmlongbench.corpus.retrieval.numbers import numbers_in

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from mmlongbench.corpus.articles import wikidata_number
-from mmlongbench.corpus.corpus import Corpus
-from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.corpus import Corpus, Passage
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Rejected

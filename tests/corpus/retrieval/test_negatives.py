@@ -17,7 +17,8 @@ from samples import Sources
 from builders.vrag.infoseek import InfoSeek
 from builders.vrag.rows import EntityQuestion
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.corpus import Corpus
+from mmlongbench.corpus.build import make_corpus
+from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.negatives import (
     REASONS,
     Facts,
@@ -26,7 +27,6 @@ from mmlongbench.corpus.retrieval.negatives import (
     negatives,
     unfilterable_answer,
 )
-from mmlongbench.corpus.sources import make_corpus
 
 LONG = "the river runs from the hills through nine old towns to the sea and back in every drawing of it"
 NEAR = 0.6
