@@ -134,10 +134,10 @@ def rerank(root: Path, count: int, _queries: int) -> Facts:
     drawn = [Passage(a.id, a.doc_id, a.title, a.paragraphs[0], 0) for a in articles(count)]
     with tempfile.TemporaryDirectory(dir=root) as cache:
         opened = Reranker.open(ModelSpec(), Path(cache))
-        opened.rerank("warm", drawn[:1])
+        opened.scored("warm", drawn[:1])
         first, *others = draw(6)
-        cold = _seconds(lambda: opened.rerank(first, drawn))
-        cached = statistics.median(_seconds(partial(opened.rerank, query, drawn)) for query in others)
+        cold = _seconds(lambda: opened.scored(first, drawn))
+        cached = statistics.median(_seconds(partial(opened.scored, query, drawn)) for query in others)
         opened.close()
     return {"cold": (count - 1) / cold, "cached": count / cached, "device": opened.fingerprint.split("-", 1)[1]}
 

@@ -25,7 +25,7 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
-from mmlongbench.corpus.retrieval.page_queries import PageRanking
+from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.documents.joined_pages import JoinPages, layout
 from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
@@ -46,7 +46,7 @@ from mmlongbench.task.rows import Row, SourcePaths
 from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Images, Page, Sources, WebPages
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+    from mmlongbench.corpus.retrieval.search import SearchedCorpus
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
@@ -381,7 +381,7 @@ def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus |
     if plan.corpus is None:
         return None
     from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+    from mmlongbench.corpus.retrieval.search import SearchedCorpus
 
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None

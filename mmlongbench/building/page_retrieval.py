@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mmlongbench.building.page_making import make_pages
-from mmlongbench.corpus.retrieval.page_queries import AT, PageId, recall_at
+from mmlongbench.corpus.retrieval.pages import AT, PageId, recall_at
 from mmlongbench.manifest.model import DatasetSpec, PageRetrievalSpec
 from mmlongbench.release.lock import RetrievalCounts
 
 if TYPE_CHECKING:
     from mmlongbench.building.build_dir import BuildDir
     from mmlongbench.building.dataset import Dataset
-    from mmlongbench.corpus.retrieval.page_ranking import PageRanker
+    from mmlongbench.corpus.retrieval.pages import PageRanker
 
 
 def retrieval_of(spec: DatasetSpec) -> PageRetrievalSpec:
@@ -27,7 +27,7 @@ def open_ranker(dataset: "Dataset", build_dir: "BuildDir") -> "PageRanker":
 
     """
     from mmlongbench.corpus.retrieval.dense import ModelSpec
-    from mmlongbench.corpus.retrieval.page_ranking import PictureRanker, TextRanker, WordRanker
+    from mmlongbench.corpus.retrieval.pages import PictureRanker, TextRanker, WordRanker
 
     given, documents = retrieval_of(dataset.spec), dataset.sources.documents
     if given.by == "bm25":

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
@@ -15,59 +14,31 @@ from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.records import NeededImages, needed_images
+from mmlongbench.corpus.corpus import Corpus
+from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
+from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
+from mmlongbench.corpus.retrieval.search import Search
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.binding import bind_builder
-from mmlongbench.manifest.model import RetrievalSpec
 from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.passages import Index
-    from mmlongbench.corpus.retrieval.rankings import Rankings, Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Names of folders below `CorpusPlan.cache`."""
 
 
-def open_search(plan: DatasetPlan) -> "Search":
+def open_search(plan: DatasetPlan) -> Search:
     """Open the search for hard negatives of a dataset (see `Session.search`)."""
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.rankings import Search
-
     if plan.corpus is None:
         raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
-    corpus, retrieval = Corpus.open(plan.corpus.folder), plan.spec.retrieval
-    return Search(corpus, open_rankings(corpus, retrieval, plan.corpus.cache))
-
-
-def open_rankings(corpus: "Corpus", spec: RetrievalSpec, cache: Path) -> "Rankings":
-    """Open the rankings of a corpus; the folder `cache` keeps the rankings of earlier queries.
-
-    Raises:
-        SourceError: the index is broken or belongs to another corpus.
-        ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
-
-    """
-    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
-    from mmlongbench.corpus.retrieval.rankings import Rankings
-
+    corpus, cache, spec = Corpus.open(plan.corpus.folder), plan.corpus.cache, plan.spec.retrieval
     reranker = None
     if spec.reranker is not None:
         model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
         reranker = Reranker.open(model, cache / EMBEDDINGS)
-    return Rankings(cache / RANKINGS, corpus, _index(corpus, spec.engine, cache), spec.k, reranker)
-
-
-def _index(corpus: "Corpus", engine: str, cache: Path) -> "Index":
-    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
-
-    if engine == "tantivy":
-        return find_index(corpus, cache / FOLDER)
-    from mmlongbench.corpus.retrieval.bm25 import RankBm25Index
-
-    return RankBm25Index(corpus)
+    index = find_index(corpus, cache / FOLDER) if spec.engine == "tantivy" else RankBm25Index(corpus)
+    return Search(cache / RANKINGS, corpus, index, spec.k, reranker)
 
 
 class Session:
@@ -147,7 +118,7 @@ class Session:
             raise self.build_dir.damaged(questions_shard(name))
         return tuple(found.values())
 
-    def search(self, name: str) -> "Search":
+    def search(self, name: str) -> Search:
         """Return the search for hard negatives in the corpus of a dataset.
 
         Raises:

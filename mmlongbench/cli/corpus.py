@@ -9,8 +9,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.corpus import CorpusInfo
-    from mmlongbench.corpus.retrieval.passages import Passage, Passages
+    from mmlongbench.corpus.corpus import Corpus, CorpusInfo, Passage
 
 CANDIDATES = 200
 """The minimum number of passages that --rerank orders by meaning."""
@@ -55,7 +54,7 @@ def _reranked(query: str, passages: "list[Passage]", cache: Path) -> "list[tuple
         reranker.close()
 
 
-def _show_search(query: str, found: "list[tuple[Passage, float]]", corpus: "Passages", as_json: bool) -> None:
+def _show_search(query: str, found: "list[tuple[Passage, float]]", corpus: "Corpus", as_json: bool) -> None:
     if as_json:
         hits = [{"id": p.id, "title": p.title, "text": p.text, "score": round(score, 4)} for p, score in found]
         click.echo(json.dumps({"query": query, "hits": hits}))

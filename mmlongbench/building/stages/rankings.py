@@ -11,7 +11,7 @@ from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.lines import RankedPages
 from mmlongbench.building.page_retrieval import open_ranker
 from mmlongbench.building.stages.records import block_places, blocks_of, questions_of
-from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery
+from mmlongbench.corpus.retrieval.pages import MAX_RANKED, PageId, PageQuery
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.task.sources import Documents
