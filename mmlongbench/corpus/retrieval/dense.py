@@ -186,23 +186,44 @@ class SentenceEncoder:
         return np.asarray(encode(list(texts), **options), np.float32)
 
 
-class Embeddings(Store):
-    """The vectors that one model has computed for passages."""
+class Reranker(Store):
+    """Orders texts by meaning, with a model and the vectors that the model has computed for texts so far."""
 
     table: ClassVar[str] = "vectors"
     columns: ClassVar[str] = "text BLOB, vector BLOB NOT NULL"
 
-    def __init__(self, encoder: SentenceEncoder, folder: Path) -> None:
-        """Open or make the file of this model in a folder."""
+    def __init__(self, encoder: SentenceEncoder, cache: Path) -> None:
+        """Open or make the file of this model in the folder `cache`."""
         self._encoder = encoder
         self._stored = "<f2" if encoder.dtype == "float16" else "<f4"
-        super().__init__(folder / f"{hashlib.sha256(encoder.fingerprint.encode()).hexdigest()[:32]}.sqlite")
+        self.fingerprint = encoder.fingerprint
+        super().__init__(cache / f"{hashlib.sha256(encoder.fingerprint.encode()).hexdigest()[:32]}.sqlite")
+
+    @classmethod
+    def open(cls, spec: ModelSpec, cache: Path) -> "Reranker":
+        """Load a model (see `SentenceEncoder`)."""
+        return cls(SentenceEncoder(spec), cache)
 
     def unusable(self, error: Exception) -> BuildError:
         """Return the error to raise when the file cannot be used."""
         return BuildError(f"the embeddings {self.path.name} cannot be used: {error}; remove that file")
 
-    def of(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
+        """Return (index, cosine) of each passage in `passages`, highest cosine first; ties are ordered by passage
+        id.
+        """
+        if not passages:
+            return []
+        cosines = self.cosines(query, self.vectors([f"{passage.title}\n{passage.text}" for passage in passages]))
+        return [(at, float(cosines[at])) for at in by_score(cosines, [passage.id for passage in passages])]
+
+    def cosines(self, query: str, vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
+        """Return the cosine of a question with each of some texts; shape (texts,)."""
+        import numpy as np
+
+        return np.asarray(vectors @ self._encoder.queries([query])[0], np.float64)
+
+    def vectors(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return the unit vectors of texts, embedding those that are new; shape (texts, width)."""
         import numpy as np
 
@@ -216,50 +237,14 @@ class Embeddings(Store):
             made = {key: vector.tobytes() for key, vector in zip(batch, vectors, strict=True)}
             self.write(made.items())
             found |= made | self._look_up(batch)  # those of another process, if it was first
-        vectors = np.frombuffer(b"".join(found[key] for key in keys), self._stored)
-        return vectors.reshape(len(texts), self._encoder.width).astype(np.float32)
+        whole = np.frombuffer(b"".join(found[key] for key in keys), self._stored)
+        return whole.reshape(len(texts), self._encoder.width).astype(np.float32)
 
     def _look_up(self, keys: list[bytes]) -> dict[bytes, bytes]:
         import numpy as np
 
         size = self._encoder.width * np.dtype(self._stored).itemsize
         return {key: vector for key, vector in self.rows(keys) if len(vector) == size}
-
-
-class Reranker:
-    """Orders passages by meaning, with an encoder and the vectors that the encoder has computed so far."""
-
-    def __init__(self, encoder: SentenceEncoder, cache: Path) -> None:
-        """Keep the vectors of passages in the folder `cache`."""
-        self._encoder = encoder
-        self._embeddings = Embeddings(encoder, cache)
-        self.fingerprint = encoder.fingerprint
-
-    @classmethod
-    def open(cls, spec: ModelSpec, cache: Path) -> "Reranker":
-        """Load a model.
-
-        Raises:
-            ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
-        """
-        return cls(SentenceEncoder(spec), cache)
-
-    def close(self) -> None:
-        """Close the cache."""
-        self._embeddings.close()
-
-    def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
-        """Return (index, cosine) of each passage in `passages`, highest cosine first; ties are ordered by passage
-        id.
-        """
-        import numpy as np
-
-        if not passages:
-            return []
-        vectors = self._embeddings.of([f"{passage.title}\n{passage.text}" for passage in passages])
-        cosines = (vectors @ self._encoder.queries([query])[0]).astype(np.float64)
-        return [(at, float(cosines[at])) for at in by_score(cosines, [passage.id for passage in passages])]
 
 
 def by_score(scores: "NDArray[np.float64]", keys: Sequence[str] | Sequence[int]) -> list[int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
-from mmlongbench.corpus.retrieval.dense import Embeddings, ModelSpec, PictureEncoder, SentenceEncoder, by_score
+from mmlongbench.corpus.retrieval.dense import ModelSpec, PictureEncoder, Reranker, by_score
 from mmlongbench.corpus.retrieval.text import tokens
 
 if TYPE_CHECKING:
@@ -110,18 +110,14 @@ class TextRanker(PageRanker):
     """Cosines between a question and the texts of pages. A page without words is not ranked."""
 
     def __init__(self, spec: ModelSpec, cache: Path, text: Callable[[PageId], str]) -> None:
-        """Load the model; the vectors of pages are kept in the folder `cache`.
-
-        Raises:
-            ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
-        """
-        self._encoder = SentenceEncoder(spec)
-        self._embeddings = Embeddings(self._encoder, cache)
+        """Load the model (see `SentenceEncoder`); the vectors of pages are kept in the folder `cache`."""
+        self._model = Reranker.open(spec, cache)
         self._text = text
         self._asked: tuple[PageId, ...] = ()
         self._owners: list[int] = []
+        """The place of the page of each piece."""
         self._vectors: NDArray[np.float32] | None = None
+        """The vector of each piece; None if no page has words."""
 
     def rank(self, query: str, pages: Sequence[PageId]) -> list[int]:
         """Return the pages with words, by the cosine of their best piece."""
@@ -131,17 +127,17 @@ class TextRanker(PageRanker):
             self._asked = tuple(pages)
             pieces = [_pieces(self._text(page)) for page in pages]
             self._owners = [place for place, each in enumerate(pieces) for _ in each]
-            self._vectors = self._embeddings.of([piece for each in pieces for piece in each]) if self._owners else None
+            self._vectors = self._model.vectors([piece for each in pieces for piece in each]) if self._owners else None
         if self._vectors is None:
             return []
         best = np.full(len(pages), -np.inf)
-        np.maximum.at(best, self._owners, self._vectors @ self._encoder.queries([query])[0])
+        np.maximum.at(best, self._owners, self._model.cosines(query, self._vectors))
         places = sorted(set(self._owners))
         return [places[at] for at in by_score(best[places], places)]
 
     def close(self) -> None:
         """Close the file with the vectors."""
-        self._embeddings.close()
+        self._model.close()
 
 
 def _pieces(text: str) -> list[str]:
@@ -162,10 +158,6 @@ class PictureRanker(PageRanker):
     ) -> None:
         """Load the model; vectors are kept in the folder `cache`, by what `name` returns for a page. `picture` returns
         the picture of a page as PNG or JPEG.
-
-        Raises:
-            ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
         """
         self._encoder = PictureEncoder(spec, cache)
         self._name, self._picture = name, picture

