@@ -26,7 +26,7 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
-from mmlongbench.corpus.retrieval.page_queries import PageRanking
+from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.documents.joined_pages import JoinPages, layout
 from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
@@ -241,7 +241,7 @@ def _sources(
     corpus = None
     if plan.corpus:
         from mmlongbench.corpus.corpus import Corpus
-        from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+        from mmlongbench.corpus.retrieval.search import SearchedCorpus
 
         spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
         corpus = SearchedCorpus(Corpus.open(plan.corpus.folder), spec.retrieval.near_duplicate, hard_negatives, spare)

@@ -92,7 +92,7 @@ def plan_anew(
     """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
     articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
     """
-    from mmlongbench.corpus.info import OtherCorpusError
+    from mmlongbench.corpus.build import OtherCorpusError
 
     try:
         return plan_datasets(datasets, build_dir, progress, shared)
@@ -314,7 +314,7 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
     if tables := licence_tables(bound):
         paths[LICENCES] = tables
     if corpus:
-        from mmlongbench.corpus.info import INDEX
+        from mmlongbench.corpus.corpus import INDEX
 
         index = (path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file())
         paths["corpus"] = [*_corpus_tables(corpus.folder), *index]
@@ -328,7 +328,7 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
 
 def _corpus_tables(folder: Path) -> list[Path]:
     """Return the files with a corpus's description and its passages."""
-    from mmlongbench.corpus.info import INFO, PASSAGES
+    from mmlongbench.corpus.corpus import INFO, PASSAGES
 
     return [folder / INFO, folder / PASSAGES]
 
@@ -337,11 +337,10 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, p
     """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
     as `corpus build` does; datasets with the same articles share it.
     """
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.info import INFO
+    from mmlongbench.corpus.build import make_corpus
+    from mmlongbench.corpus.corpus import INFO, Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
     from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
-    from mmlongbench.corpus.sources import make_corpus
 
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")

@@ -19,8 +19,7 @@ from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.passages import Index
-    from mmlongbench.corpus.retrieval.rankings import Search
+    from mmlongbench.corpus.retrieval.search import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Names of folders below `CorpusPlan.cache`."""
@@ -202,7 +201,7 @@ def _open_search(plan: DatasetPlan) -> "Search":
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
     from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
-    from mmlongbench.corpus.retrieval.rankings import Rankings, Search
+    from mmlongbench.corpus.retrieval.search import Search
 
     if plan.corpus is None:
         raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
@@ -211,5 +210,5 @@ def _open_search(plan: DatasetPlan) -> "Search":
     if spec.reranker is not None:
         model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
         reranker = Reranker.open(model, cache / EMBEDDINGS)
-    index: Index = find_index(corpus, cache / FOLDER) if spec.engine == "tantivy" else RankBm25Index(corpus)
-    return Search(corpus, Rankings(cache / RANKINGS, corpus, index, spec.k, reranker))
+    index = find_index(corpus, cache / FOLDER) if spec.engine == "tantivy" else RankBm25Index(corpus)
+    return Search(cache / RANKINGS, corpus, index, spec.k, reranker)

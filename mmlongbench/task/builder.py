@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.corpus.retrieval.negatives import Query
-from mmlongbench.corpus.retrieval.page_queries import PageQuery
+from mmlongbench.corpus.retrieval.pages import PageQuery
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError

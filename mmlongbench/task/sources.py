@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from typing import Literal, TypeVar
 
 from mmlongbench.corpus.cutting import Mode, cut_text
-from mmlongbench.corpus.retrieval.page_queries import PageRanking
-from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+from mmlongbench.corpus.retrieval.pages import PageRanking
+from mmlongbench.corpus.retrieval.search import SearchedCorpus
 from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, PictureBytes, Pictures
 from mmlongbench.draws import Draws

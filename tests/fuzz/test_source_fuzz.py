@@ -27,8 +27,7 @@ from mutated import TEXTS, changed_bytes, changed_file, fuzzing, refusal_or_none
 from PIL import Image
 
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.corpus import Article
-from mmlongbench.corpus.articles import fit
+from mmlongbench.corpus.articles import Article, fit
 from mmlongbench.corpus.cutting import cut
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits

@@ -33,8 +33,8 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
     dataset, ids = session.dataset(name), {row.id for row in session.questions(name)}
     for row in rows:
         for query, chosen in _queries(dataset, row, ids):
-            found = session.search(name).find(query.text, chosen)
-            yield FoundNegatives(query.id, list(found.numbers), dict(sorted(found.rejected.items())))
+            numbers, rejected = session.search(name).find(query.text, chosen)
+            yield FoundNegatives(query.id, numbers, dict(sorted(rejected.items())))
 
 
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:

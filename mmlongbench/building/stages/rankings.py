@@ -13,7 +13,7 @@ from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import RankedPages
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.images import make_pages
-from mmlongbench.corpus.retrieval.page_queries import AT, MAX_RANKED, PageId, PageQuery, recall_at
+from mmlongbench.corpus.retrieval.pages import AT, MAX_RANKED, PageId, PageQuery, recall_at
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.model import DatasetSpec, PageRetrievalSpec
@@ -21,7 +21,7 @@ from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.task.sources import Documents
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.page_ranking import PageRanker
+    from mmlongbench.corpus.retrieval.pages import PageRanker
 
 
 def ranking_shards(session: Session, name: str) -> list[Shard]:
@@ -69,7 +69,7 @@ def _open_ranker(dataset: Dataset, build_dir: BuildDir) -> "PageRanker":
 
     """
     from mmlongbench.corpus.retrieval.dense import ModelSpec
-    from mmlongbench.corpus.retrieval.page_ranking import PictureRanker, TextRanker, WordRanker
+    from mmlongbench.corpus.retrieval.pages import PictureRanker, TextRanker, WordRanker
 
     given, documents = _retrieval_of(dataset.spec), dataset.sources.documents
     if given.by == "bm25":
