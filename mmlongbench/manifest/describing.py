@@ -13,9 +13,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import to_jsonable_python
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.locations import LocalPath
@@ -39,6 +38,7 @@ from mmlongbench.task.spec import TaskSpec
 
 JsonObject: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 _ALWAYS = {
     "length": "The tokens of the whole prompt: text and images together.",
@@ -284,7 +284,7 @@ def fields_of(model: type[BaseModel]) -> list[JsonObject]:
                 "name": name,
                 "type": ", ".join((type_text(field, parts), *_bounds(field))),
                 "is_required": name in required,
-                "default": to_jsonable_python(default, fallback=repr),
+                "default": _ANY.dump_python(default, mode="json", fallback=repr),
                 "text": field["description"],
             }
         )
