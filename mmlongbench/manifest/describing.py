@@ -19,7 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.binding import bind, calling
-from mmlongbench.manifest.loading import installed_manifests, load_manifest
+from mmlongbench.manifest.loading import installed_datasets, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.plugins import (
     Plugin,
@@ -219,11 +219,8 @@ def sources_of(kind: type[Reader[Row]]) -> list[JsonObject]:
 
 
 def _datasets() -> Iterator[tuple[str, DatasetSpec]]:
-    """Yield (name of the manifest, dataset) of every dataset of the installed manifests that can be read."""
-    for name, path in sorted(installed_manifests().items()):
-        with suppress(MMLongBenchError):
-            for spec in load_manifest(path).datasets:
-                yield name, spec
+    """Yield (name of the manifest, dataset) of every dataset of the installed manifests."""
+    return ((name, spec) for name, specs in sorted(installed_datasets().items()) for spec in specs)
 
 
 def _tasks(builder: str) -> Iterator[TaskSpec]:
