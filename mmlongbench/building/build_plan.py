@@ -22,8 +22,8 @@ from mmlongbench.documents.page_facts import crop_makers
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.binding import Bound, bind
-from mmlongbench.manifest.code import PluginCode
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
+from mmlongbench.manifest.plugins import PluginCode
 from mmlongbench.manifest.task_files import portable_name
 from mmlongbench.release.lock import versions
 

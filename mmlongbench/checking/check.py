@@ -32,9 +32,8 @@ from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import PluginCallError, bind
-from mmlongbench.manifest.code import ENGINE, plugin_code
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
-from mmlongbench.manifest.plugins import described, reader_type
+from mmlongbench.manifest.plugins import ENGINE, described, plugin_code, reader_type
 from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 from mmlongbench.errors import DraftError, ManifestError, MMLongBenchError, PluginError
 from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.code import PluginCode, code_of
-from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import builder_type, described, metric_type, reader_type
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec
+from mmlongbench.manifest.plugins import PluginCode, builder_type, described, metric_type, plugin_code, reader_type
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
@@ -132,7 +131,10 @@ class Bound:
     @cached_property
     def code(self) -> dict[str, PluginCode]:
         """The code of the plug-ins that make the bytes of the dataset, by the kind of the plug-in."""
-        return code_of(self.spec, self.task.metric)
+        names = {"builder": self.spec.builder, "reader": self.spec.reader, "metric": self.task.metric}
+        if self.spec.source == SAMPLE:
+            names["sample"] = self.spec.reader
+        return {kind: plugin_code(kind, name) for kind, name in names.items()}
 
     @property
     def reserve(self) -> int:

@@ -13,14 +13,13 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import to_jsonable_python
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.binding import bind, calling
-from mmlongbench.manifest.loading import installed_manifests, load_manifest
+from mmlongbench.manifest.loading import installed_datasets, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.plugins import (
     Plugin,
@@ -39,6 +38,7 @@ from mmlongbench.task.spec import TaskSpec
 
 JsonObject: TypeAlias = dict[str, Any]
 _T = TypeVar("_T")
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 _ALWAYS = {
     "length": "The tokens of the whole prompt: text and images together.",
@@ -219,11 +219,8 @@ def sources_of(kind: type[Reader[Row]]) -> list[JsonObject]:
 
 
 def _datasets() -> Iterator[tuple[str, DatasetSpec]]:
-    """Yield (name of the manifest, dataset) of every dataset of the installed manifests that can be read."""
-    for name, path in sorted(installed_manifests().items()):
-        with suppress(MMLongBenchError):
-            for spec in load_manifest(path).datasets:
-                yield name, spec
+    """Yield (name of the manifest, dataset) of every dataset of the installed manifests."""
+    return ((name, spec) for name, specs in sorted(installed_datasets().items()) for spec in specs)
 
 
 def _tasks(builder: str) -> Iterator[TaskSpec]:
@@ -284,7 +281,7 @@ def fields_of(model: type[BaseModel]) -> list[JsonObject]:
                 "name": name,
                 "type": ", ".join((type_text(field, parts), *_bounds(field))),
                 "is_required": name in required,
-                "default": to_jsonable_python(default, fallback=repr),
+                "default": _ANY.dump_python(default, mode="json", fallback=repr),
                 "text": field["description"],
             }
         )

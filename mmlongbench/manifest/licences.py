@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.files import read_regular
+from mmlongbench.manifest.validation import StrictModel
 
 if TYPE_CHECKING:
     from license_expression import Licensing
@@ -51,15 +52,11 @@ UNKNOWN = Licence()
 """The licence of material about which nothing is stated."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
-
-
 def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
-class AssetColumns(_Model):
+class AssetColumns(StrictModel):
     """The columns of the question table that say which licence an asset has."""
 
     asset: str
@@ -72,7 +69,7 @@ class AssetColumns(_Model):
     """The column with the address where it was published; empty if there is none."""
 
 
-class LicenceTerms(_Model):
+class LicenceTerms(StrictModel):
     """One licence: `spdx`, or `name` with the terms, or `unknown` with the reason."""
 
     spdx: str = ""

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from mmlongbench.errors import ManifestError, nearest
+from mmlongbench.errors import ManifestError, MMLongBenchError, nearest
 from mmlongbench.io.locations import HUB, is_url, local_path, refuse_url
 from mmlongbench.io.yaml_text import load_yaml
 from mmlongbench.manifest.licences import root_licence_files
@@ -215,6 +216,16 @@ def load_manifest(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ManifestError(f"{path}: two datasets are called {twice[0]!r}; names must differ")
     return manifest
+
+
+@cache
+def installed_datasets() -> Mapping[str, tuple[DatasetSpec, ...]]:
+    """Return the datasets of each installed manifest that can be read, by the manifest's name."""
+    found = {}
+    for name, path in installed_manifests().items():
+        with suppress(MMLongBenchError):
+            found[name] = load_manifest(path).datasets
+    return found
 
 
 def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[dict[str, Any], Path]]:

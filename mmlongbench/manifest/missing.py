@@ -3,14 +3,13 @@
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path, PurePosixPath
 
-from mmlongbench.errors import FetchError, MMLongBenchError
+from mmlongbench.errors import FetchError
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.fetching.record import DownloadRecord, Place, load_record
-from mmlongbench.manifest.loading import installed_manifests, load_manifest
+from mmlongbench.manifest.loading import installed_datasets, installed_manifests
 from mmlongbench.manifest.model import DatasetSpec
 
 
@@ -95,17 +94,8 @@ def _data_folder(path: Path, place: DownloadSpec) -> Path | None:
 
 def _manifest_of(spec: DatasetSpec) -> str:
     """Return the name of the smallest installed manifest with a dataset's downloads; `MANIFEST` if there is none."""
-    for name, datasets in _installed():
+    few_first = sorted(installed_datasets().items(), key=lambda each: len(each[1]))
+    for name, datasets in few_first:
         if any(each.name == spec.name and each.downloads == spec.downloads for each in datasets):
             return name
     return "MANIFEST"
-
-
-@cache
-def _installed() -> tuple[tuple[str, tuple[DatasetSpec, ...]], ...]:
-    """Return (name, datasets) of each installed manifest that can be read, those with few datasets first."""
-    found = []
-    for name, path in installed_manifests().items():
-        with suppress(MMLongBenchError):
-            found.append((name, load_manifest(path).datasets))
-    return tuple(sorted(found, key=lambda each: len(each[1])))

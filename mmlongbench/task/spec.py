@@ -1,4 +1,4 @@
-"""What a builder declares of its task: files, metric, placements, limits. Values only."""
+"""The declaration of a task by its builder: files, metric, placements, limits. Values only."""
 
 from dataclasses import dataclass
 

@@ -85,25 +85,19 @@ def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, 
 
     """
     kept = sorted(set(keep)) or [(len(units) - 1) // 2]
-    dropped = [*_outer_drops(len(units), kept[0], kept[-1]), *_inner_drops(kept)]
-    return tuple(units[i] for i in kept), InOrder(tuple(units[i] for i in reversed(dropped)))
-
-
-def _outer_drops(count: int, first: int, last: int) -> Iterator[int]:
-    low, high, from_right = 0, count - 1, True
-    while low < first or high > last:
-        if (from_right and high > last) or low >= first:
-            yield high
+    dropped: list[int] = []
+    low, high, from_right = 0, len(units) - 1, True
+    while low < kept[0] or high > kept[-1]:
+        if (from_right and high > kept[-1]) or low >= kept[0]:
+            dropped.append(high)
             high -= 1
         else:
-            yield low
+            dropped.append(low)
             low += 1
         from_right = not from_right
-
-
-def _inner_drops(kept: Sequence[int]) -> list[int]:
-    inner = [i for left, right in itertools.pairwise(kept) for i in range(left + 1, right)]
-    return sorted(inner, key=lambda i: (-min(abs(i - k) for k in kept), -i))
+    between = [i for left, right in itertools.pairwise(kept) for i in range(left + 1, right)]
+    dropped += sorted(between, key=lambda i: (-min(abs(i - k) for k in kept), -i))
+    return tuple(units[i] for i in kept), InOrder(tuple(units[i] for i in reversed(dropped)))
 
 
 def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
@@ -215,7 +209,11 @@ class Rounds(TakeOrder):
                 for picture in pictures[name]:
                     if is_over:  # this class has more pictures
                         break
-                    unit = _once(self.unit(name, picture, label[name], turn), seen)
+                    unit = self.unit(name, picture, label[name], turn)
+                    path = unit.body.path if isinstance(unit.body, Image) else unit.id
+                    if not unit.excluded and path in seen:
+                        unit = replace(unit, excluded="picture-twice")
+                    seen.add(path)
                     yield replace(unit, place=(turn, number))
                     if not unit.excluded:
                         break
@@ -223,11 +221,3 @@ class Rounds(TakeOrder):
                     is_over = True
                     yield Unit(f"{name}, round {turn}", "exemplar", "", (), excluded=f"no more pictures of {name}")
             turn += 1
-
-
-def _once(unit: Unit, seen: set[str]) -> Unit:
-    path = unit.body.path if isinstance(unit.body, Image) else unit.id
-    if unit.excluded or path not in seen:
-        seen.add(path)
-        return unit
-    return replace(unit, excluded="picture-twice")

@@ -17,7 +17,6 @@ from tiny import command
 import mmlongbench.task as mt
 from mmlongbench.errors import ManifestError, PluginError, ReleaseError
 from mmlongbench.manifest.binding import Bound, PluginCallError, bind, check_plugins
-from mmlongbench.manifest.code import package_sha256, plugin_code
 from mmlongbench.manifest.describing import describe_plugin, fields_of, sources_of
 from mmlongbench.manifest.loading import load_manifest
 from mmlongbench.manifest.model import DatasetSpec
@@ -28,6 +27,8 @@ from mmlongbench.manifest.plugins import (
     contract_fault,
     described,
     installed,
+    package_sha256,
+    plugin_code,
     reader_type,
     sample_function,
 )

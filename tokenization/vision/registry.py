@@ -150,9 +150,10 @@ class VisionRules(Mapping[str, VisionRule]):
         return next((each for each in spellings(name) if each in names or each in self._added), None)
 
     def _unknown(self, name: object) -> str:
-        written = {folded: folded for folded in built_in()[1]} | {fold(each): each for each in self}
-        near = difflib.get_close_matches(next(spellings(str(name))), written, n=5)
-        hint = f"did you mean {', '.join(repr(written[each]) for each in near)}? " if near else ""
+        names = {**built_in()[1], **{fold(each): each for each in self}}
+        near = difflib.get_close_matches(next(spellings(str(name))), names, n=5)
+        rules = ", ".join(map(repr, dict.fromkeys(names[each] for each in near)))
+        hint = f"did you mean {rules}? " if near else ""
         return (
             f"no vision rule {name!r}: {hint}vision_rules() lists all; a package adds its own by entry point ({GROUP})"
         )

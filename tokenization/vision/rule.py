@@ -88,11 +88,6 @@ class VisionRule:
         # typed, because otherwise 5.0 would get the cached count of 5
         object.__setattr__(self, "_alone", functools.lru_cache(CACHED_SIZES, typed=True)(count))
 
-    @property
-    def by_images(self) -> bool:
-        """Whether the cost of an image depends on the number of images in the prompt."""
-        return self.among is not None or self.shared > 0
-
     def tokens(self, width: int, height: int, n_images: int = 1) -> int:
         """Return the tokens of an image of this size (pixels, after EXIF rotation) in a prompt of `n_images`.
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import bind
-from mmlongbench.manifest.code import package_sha256
+from mmlongbench.manifest.plugins import package_sha256
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import DATA, IMAGES, LOCK, REJECTS
