@@ -23,24 +23,6 @@ AdvanceGroup: TypeAlias = Callable[[str, int], None]
 """A function that moves the bar of a group by a number of steps."""
 
 
-def new_bars() -> "Bars":
-    """Return progress lines on standard error that disappear when they are done."""
-    from rich import progress
-    from rich.console import Console
-    from rich.text import Text
-
-    class Rate(progress.ProgressColumn):
-        """The column with the steps a second, measured over the last steps."""
-
-        def render(self, task: progress.Task) -> Text:
-            """Return the steps a second, or an empty text until the first steps are done."""
-            return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
-
-    group = progress.TextColumn("{task.description}", markup=False)
-    columns = (group, progress.BarColumn(), progress.MofNCompleteColumn(), Rate(), progress.TimeRemainingColumn())
-    return progress.Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)
-
-
 class Progress:
     """Shows bars, or nothing."""
 
@@ -105,7 +87,19 @@ class Progress:
             yield None
             return
 
-        bars = new_bars()
+        from rich import progress
+        from rich.console import Console
+        from rich.text import Text
+
+        class Rate(progress.ProgressColumn):
+            """The column with the steps a second, measured over the last steps."""
+
+            def render(self, task: progress.Task) -> Text:
+                return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
+
+        group = progress.TextColumn("{task.description}", markup=False)
+        columns = (group, progress.BarColumn(), progress.MofNCompleteColumn(), Rate(), progress.TimeRemainingColumn())
+        bars = progress.Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)
         tasks = {group: bars.add_task(shown(group), total=total, visible=False) for group, total in totals.items()}
         bars.update(next(iter(tasks.values())), visible=True)
         patience = threading.Timer(PATIENCE, bars.start)

@@ -30,8 +30,9 @@ from mmlongbench.manifest.fetching.record import (
     FetchedDataset,
     FetchedFile,
     FetchedPlace,
+    LeftToDo,
     Place,
-    left_to_do,
+    is_filled,
     load_record,
     paths_of,
     places_of,
@@ -98,15 +99,19 @@ def fetch(
         FetchError: there is no room, or the record of the folder cannot be read.
 
     """
-    places = places_of(manifest, only)
-    programs = [place for place in places if not place.spec.steps]
-    left = tuple(left_to_do(place, folder) for place in places if place.spec.steps)
+    programs, left = [], []
+    for place in places_of(manifest, only):
+        if not place.spec.steps:
+            programs.append(place)
+            continue
+        target = folder / place.spec.to
+        left.append(LeftToDo(target, place.spec.steps, place.datasets, place.licence, is_there=is_filled(target)))
     if not programs:
-        return Fetched(folder, (), left)
+        return Fetched(folder, (), tuple(left))
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / FETCH_LOCK, f"{folder}"):
         run = _Run(folder, progress or Progress(False), is_update=update)
-        return Fetched(folder, tuple(_result(account, folder) for account in run.all(programs)), left)
+        return Fetched(folder, tuple(_result(account, folder) for account in run.all(programs)), tuple(left))
 
 
 def _result(account: Account, folder: Path) -> FetchedPlace:
