@@ -9,7 +9,7 @@ from zipf import WORDS, rows
 
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.reports import read_reports, sample_row
-from mmlongbench.corpus.sources import make_corpus
+from mmlongbench.corpus.build import make_corpus
 from mmlongbench.task import Draws
 
 PASSAGES = 20_000

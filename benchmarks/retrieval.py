@@ -65,8 +65,8 @@ def corpus(root: Path, count: int, _queries: int) -> Facts:
     """Write the corpus."""
     from zipf import articles
 
-    from mmlongbench.corpus import build_corpus
-    from mmlongbench.corpus.info import SourceInfo
+    from mmlongbench.corpus.build import build_corpus
+    from mmlongbench.corpus.corpus import SourceInfo
 
     source = SourceInfo(name="zipf", format="drawn", sha256=f"{count}")
     return {"seconds": _seconds(lambda: build_corpus(articles(count), root / str(count), "words", source=source))}
@@ -74,7 +74,7 @@ def corpus(root: Path, count: int, _queries: int) -> Facts:
 
 def index(root: Path, count: int, _queries: int) -> Facts:
     """Build the index."""
-    from mmlongbench.corpus import Corpus
+    from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
 
     folder = root / str(count)
@@ -87,7 +87,7 @@ def search(root: Path, count: int, queries: int) -> Facts:
     """Search the index twice with each query; the second time its pages are in memory."""
     from zipf import queries as draw
 
-    from mmlongbench.corpus import Corpus
+    from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
 
     engine = find_index(Corpus.open(root / str(count)), root / str(count) / FOLDER)
@@ -100,7 +100,7 @@ def compare(root: Path, count: int, _queries: int) -> Facts:
     """Run the same queries by both engines in turn, and compare their best hundred passages."""
     from zipf import queries as draw
 
-    from mmlongbench.corpus import Corpus
+    from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, K1, B, RankBm25Index, find_index
     from mmlongbench.corpus.retrieval.text import tokens
 
@@ -128,16 +128,16 @@ def rerank(root: Path, count: int, _queries: int) -> Facts:
     from zipf import articles
     from zipf import queries as draw
 
-    from mmlongbench.corpus import Passage
+    from mmlongbench.corpus.corpus import Passage
     from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 
     drawn = [Passage(a.id, a.doc_id, a.title, a.paragraphs[0], 0) for a in articles(count)]
     with tempfile.TemporaryDirectory(dir=root) as cache:
         opened = Reranker.open(ModelSpec(), Path(cache))
-        opened.rerank("warm", drawn[:1])
+        opened.scored("warm", drawn[:1])
         first, *others = draw(6)
-        cold = _seconds(lambda: opened.rerank(first, drawn))
-        cached = statistics.median(_seconds(partial(opened.rerank, query, drawn)) for query in others)
+        cold = _seconds(lambda: opened.scored(first, drawn))
+        cached = statistics.median(_seconds(partial(opened.scored, query, drawn)) for query in others)
         opened.close()
     return {"cold": (count - 1) / cold, "cached": count / cached, "device": opened.fingerprint.split("-", 1)[1]}
 

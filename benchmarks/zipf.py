@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mmlongbench.corpus import Article
+from mmlongbench.corpus.articles import Article
 
 if TYPE_CHECKING:
     import numpy as np

@@ -64,8 +64,7 @@ if TYPE_CHECKING:
     from mmlongbench.shortcuts.audit import ShortcutAudit
     from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextRow
     from mmlongbench.shortcuts.findings import ShortcutFinding
-    from mmlongbench.task.evidence import Evidence
-    from mmlongbench.task.metric import Judge, Provenance, Score, Settings
+    from mmlongbench.task.metric import Evidence, Judge, Provenance, Score, Settings
     from tokenization import TokenCount
 
 __all__ = [
@@ -217,7 +216,6 @@ def build(
     from mmlongbench.building.build import Demands
     from mmlongbench.building.build import build as run
     from mmlongbench.building.executors.local import LocalExecutor
-    from mmlongbench.building.planning import notes_on
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
@@ -233,7 +231,7 @@ def build(
     with placed(str(out), chosen) as (folder, spread):
         built = run(loaded, folder, spread, Demands(strict, min_kept), is_restart=restart)
     where = str(out) if remote_of(str(out)) else Path(out)
-    return replace(built, out=where, notes=(*built.notes, *notes_on(loaded)))
+    return replace(built, out=where)
 
 
 def plan(
@@ -962,8 +960,7 @@ _MODULES = {
     "mmlongbench.shortcuts.audit": ("ShortcutAudit",),
     "mmlongbench.shortcuts.contexts.results": ("BlindQuestion", "ContextAudit", "ContextRow"),
     "mmlongbench.shortcuts.findings": ("ShortcutFinding",),
-    "mmlongbench.task.evidence": ("Evidence",),
-    "mmlongbench.task.metric": ("Judge", "Provenance", "Score", "Settings"),
+    "mmlongbench.task.metric": ("Evidence", "Judge", "Provenance", "Score", "Settings"),
     "tokenization": ("TokenCount",),
 }
 """The modules that define the types of this package; a module is imported when one of its names is used."""

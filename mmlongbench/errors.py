@@ -3,7 +3,7 @@
 import difflib
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 
 class MMLongBenchError(Exception):
@@ -22,24 +22,8 @@ class BuildError(MMLongBenchError):
     """A build cannot start or continue, because of its folder, its shards or a page that cannot be rendered."""
 
 
-class TimeLimitError(BuildError):
-    """A page of a document takes too long; the command ends, because no result may depend on a clock."""
-
-    def __init__(self, what: str, todo: str = "leave the document out, or raise limits.seconds_a_page") -> None:
-        super().__init__(what)
-        self.what = what
-        self.todo = todo
-
-    def __str__(self) -> str:
-        return f"{self.what}; {self.todo}"
-
-    def in_scores(self) -> "TimeLimitError":
-        """Return this error with advice for scoring, where no manifest sets limits."""
-        return TimeLimitError(self.what, "repair or remove the document, and run the same command again")
-
-
 class ReaderDiedError(BuildError):
-    """The process that reads a document died twice at the same document, or `tesseract` failed at one of its pages."""
+    """The process that reads a document died twice at it, or `tesseract` failed at a page or took too long."""
 
 
 class SourceChangedError(BuildError):
@@ -127,6 +111,14 @@ class SourceError(MMLongBenchError):
         super().__init__(fault)
         self.fault = fault
         """What is wrong with the source, and where."""
+
+
+class PageLimitError(SourceError):
+    """A page takes more time or memory than a page may take. Both may differ a little between machines."""
+
+    def in_scores(self) -> "PageLimitError":
+        """Return this error with advice for scoring, where no manifest sets limits."""
+        return PageLimitError(replace(self.fault, todo="repair or remove the document, and run the same command again"))
 
 
 class Rejected(MMLongBenchError):

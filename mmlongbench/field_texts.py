@@ -7,7 +7,7 @@ docstring is read or, for a class with a metaclass, when `with_field_texts` is c
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -16,7 +16,6 @@ _ClassT = TypeVar("_ClassT", bound=type)
 _PACKAGES = ("mmlongbench", "tokenization")
 """The packages whose source code is read."""
 _HEAD = "\nAttributes:"
-_WIDTH = 100
 
 
 def with_field_texts(kind: _ClassT) -> _ClassT:
@@ -32,26 +31,6 @@ def with_field_texts(kind: _ClassT) -> _ClassT:
     return kind
 
 
-def field_texts(kind: type) -> dict[str, str]:
-    """Return the text of each field of a class and of its bases, for fields that have one."""
-    return _texts_of(each for each in kind.__mro__ if each.__module__.split(".")[0] in _PACKAGES)
-
-
-def field_texts_anywhere(kind: type) -> dict[str, str]:
-    """Return the text of each field like `field_texts`, but also for classes that are not in our packages, such as the
-    options of a plug-in.
-    """
-    return _texts_of(kind.__mro__)
-
-
-def _texts_of(kinds: Iterable[type]) -> dict[str, str]:
-    """Return the texts of the fields of classes; the text of an earlier class counts."""
-    found: dict[str, str] = {}
-    for each in kinds:
-        found = {**_own_texts(each), **found}
-    return found
-
-
 class _Docstring:
     """The docstring of a class, made when it is read."""
 
@@ -59,57 +38,45 @@ class _Docstring:
         self._text = inspect.cleandoc(text)
 
     def __get__(self, instance: object, owner: type) -> str:
-        lines = [f"    {line}" for name, text in field_texts(owner).items() for line in _wrapped(name, text)]
-        return "\n".join([self._text, _HEAD, *lines]) if lines else self._text
+        texts: dict[str, str] = {}
+        for each in owner.__mro__:
+            if each.__module__.split(".")[0] in _PACKAGES:
+                texts = {**dict(_texts_in_source(each)), **texts}  # the text of a subclass counts
+        lines = []
+        for name, text in texts.items():
+            lines += textwrap.wrap(f"{name}: {text}", 100, subsequent_indent="    ", break_on_hyphens=False)
+        return "\n".join([self._text, _HEAD, *(f"    {line}" for line in lines)]) if lines else self._text
 
 
-def _wrapped(name: str, text: str) -> list[str]:
-    return textwrap.wrap(f"{name}: {text}", _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-
-
-def _own_texts(kind: type) -> Mapping[str, str]:
-    """Return the texts of the fields that a class itself declares; empty if its source code is not available."""
-    try:
-        file = inspect.getsourcefile(kind)
-    except (TypeError, OSError):
-        file = None
+def _texts_in_source(kind: type) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of each public field that a class itself declares, or that its `__init__` sets, if a text
+    stands directly below the field.
+    """
+    file = inspect.getsourcefile(kind)
     node = _classes(file).get(kind.__name__) if file else None
-    return dict(_texts(node)) if node else {}
+    if node is None:
+        return
+    makers = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+    for body in (node.body, *(maker.body for maker in makers)):
+        for field, below in pairwise(body):
+            match field:
+                case ast.AnnAssign(target=ast.Name(id=name) | ast.Attribute(attr=name)):
+                    pass
+                case ast.Assign(targets=[ast.Attribute(attr=name), *_]):
+                    pass
+                case _:
+                    continue
+            match below:
+                case ast.Expr(value=ast.Constant(value=str(text))) if not name.startswith("_"):
+                    yield name, " ".join(text.split())
 
 
 @cache
-def _classes(file: str) -> Mapping[str, ast.ClassDef]:
-    """Return the classes of a module by name."""
+def _classes(file: str) -> dict[str, ast.ClassDef]:
+    """Return the classes of a module by name; none if its source code is not there."""
     try:
         with open(file, encoding="utf-8") as source:  # noqa: PTH123  (the path comes from Python)
             body = ast.parse(source.read()).body
     except OSError:
         return {}
     return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-
-
-def _texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of each public field that a class declares, or that its `__init__` sets."""
-    makers = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
-    for body in (node.body, *(maker.body for maker in makers)):
-        yield from _below(body)
-
-
-def _below(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of each field with a text directly below it."""
-    for field, below in pairwise(body):
-        name = _name(field)
-        if name and not name.startswith("_") and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            yield name, " ".join(str(below.value.value).split())
-
-
-def _name(statement: ast.stmt) -> str:
-    """Return the name that a statement declares (`name: type`) or sets on an object (`self.name = …`); empty for any
-    other statement.
-    """
-    target = statement.target if isinstance(statement, ast.AnnAssign) else None
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):
-        target = statement.targets[0]
-    if isinstance(target, ast.Attribute):
-        return target.attr
-    return target.id if isinstance(target, ast.Name) else ""

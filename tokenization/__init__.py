@@ -5,9 +5,8 @@ benchmark does, and `CrossModalCounter` does both. `vision_rules` returns rules 
 many models do. The package knows nothing of prompts, tasks or data sets, and imports no other part of the project.
 """
 
-from tokenization.counting import CrossModalCounter, TokenCount
+from tokenization.counting import CrossModalCounter, PatchRule, TokenCount
 from tokenization.errors import TokenizationError
-from tokenization.images import PatchRule
 from tokenization.text import TextTokenizer, load_tokenizer, tokenizer_file
 from tokenization.vision import VisionRule, vision_rule, vision_rules
 

@@ -18,9 +18,6 @@ LLAMA2 = "llama2"
 LLAMA2_ASSET = "data/llama2.json.xz"
 LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a85"  # hash of the decompressed JSON
 
-MAX_BYTES = 512 * 1024 * 1024
-"""The maximum size of a tokenizer.json; the largest known ones have 40 MB."""
-
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -82,13 +79,34 @@ def load_tokenizer(name: str) -> TextTokenizer:
     If a path and a hub id have the same name, the path is loaded. Only `llama2` is known to be additive, and only
     `llama2` is kept in memory.
     """
-    if name == LLAMA2:
+    path = tokenizer_file(name)
+    if path is None:
         return _llama2()
+    if path.is_dir():
+        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error
+    return _build(name, content, additive=False)
+
+
+def tokenizer_file(name: str) -> Path | None:
+    """Return the file of a tokenizer that `load_tokenizer` loads; None for the embedded one. The file of a hub id is
+    downloaded unless the local cache has it.
+    """
+    if name == LLAMA2:
+        return None
     path = Path(name)
-    if name and _exists(name, path):
-        return _from_file(name, path)
+    try:
+        is_there = bool(name) and path.exists()
+    except OSError as error:
+        reason = error.strerror
+        raise TokenizationError(f"tokenizer {name!r}: cannot look for a file of this path ({reason})") from error
+    if is_there:
+        return path
     if _HUB_ID.fullmatch(name) and path.suffix != ".json":
-        return _from_file(name, _download(name))
+        return _download(name)
     if "/" in name or path.suffix == ".json":
         raise TokenizationError(f"tokenizer {name!r}: there is no such file; give the path of a tokenizer.json")
     near = difflib.get_close_matches(name.lower(), [LLAMA2])
@@ -97,14 +115,6 @@ def load_tokenizer(name: str) -> TextTokenizer:
         f"no tokenizer {name!r}: {hint}There are {LLAMA2!r} (embedded), the path of a tokenizer.json, and a hub id "
         "'owner/name'"
     )
-
-
-def tokenizer_file(name: str) -> Path | None:
-    """Return the file of a tokenizer that `load_tokenizer` loads; None for the embedded one."""
-    if name == LLAMA2:
-        return None
-    path = Path(name)
-    return path if _exists(name, path) else _download(name)
 
 
 @functools.cache
@@ -120,33 +130,7 @@ def _llama2() -> TextTokenizer:
     return _build(LLAMA2, content, additive=True)
 
 
-def _exists(name: str, path: Path) -> bool:
-    """Return whether something with this path exists."""
-    try:
-        return path.exists()
-    except OSError as error:
-        raise TokenizationError(
-            f"tokenizer {name!r}: cannot look for a file of this path ({error.strerror})"
-        ) from error
-
-
-def _from_file(name: str, path: Path) -> TextTokenizer:
-    """Load a `tokenizer.json`; whether it is additive is unknown."""
-    if path.is_dir():
-        raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
-    try:
-        if not path.is_file():  # reading a pipe or a device might never end
-            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
-        content = path.read_bytes()
-    except OSError as error:
-        raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error
-    return _build(name, content, additive=False)
-
-
 def _download(name: str) -> Path:
-    """Return the path of the `tokenizer.json` of a hub id, which is downloaded unless the local cache has it."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
@@ -187,7 +171,6 @@ def _reload(name: str, sha256: str) -> TextTokenizer:
 
 
 def _refusal(text: str) -> TokenizationError:
-    """Return the error that says why a text cannot be encoded."""
     if not isinstance(text, str):
         return TokenizationError(f"a text is a str, not {type(text).__name__}: decode it first")
     found = _SURROGATE.search(text)

@@ -5,13 +5,14 @@ continued.
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.damage import refuse_damage
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.extending import (
     extension,
@@ -19,17 +20,20 @@ from mmlongbench.building.extending import (
     move_into_place,
     plan_extension,
     refuse_changed_examples,
+    refuse_lost_questions,
 )
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS, Reject
-from mmlongbench.building.made import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, sentence, shortfalls_of
+from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
+from mmlongbench.manifest.binding import Bound
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.plugins import is_installed
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
 
@@ -53,7 +57,7 @@ def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor:
         totals[stage.group(shard)] += shard.steps
     try:
         with (
-            session.source_files.unchanged_in_stage(shard.dataset for shard in left),
+            session.source_files.unchanged_tables(Compared.EACH_STAGE, (shard.dataset for shard in left)),
             executor.progress.board(totals) as advance,
             closing(executor.run(session, left)) as ended,
         ):
@@ -111,21 +115,29 @@ def build(
         TooFewKept: a dataset kept fewer questions than `demands` asks for; the release is not finished.
 
     """
-    check_manifest(manifest)
+    datasets = check_manifest(manifest)
     with locked(out) as build_dir:
         finish_move(build_dir)
         if (build_dir.out / LOCK).is_file():
-            return _finished(manifest, build_dir, executor, demands, is_restart=is_restart)
-        plans, notes = plan_build(manifest, build_dir, executor, is_restart=is_restart)
+            return _finished(datasets, build_dir, executor, demands, is_restart=is_restart)
+        plans, notes = plan_build(datasets, build_dir, executor, is_restart=is_restart)
         lock = _run(plans, build_dir, executor, demands, build_dir.out)
         shutil.rmtree(build_dir.root)
-    notes = (*notes, *_notes_of(plans), *lock.licence_notes)
+    notes = (*notes, *_notes_of(plans, lock))
     return Built(build_dir.out, lock, False, notes, shortfalls_of(lock, build_dir.out))
 
 
-def _notes_of(plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
-    """Return the notes on the sources of all datasets."""
-    return tuple(f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
+def _notes_of(plans: Sequence[DatasetPlan], lock: Lock) -> tuple[str, ...]:
+    """Return the notes on the sources, the licences and the metrics of all datasets."""
+    of_sources = (f"dataset {plan.spec.name!r}: {note}" for plan in plans for note in plan.notes)
+    of_metrics = (
+        f"dataset {plan.spec.name!r}: metric {name!r} of builder {plan.spec.shown_builder!r} is not installed; the "
+        "release can be built, but not scored by this metric"
+        for plan in plans
+        for name in plan.bound.task.further_metrics
+        if not is_installed("metric", name)
+    )
+    return (*of_sources, *lock.licence_notes, *of_metrics)
 
 
 def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, demands: Demands, out: Path) -> Lock:
@@ -136,7 +148,7 @@ def _run(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, dema
 
 
 def _finished(
-    manifest: Manifest, build_dir: BuildDir, executor: Executor, demands: Demands, *, is_restart: bool
+    datasets: Sequence[Bound], build_dir: BuildDir, executor: Executor, demands: Demands, *, is_restart: bool
 ) -> Built:
     """Return a finished release if the manifest asks for nothing else, or extend it; refuse one that differs in another
     way, or is damaged.
@@ -144,38 +156,57 @@ def _finished(
     out = build_dir.out
     with extension(build_dir) as inner:
         lock = read_lock(out)
-        plans, added = plan_extension(manifest, lock, inner, executor, is_restart=is_restart)
+        plans, added = plan_extension(datasets, lock, inner, executor, is_restart=is_restart)
         if not added:
             if is_restart:
                 shutil.rmtree(inner.out)
             refuse_damage(lock.files, out)
             refuse_losses_of(lock, out, demands.min_kept)
-            return Built(out, lock, True, (*_notes_of(plans), *lock.licence_notes), shortfalls_of(lock, out))
+            return Built(out, lock, True, _notes_of(plans, lock), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
-        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added, *_notes_of(plans))
+        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added)
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
-    return Built(out, lock, False, (*notes, *lock.licence_notes), shortfalls_of(lock, out))
+    return Built(out, lock, False, (*notes, *_notes_of(plans, lock)), shortfalls_of(lock, out))
 
 
-def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, demands: Demands = NO_DEMANDS) -> None:
-    """Run every stage for all datasets, one stage after the other."""
+def do_stages(
+    plans: Sequence[DatasetPlan],
+    session: Session,
+    executor: Executor,
+    demands: Demands = NO_DEMANDS,
+    stages: Sequence[Stage] = STAGES,
+) -> int:
+    """Run stages for all datasets, one stage after the other, and return how many shards they have.
+
+    Raises:
+        BuildError: an extension would change existing examples.
+        StrictStop, TooFewKept: see `Demands`.
+
+    """
+    names, build_dir, done = [plan.spec.name for plan in plans], session.build_dir, 0
     with closing(executor):
-        for stage in STAGES:
-            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
+        for stage in stages:
+            shards = [shard for name in names for shard in stage.shards(session, name)]
             do_shards(stage, shards, session, executor)
-            if demands.is_strict and stage.name in ("questions", "records"):
-                _refuse_rejects(stage, shards, session.build_dir)
+            done += len(shards)
+            if stage.name not in ("questions", "records"):
+                continue
+            if demands.is_strict:
+                lines = (line for shard in shards for line in build_dir.read(shard, stage.lines))
+                for line in lines:
+                    if isinstance(line, Reject) and not line.fault.is_expected:
+                        raise StrictStop(f"--strict: {sentence(line)}")
+            at_lengths: Iterable[Reject] = ()
             if stage.name == "questions":
+                refuse_lost_questions(plans, session)
+            else:
                 refuse_changed_examples(plans, session)
-                names = [plan.spec.name for plan in plans]
-                refuse_losses(names, session.build_dir, demands.min_kept, is_here=executor.has_all_files)
             if stage.name == "records" and demands.min_kept:
-                names, lost = [plan.spec.name for plan in plans], _rejected_at_lengths(plans, shards, session)
-                refuse_losses(
-                    names, session.build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=lost
-                )
+                at_lengths = _rejected_at_lengths(plans, shards, session)
+            refuse_losses(names, build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=at_lengths)
+    return done
 
 
 def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard], session: Session) -> Iterator[Reject]:
@@ -185,9 +216,3 @@ def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard],
     for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
         if session.takes_whole(name, length) and (taken := session.taken(name, length)):
             yield from taken.rejects
-
-
-def _refuse_rejects(stage: Stage, shards: list[Shard], build_dir: BuildDir) -> None:
-    for line in (line for shard in shards for line in build_dir.read(shard, stage.lines)):
-        if isinstance(line, Reject) and not line.fault.is_expected:
-            raise StrictStop(f"--strict: {sentence(line)}")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
+from typing import ClassVar, Generic, TypeVar, overload
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
+from mmlongbench.building.build_dir import BuildDir, Shard, StageName, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.lines import (
     DOCUMENTS,
@@ -19,13 +19,14 @@ from mmlongbench.building.lines import (
     ROWS,
     DocumentLine,
     FoundNegatives,
+    RankedPages,
     ReadDocument,
     ReadRow,
     RefusedDocument,
 )
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
-from mmlongbench.corpus.retrieval.page_queries import PageRanking
+from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.documents.joined_pages import JoinPages, layout
 from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
@@ -35,18 +36,14 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, DraftError, SourceChangedError
 from mmlongbench.io.store import Store
 from mmlongbench.lengths import TokenBudget
-from mmlongbench.manifest.binding import bind_builder, calling, placements_of
+from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
 from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Images, Page, Sources, WebPages
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
@@ -117,27 +114,6 @@ class StoredRows(Sequence[Row]):
         return self._places
 
 
-def joined(document: Document, join: JoinPages) -> Document:
-    """Return a document whose pages are joined images; none is missing, because an image shows the pages that exist."""
-    groups = join.groups(len(document.pages))
-    shown = tuple(tuple(document.pages[place] for place in group) for group in groups)
-    single = tuple(tuple(document.keys[place] for place in group) for group in groups) if document.keys else ()
-    keys = tuple(_key_joining(each) for each in single)
-    pages = tuple(_image(document, number, each, join) for number, each in enumerate(shown))
-    return replace(document, pages=pages, keys=keys, missing=(), joined=shown, joined_keys=single)
-
-
-def _image(document: Document, number: int, pages: Sequence[Page], join: JoinPages) -> Page:
-    folder, _, _ = pages[0].path.rpartition("/")
-    width, height = layout([(page.width, page.height) for page in pages], join.pixels).size
-    return Page(number, f"{folder}/{join.file_name(document.name, number)}", width, height)
-
-
-def _key_joining(keys: Sequence[str]) -> str:
-    """Return the key of a joined image; empty if all its pages are blank."""
-    return hashlib.sha256(" ".join(keys).encode()).hexdigest()[:16] if any(keys) else ""
-
-
 PRICES = "prices"
 """The name of the folder below `CorpusPlan.cache`."""
 MAX_HELD = 1 << 16
@@ -183,6 +159,7 @@ def _key(text: str) -> bytes:
 
 
 _FoundT = TypeVar("_FoundT")
+KnownT = TypeVar("KnownT", FoundNegatives, RankedPages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +168,10 @@ class Dataset:
 
     plan: DatasetPlan
     reader: Reader[Row]
-    builder: Builder[Row]
     sources: Sources
     pricer: Pricer
     golds: Golds
-    negatives: "KnownNegatives"
+    negatives: "KnownLines[FoundNegatives]"
     prices: KeptPrices | None
     canary: str = ""
     """The canary that each record has; empty if the manifest does not ask for one."""
@@ -205,18 +181,22 @@ class Dataset:
         """The dataset as the manifest describes it."""
         return self.plan.spec
 
+    @property
+    def builder(self) -> Builder[Row]:
+        """The builder of the dataset."""
+        return self.plan.bound.builder
+
     def draws(self, id: str) -> Draws:
         """Return the draws of a question; they do not depend on the length."""
         return Draws((self.spec.seed, self.spec.drawn_name, id))
 
     def budget(self, length: int) -> TokenBudget:
-        """Return the budget at a length; if the manifest has no reserve, the task's is used."""
-        reserve = self.builder.spec.reserve if self.spec.reserve is None else self.spec.reserve
-        return TokenBudget(length, reserve)
+        """Return the budget at a length."""
+        return TokenBudget(length, self.plan.bound.reserve)
 
     def placements(self) -> tuple[Placement, ...]:
         """Return the placements of needles; `(None,)` if the task has no needles."""
-        return placements_of(self.spec, self.builder)
+        return self.plan.bound.placements
 
     def close(self) -> None:
         """Save the token counts of passages, and close the file that keeps them; after that, nothing can be packed."""
@@ -226,113 +206,61 @@ class Dataset:
 
 def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
     """Open a dataset whose documents stage is done."""
-    name, negatives = plan.spec.name, KnownNegatives(build_dir, plan.spec.name)
-    sources = _sources(plan, build_dir, files, negatives)
-    counter = plan.spec.counter.open()
-    if counter.text.sha256 != plan.tokenizer["sha256"]:
+    name, bound = plan.spec.name, plan.bound
+    reader, negatives = bound.reader_type(), KnownLines(build_dir, "negatives", name, NEGATIVES)
+    sources = _sources(plan, reader, build_dir, files, negatives)
+    if bound.counter.text.sha256 != plan.tokenizer["sha256"]:
         raise SourceChangedError(
             f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
             f"started with; restore it and run the command again, or remove {build_dir.out} and start the build again"
         )
-    prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
-    pricer = Pricer(counter, sources.sizes, prices)
-    builder = bind_builder(plan.spec)
-    golds = Golds(builder, plan.spec.builder)
-    return Dataset(plan, reader_type(plan.spec.reader)(), builder, sources, pricer, golds, negatives, prices)
+    prices = KeptPrices(plan.corpus.cache / PRICES, bound.counter.text.sha256) if plan.corpus else None
+    pricer = Pricer(bound.counter, sources.sizes, prices)
+    return Dataset(plan, reader, sources, pricer, Golds(bound), negatives, prices)
 
 
-def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negatives: "KnownNegatives") -> Sources:
+def _sources(
+    plan: DatasetPlan,
+    reader: Reader[Row],
+    build_dir: BuildDir,
+    files: SourceFiles,
+    negatives: "KnownLines[FoundNegatives]",
+) -> Sources:
     """Return the sources of a dataset: the parts that its reader has, and the corpus."""
-    kind = reader_type(plan.spec.reader)
-    reader, seed = kind(), (plan.spec.seed, plan.spec.drawn_name)
-    classes = _found(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
+    kind, spec = type(reader), plan.spec
+    rankings = KnownLines(build_dir, "rankings", spec.name, RANKINGS)
+
+    def page_ranking(id: str) -> PageRanking | None:
+        line = rankings.of(id)
+        return PageRanking(tuple(line.pages), tuple(line.gold_ranks)) if line else None
+
+    def hard_negatives(id: str) -> Sequence[int] | None:
+        line = negatives.of(id)
+        return line.numbers if line else None
+
+    corpus = None
+    if plan.corpus:
+        from mmlongbench.corpus.corpus import Corpus
+        from mmlongbench.corpus.retrieval.search import SearchedCorpus
+
+        spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
+        corpus = SearchedCorpus(Corpus.open(plan.corpus.folder), spec.retrieval.near_duplicate, hard_negatives, spare)
+    classes = _of_reader(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
     has_pages = kind.web_pages is not Reader.web_pages
-    pages = WebPages(_found(plan, "web_pages", reader.web_pages, Mapping)) if has_pages else None
     return Sources(
         documents=None if kind.documents is Reader.documents else _documents(plan, reader, build_dir),
         images=None if kind.image is Reader.image else _images(plan, reader, files),
-        web_pages=pages,
+        web_pages=WebPages(_of_reader(plan, "web_pages", reader.web_pages, Mapping)) if has_pages else None,
         image_classes=classes,
-        corpus=_corpus(plan, negatives),
-        page_rankings=KnownRankings(build_dir, plan.spec.name).of,
-        rows=StoredRows(build_dir, plan.spec.name, kind.row_type),
-        draws=Draws(seed),
-        sample_draws=sample_draws(plan.spec),
+        corpus=corpus,
+        page_rankings=page_ranking,
+        rows=StoredRows(build_dir, spec.name, kind.row_type),
+        draws=Draws((spec.seed, spec.drawn_name)),
+        sample_draws=sample_draws(spec),
     )
 
 
-def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
-    """Return the documents that the documents stage has read."""
-    documents, faults, join = {}, dict(plan.refused), bind_builder(plan.spec).spec.join_pages
-    for file in plan.documents.values():
-        read = _read_document(build_dir, plan, file.name)
-        if isinstance(read, RefusedDocument):
-            faults[file.id] = read.fault
-            continue
-        pages = tuple(
-            Page(number, f"{reader.image_folder}/{file.name}/{name}", width, height)
-            for (number, name), (width, height) in zip(file.named_pages(len(read.pages)), read.pages, strict=True)
-        )
-        document = Document(
-            file.id,
-            file.name,
-            file.sha256,
-            pages,
-            tuple(read.keys),
-            file.missing,
-            _crops(read, pages),
-            damaged=read.damaged,
-            hidden_text=tuple(read.hidden_text),
-        )
-        documents[file.id] = joined(document, join) if join else document
-    kept = _Texts(build_dir, plan, join)
-    return Documents(documents, faults, kept, kept.parts)
-
-
-def _crops(read: ReadDocument, pages: Sequence[Page]) -> tuple[Crop, ...]:
-    """Return the crops of a document's pages. A crop of a whole page is the image of the page."""
-    found = []
-    for page, parts in zip(pages, read.parted, strict=False):
-        for crop in parts["crops"]:
-            path = page.path if crop["kind"] == WHOLE_PAGE else crop_path(page.path, crop["box"])
-            found.append(Crop(page.index, crop["kind"], crop["box"], path, *crop["size"]))
-    return tuple(found)
-
-
-class _Texts:
-    """The texts of the pages of documents, read on demand; the 16 documents that were used last stay in memory."""
-
-    def __init__(self, build_dir: BuildDir, plan: DatasetPlan, join: JoinPages | None) -> None:
-        self._read = lru_cache(maxsize=16)(lambda name: _read_document(build_dir, plan, name))
-        self._join = join
-
-    def __call__(self, name: str) -> tuple[str, ...]:
-        read = self._read(name)
-        texts = read.texts if isinstance(read, ReadDocument) else ()
-        if not self._join:
-            return tuple(texts)
-        return tuple("\n".join(texts[place] for place in group) for group in self._join.groups(len(texts)))
-
-    def parts(self, name: str) -> tuple[tuple[str, ...], ...]:
-        """Return for each page the texts before, between and after its crops."""
-        read = self._read(name)
-        return tuple(tuple(page["texts"]) for page in read.parted) if isinstance(read, ReadDocument) else ()
-
-
-def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> DocumentLine:
-    shard = Shard("documents", plan.spec.name, name)
-    found = list(build_dir.read(shard, DOCUMENTS))
-    if len(found) != 1:
-        raise build_dir.damaged(shard)
-    return found[0]
-
-
-def sample_draws(spec: DatasetSpec) -> Draws:
-    """Return the draws that select the sample."""
-    return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
-
-
-def _found(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
+def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
     """Return what a method of the reader finds; a value of a wrong type raises an error that names the reader."""
     with calling("reader", plan.spec.reader, f"{method}()"):
         found = find(plan.sources)
@@ -342,96 +270,124 @@ def _found(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT
         return found
 
 
+def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
+    """Return the documents that the documents stage has read. Their texts are read on demand; those of the 16 documents
+    that were used last stay in memory.
+    """
+    join = plan.bound.task.join_pages
+
+    def read_document(name: str) -> DocumentLine:
+        shard = Shard("documents", plan.spec.name, name)
+        lines = list(build_dir.read(shard, DOCUMENTS))
+        if len(lines) != 1:
+            raise build_dir.damaged(shard)
+        return lines[0]
+
+    last_read = lru_cache(maxsize=16)(read_document)
+
+    def texts(name: str) -> tuple[str, ...]:
+        read = last_read(name)
+        found = read.texts if isinstance(read, ReadDocument) else ()
+        if not join:
+            return tuple(found)
+        return tuple("\n".join(found[place] for place in group) for group in join.groups(len(found)))
+
+    def texts_around_crops(name: str) -> tuple[tuple[str, ...], ...]:
+        read = last_read(name)
+        return tuple(tuple(page["texts"]) for page in read.parted) if isinstance(read, ReadDocument) else ()
+
+    documents, faults = {}, dict(plan.refused)
+    for file in plan.documents.values():
+        read = read_document(file.name)
+        if isinstance(read, RefusedDocument):
+            faults[file.id] = read.fault
+            continue
+        pages = tuple(
+            Page(number, f"{reader.image_folder}/{file.name}/{name}", width, height)
+            for (number, name), (width, height) in zip(file.named_pages(len(read.pages)), read.pages, strict=True)
+        )
+        crops = []
+        for page, parts in zip(pages, read.parted, strict=False):
+            for crop in parts["crops"]:  # a crop of a whole page is the image of the page
+                path = page.path if crop["kind"] == WHOLE_PAGE else crop_path(page.path, crop["box"])
+                crops.append(Crop(page.index, crop["kind"], crop["box"], path, *crop["size"]))
+        document = Document(
+            file.id,
+            file.name,
+            file.sha256,
+            pages,
+            tuple(read.keys),
+            file.missing,
+            tuple(crops),
+            damaged=read.damaged,
+            hidden_text=tuple(read.hidden_text),
+        )
+        documents[file.id] = joined(document, join) if join else document
+    return Documents(documents, faults, texts, texts_around_crops)
+
+
+def joined(document: Document, join: JoinPages) -> Document:
+    """Return a document whose pages are joined images; none is missing, because an image shows the pages that exist."""
+    groups = join.groups(len(document.pages))
+    shown = tuple(tuple(document.pages[place] for place in group) for group in groups)
+    single = tuple(tuple(document.keys[place] for place in group) for group in groups) if document.keys else ()
+    # an image whose pages are all blank has no key
+    keys = tuple(hashlib.sha256(" ".join(each).encode()).hexdigest()[:16] if any(each) else "" for each in single)
+    pages = []
+    for number, group in enumerate(shown):
+        folder, _, _ = group[0].path.rpartition("/")
+        width, height = layout([(page.width, page.height) for page in group], join.pixels).size
+        pages.append(Page(number, f"{folder}/{join.file_name(document.name, number)}", width, height))
+    return replace(document, pages=tuple(pages), keys=keys, missing=(), joined=shown, joined_keys=single)
+
+
+def sample_draws(spec: DatasetSpec) -> Draws:
+    """Return the draws that select the sample."""
+    return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
+
+
 def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
     """Return the pictures of the reader; each is compared with its fingerprint when it is read."""
-    own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
+    own, asked = plan.bound.task, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
-    cap = Cap(most, asked.above, plan.spec.counter.open().image.tokens) if most else None
 
-    def found(name: str) -> PictureFile | None:
+    def picture(name: str) -> PictureFile | None:
         with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
             return reader.image(plan.sources, name)
 
     pictures = Pictures(
         reader.image_folder,
-        found,
+        picture,
         plan.spec.limits.pixels,
         asked.longest_side or own.longest_side,
-        cap,
-        by_content=names_by_content(plan.spec),
+        Cap(most, asked.above, plan.bound.counter.image.tokens) if most else None,
+        by_content=plan.bound.names_pictures_by_content,
         as_jpeg=asked.encode == "jpeg",
         reading=files.unchanged,
     )
     with calling("reader", plan.spec.reader, "shows()"):
-        shown = _found(plan, "shows", reader.shows, Mapping)
-        return Images(pictures, shown, _found(plan, "asked_pictures", reader.asked_pictures, Iterable))
+        shown = _of_reader(plan, "shows", reader.shows, Mapping)
+        return Images(pictures, shown, _of_reader(plan, "asked_pictures", reader.asked_pictures, Iterable))
 
 
-def names_by_content(spec: DatasetSpec) -> bool:
-    """Return whether the pictures of a dataset are named by a hash of their bytes."""
-    return (
-        reader_type(spec.reader).names_images_by_content
-        if spec.pictures.names is None
-        else (spec.pictures.names == "content")
-    )
+class KnownLines(Generic[KnownT]):
+    """The lines of a stage whose shards are blocks of rows, by the id of each line. Blocks are read on demand."""
 
-
-def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus | None":
-    """Return the corpus with the hard negatives that were found in it; None if the dataset has no corpus."""
-    if plan.corpus is None:
-        return None
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.searched import SearchedCorpus
-
-    corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
-    spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
-    return SearchedCorpus(corpus, spec.retrieval.near_duplicate, negatives.of, spare)
-
-
-class KnownRankings:
-    """The pages that were ranked for the rows of a dataset, by the id of the row."""
-
-    def __init__(self, build_dir: BuildDir, dataset: str) -> None:
-        """Start empty; the results of shards are read on demand."""
-        self._build_dir = build_dir
-        self._dataset = dataset
-        self._known: dict[str, PageRanking] = {}
+    def __init__(self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT]) -> None:
+        self._build_dir, self._stage, self._dataset = build_dir, stage, dataset
+        self._kind: TypeAdapter[KnownT] = kind
+        self._known: dict[str, KnownT] = {}
         self._read: set[str] = set()
 
-    def of(self, id: str) -> PageRanking | None:
-        """Return the pages that were ranked for a row; None if none were."""
+    def add(self, lines: Iterable[KnownT]) -> None:
+        """Add lines; a forecast adds hard negatives that no shard has written."""
+        self._known.update((line.id, line) for line in lines)
+
+    def of(self, id: str) -> KnownT | None:
+        """Return the line with an id; None if no block has one."""
         if id not in self._known:
-            folder = self._build_dir.root / "rankings" / self._dataset
+            folder = self._build_dir.root / self._stage / self._dataset
             for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
                 self._read.add(block)
-                for line in self._build_dir.read(Shard("rankings", self._dataset, block), RANKINGS):
-                    pages = tuple((document, page) for document, page in line.pages)
-                    self._known[line.id] = PageRanking(pages, tuple(line.gold_ranks))
-        return self._known.get(id)
-
-
-class KnownNegatives:
-    """The hard negatives of a dataset's queries, by the id of the query."""
-
-    def __init__(self, build_dir: BuildDir, dataset: str) -> None:
-        """Start empty; the results of shards are read on demand."""
-        self._build_dir = build_dir
-        self._dataset = dataset
-        self._known: dict[str, list[int]] = {}
-        self._read: set[str] = set()
-
-    def add(self, found: Iterable[FoundNegatives]) -> None:
-        """Add hard negatives; a forecast adds negatives that no shard has written."""
-        self._known.update((line.id, line.numbers) for line in found)
-
-    def of(self, id: str) -> Sequence[int] | None:
-        """Return the passage numbers of the hard negatives of a query, hardest first; None if they were not searched
-        for.
-        """
-        if id not in self._known:
-            folder = self._build_dir.root / "negatives" / self._dataset
-            for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
-                self._read.add(block)
-                lines = self._build_dir.read(Shard("negatives", self._dataset, block), NEGATIVES)
-                self.add(lines)
+                self.add(self._build_dir.read(Shard(self._stage, self._dataset, block), self._kind))
         return self._known.get(id)

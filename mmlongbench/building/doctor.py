@@ -2,21 +2,21 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import cleaned, raw_rows
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import bind_builder, calling
+from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.errata import errata_text
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.builder import ExaminingBuilder
 from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
 from mmlongbench.task.sources import Document, Documents, Page, Sources
@@ -51,9 +51,8 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
 
     """
     with tempfile.TemporaryDirectory() as folder:
-        plans = plan_datasets(manifest, BuildDir(Path(folder)), progress)
-        builders = [bind_builder(plan.spec) for plan in plans]
-        able = [(plan, own) for plan, own in zip(plans, builders, strict=True) if isinstance(own, ExaminingBuilder)]
+        plans = plan_datasets([bind(spec) for spec in manifest.datasets], BuildDir(Path(folder)), progress)
+        able = [(plan, own) for plan in plans if isinstance(own := plan.bound.builder, ExaminingBuilder)]
         if not able:
             names = ", ".join(sorted({plan.spec.shown_builder for plan in plans}))
             raise ManifestError(f"doctor: no builder of this manifest can examine its source ({names})")
@@ -67,7 +66,7 @@ def errata_file(errata: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:
-    reader = reader_type(plan.spec.reader)()
+    reader = plan.bound.reader_type()
     raw: dict[str, RawRow | RowFault] = {}
     for each in raw_rows(reader, plan.sources, plan.spec.reader):
         raw.setdefault(each.id, each)  # where two rows have one id, a build takes the first
@@ -87,18 +86,13 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
     not_judged = Counter(each.kind for each in looked_at if not each.could_judge)
     ordered = tuple(suspects[id] for id in raw if id in suspects)
     fields = {id: row.fields for id in suspects if isinstance(row := raw.get(id), RawRow)}
-    return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)), fields, not_judged)
-
-
-def _errata(
-    suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]
-) -> Iterable[tuple[str, dict[str, object]]]:
-    for suspect in suspects:
-        found = raw[suspect.id]
-        if suspect.correction and isinstance(found, RawRow):
-            was = {field: found.fields.get(field) for field in suspect.correction}
+    errata = {}
+    for suspect in ordered:
+        if suspect.correction and suspect.id in fields:
+            was = {field: fields[suspect.id].get(field) for field in suspect.correction}
             said = f"mmlongbench doctor: {suspect.kind}: {suspect.evidence}"
-            yield suspect.id, {"source": said, "set": dict(suspect.correction), "was": was}
+            errata[suspect.id] = {"source": said, "set": dict(suspect.correction), "was": was}
+    return Diagnosis(plan.spec.name, len(raw), ordered, errata, fields, not_judged)
 
 
 def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Documents:

@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.assets import write_asset_table
-from mmlongbench.building.build_dir import Shard, questions_shard
+from mmlongbench.building.build_dir import Shard, blocks, questions_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.canary import canary_of
+from mmlongbench.building.damage import check_made, written_cell
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
-from mmlongbench.building.made import check_made, written_cell
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import one_spelling
 from mmlongbench.building.stages.cells import cell_shards, described
 from mmlongbench.building.stages.images import image_shards
-from mmlongbench.building.stages.records import blocks_of
-from mmlongbench.corpus.info import read_info
+from mmlongbench.corpus.corpus import read_info
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errors import SourceChangedError
 from mmlongbench.io.files import sweep, write_whole
@@ -196,7 +195,7 @@ def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
 
 
 def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
-    for block in blocks_of(len(session.questions(plan.spec.name))) if plan.corpus else ():
+    for block in blocks(len(session.questions(plan.spec.name))) if plan.corpus else ():
         yield from session.build_dir.read(Shard("negatives", plan.spec.name, block), NEGATIVES)
 
 

@@ -61,7 +61,6 @@ class ReadRow:
     """A row of the source that could be read."""
 
     row: dict[str, object]
-    """The fields of the reader's row."""
     kind: Literal["row"] = "row"
 
 
@@ -72,7 +71,6 @@ class Asked:
     place: int
     """The number of its row among the readable rows, from 0."""
     id: str
-    """The id of its row."""
     kind: Literal["asked"] = "asked"
 
 
@@ -119,7 +117,6 @@ class RankedPages:
     """The pages that were ranked for a row."""
 
     id: str
-    """The id of the row."""
     pages: list[tuple[str, int]]
     """(document, page from 0), the best first (`PageRanking.pages`)."""
     gold_ranks: list[int]
@@ -135,23 +132,7 @@ class PackedRecord:
     ran_dry: bool
     missing: int
     """How many more units of mean size would have fitted; 0 if the units did not run out."""
-    pictures: dict[str, str] = field(default_factory=dict)
-    """The names of its pictures in the source, by their path in the release. When the lines are written, these names
-    are moved to `ShownImages`."""
-    texts: list[tuple[str, int, str]] = field(default_factory=list)
-    """(unit, characters, SHA-256) of each unit with a text (`release.assets.text_digest`); they are moved as well."""
-    crops: list[str] = field(default_factory=list)
-    """The paths of the images of units that have several (`Unit.further`); moved to `ShownImages`, too."""
     kind: Literal["record"] = "record"
-
-
-@dataclass(frozen=True, slots=True)
-class TakenRecords:
-    """Stands for all records of a question at a length that the extended release already has."""
-
-    id: str
-    """The id of the question."""
-    kind: Literal["taken"] = "taken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +140,6 @@ class BundledRecord:
     """A record that is only in the second file of a task (`TaskSpec.bundle`)."""
 
     record: Record
-    pictures: dict[str, str] = field(default_factory=dict)
     kind: Literal["bundled"] = "bundled"
 
 
@@ -191,7 +171,8 @@ class ShownImages:
     pictures: dict[str, list[str]]
     """The names of pictures in the source, by their path in the release."""
     texts: list[tuple[str, int, str]] = field(default_factory=list)
-    """(unit, characters, SHA-256) of each text, sorted; a unit with needles in it has several texts."""
+    """(unit, characters, SHA-256) of each text (`release.assets.text_digest`), sorted; a unit with needles in it has
+    several texts."""
     kind: Literal["shown"] = "shown"
 
 
@@ -210,50 +191,35 @@ class WrittenCell:
     """The files of a dataset at a length, and their counts."""
 
     files: dict[str, LockedFile]
-    """The size and hash of each file, by its path in the release."""
     counts: CellCounts
     kind: Literal["cell"] = "cell"
 
 
 def to_fields(line: "Line") -> dict[str, object]:
     """Return a line as plain JSON values."""
-    return {each.name: _plain(getattr(line, each.name)) for each in fields(line)}
 
+    def plain(value: object) -> object:
+        if isinstance(value, Fault):
+            return value.fields()
+        if isinstance(value, BaseModel):
+            return value.model_dump(exclude_unset=True)
+        if isinstance(value, dict) and isinstance(next(iter(value.values()), None), BaseModel):
+            return {key: plain(each) for key, each in value.items()}
+        return value
 
-def _plain(value: object) -> object:
-    if isinstance(value, Fault):
-        return value.fields()
-    if isinstance(value, BaseModel):
-        return value.model_dump(exclude_unset=True)
-    is_of_models = isinstance(value, dict) and isinstance(next(iter(value.values()), None), BaseModel)
-    return {key: _plain(each) for key, each in value.items()} if is_of_models and isinstance(value, dict) else value
+    return {each.name: plain(getattr(line, each.name)) for each in fields(line)}
 
 
 DocumentLine: TypeAlias = Annotated[ReadDocument | RefusedDocument, Field(discriminator="kind")]
 RowLine: TypeAlias = Annotated[ReadRow | Reject, Field(discriminator="kind")]
 QuestionLine: TypeAlias = Annotated[Asked | Reject | RowCounts, Field(discriminator="kind")]
 RecordLine: TypeAlias = Annotated[
-    PackedRecord | TakenRecords | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages,
+    PackedRecord | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages,
     Field(discriminator="kind"),
 ]
 CellLine: TypeAlias = Annotated[WrittenCell | Reject, Field(discriminator="kind")]
 Line: TypeAlias = (
-    ReadDocument
-    | RefusedDocument
-    | ReadRow
-    | Asked
-    | Reject
-    | RowCounts
-    | FoundNegatives
-    | RankedPages
-    | PackedRecord
-    | TakenRecords
-    | BundledRecord
-    | LeftOutUnits
-    | SharedCounts
-    | ShownImages
-    | MadeImage
-    | WrittenCell
+    DocumentLine | RowLine | RankedPages | QuestionLine | FoundNegatives | RecordLine | MadeImage | CellLine
 )
 """Any line that a stage writes."""
 

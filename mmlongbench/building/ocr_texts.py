@@ -13,8 +13,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import KeptTexts
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
-from mmlongbench.manifest.binding import bind_builder
-from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.binding import Bound
 
 OCR_TEXTS = "ocr"
 """The name of the folder in the working folder with the texts; they stay valid if the build starts again."""
@@ -22,21 +21,21 @@ _PATIENCE = 7 * 24 * 3600.0
 """The seconds to wait until another process has read the same document for another dataset."""
 
 
-def needs_ocr(spec: DatasetSpec) -> bool:
+def needs_ocr(bound: Bound) -> bool:
     """Return whether OCR reads all pages of a dataset: the manifest asks for it, and the task needs texts of pages."""
-    return spec.pages.ocr == "all" and bind_builder(spec).spec.page_texts
+    return bound.spec.pages.ocr == "all" and bound.task.page_texts
 
 
-def check_ocr(spec: DatasetSpec) -> None:
+def check_ocr(bound: Bound) -> None:
     """Refuse a dataset whose pages cannot be read by OCR on this machine.
 
     Raises:
         BuildError: `tesseract` is not installed, does not answer, or lacks its data for English.
 
     """
-    if needs_ocr(spec):
+    if needs_ocr(bound):
         ocr_engine()
-    elif spec.pages.ocr is True:
+    elif bound.spec.pages.ocr is True:
         ocr_version()
 
 

@@ -18,8 +18,8 @@ from typing import BinaryIO, Literal, Protocol, TypedDict, overload
 
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard, log_of
+from mmlongbench.building.damage import written_cell
 from mmlongbench.building.executors.executor import Done, Executor
-from mmlongbench.building.made import written_cell
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.files import TEMPORARY, atomic_write

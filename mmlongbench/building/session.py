@@ -6,75 +6,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from mmlongbench.building.build_dir import BuildDir, questions_shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
+from mmlongbench.building.build_plan import DatasetPlan, load_plans
 from mmlongbench.building.canary import canary_of
 from mmlongbench.building.dataset import Dataset, open_dataset, rows_at
-from mmlongbench.building.lines import QUESTIONS, Asked, RowCounts
+from mmlongbench.building.lines import QUESTIONS, RECORDS, Asked, RowCounts, ShownImages
 from mmlongbench.building.released import Released, ReleasedCell
-from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.building.stages.records import NeededImages, needed_images
 from mmlongbench.errors import BuildError
-from mmlongbench.manifest.binding import bind_builder
-from mmlongbench.manifest.model import RetrievalSpec
-from mmlongbench.manifest.plugins import reader_type
+from mmlongbench.lengths import format_length
+from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
-from mmlongbench.task.spec import TaskSpec
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.passages import Index
-    from mmlongbench.corpus.retrieval.rankings import Rankings, Search
+    from mmlongbench.corpus.retrieval.search import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Names of folders below `CorpusPlan.cache`."""
-
-
-def open_search(plan: DatasetPlan) -> "Search":
-    """Open the search for hard negatives of a dataset (see `Session.search`)."""
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.rankings import Search
-
-    if plan.corpus is None:
-        raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
-    corpus, retrieval = Corpus.open(plan.corpus.folder), plan.spec.retrieval
-    return Search(corpus, open_rankings(corpus, retrieval, plan.corpus.cache))
-
-
-def open_rankings(corpus: "Corpus", spec: RetrievalSpec, cache: Path) -> "Rankings":
-    """Open the rankings of a corpus; the folder `cache` keeps the rankings of earlier queries.
-
-    Raises:
-        SourceError: the index is broken or belongs to another corpus.
-        ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
-
-    """
-    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
-    from mmlongbench.corpus.retrieval.rankings import Rankings
-
-    reranker = None
-    if spec.reranker is not None:
-        model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
-        reranker = Reranker.open(model, cache / EMBEDDINGS)
-    return Rankings(cache / RANKINGS, corpus, _index(corpus, spec.engine, cache), spec.k, reranker)
-
-
-def _index(corpus: "Corpus", engine: str, cache: Path) -> "Index":
-    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
-
-    if engine == "tantivy":
-        return find_index(corpus, cache / FOLDER)
-    from mmlongbench.corpus.retrieval.bm25 import RankBm25Index
-
-    return RankBm25Index(corpus)
+TOGETHER = "all"
+"""The name of the only block of records at a length if questions share contexts."""
+NeededImages = tuple[frozenset[str], tuple[tuple[str, str], ...]]
+"""The images that must be made: the paths of pages in the release, and (path in the release, name in the source) of
+each picture, sorted. A picture that an extended release has is among them if its path does not depend on its content:
+it is compared, because two names may give one path."""
 
 
 class Session:
     """The open parts of a build in one process. Each is opened when it is first needed, and stays open.
 
     A stage may use only what earlier stages have made. `dataset` can be called after the stages documents and rows,
-    `questions` after the stage questions, and `needed` after the stage records.
+    `questions` after the stage questions, and `needed_images` after the stage records.
     """
 
     def __init__(self, out: Path) -> None:
@@ -85,9 +46,6 @@ class Session:
         self._questions: dict[str, tuple[Row, ...]] = {}
         self._searches: dict[str, Search] = {}
         self._needed: dict[str, NeededImages] = {}
-        self._tasks: dict[str, TaskSpec] = {}
-        self._folders: dict[str, str] | None = None
-        """The image folder of each dataset, by the name of the dataset."""
         self._source_files: SourceFiles | None = None
         self._released: Released | None = None
 
@@ -115,12 +73,6 @@ class Session:
         """Return the plan of a dataset."""
         return self.plans[name]
 
-    def task(self, name: str) -> TaskSpec:
-        """Return what the builder of a dataset declares; this reads no document."""
-        if name not in self._tasks:
-            self._tasks[name] = bind_builder(self.plan(name).spec).spec
-        return self._tasks[name]
-
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
         if name not in self._datasets:
@@ -132,20 +84,31 @@ class Session:
     def questions(self, name: str) -> tuple[Row, ...]:
         """Return the rows that every file of a dataset asks about, in the source's order."""
         if name not in self._questions:
-            self._questions[name] = self._asked(name)
+            chosen = list(self.build_dir.read(questions_shard(name), QUESTIONS))
+            ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
+            rows = dict(rows_at(ids.keys(), self.build_dir, name, self.plan(name).bound.reader_type.row_type))
+            counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
+            is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
+            if not is_of_these_rows or {place: row.id for place, row in rows.items()} != ids:
+                self.build_dir.discard(rows_shard(name))  # either the rows or the choice was changed
+                raise self.build_dir.damaged(questions_shard(name))
+            self._questions[name] = tuple(rows.values())
         return self._questions[name]
 
-    def _asked(self, name: str) -> tuple[Row, ...]:
-        chosen = list(self.build_dir.read(questions_shard(name), QUESTIONS))
-        ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
-        kind = self.dataset(name).reader.row_type
-        found = dict(rows_at(ids.keys(), self.build_dir, name, kind))
-        counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
-        is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
-        if not is_of_these_rows or {place: row.id for place, row in found.items()} != ids:
-            self.build_dir.discard(rows_shard(name))  # either the rows or the choice was changed
-            raise self.build_dir.damaged(questions_shard(name))
-        return tuple(found.values())
+    def record_shards(self, name: str, lengths: tuple[int, ...]) -> list[Shard]:
+        """Return the shards that pack a dataset at these lengths: block after block and, in each block, the longest
+        length first. A length that is taken whole from an extended release has none.
+
+        So a process can reuse what it has read and counted for a block at the next length, and the build does not end
+        with one long shard.
+        """
+        is_shared, rows = isinstance(self.plan(name).bound.builder, SharedContextBuilder), len(self.questions(name))
+        packed = sorted((each for each in lengths if not self.takes_whole(name, each)), reverse=True)
+        return [
+            Shard("records", name, f"{format_length(length)}/{block}", steps)
+            for block, steps in ({TOGETHER: rows} if is_shared else blocks(rows)).items()
+            for length in packed
+        ]
 
     def search(self, name: str) -> "Search":
         """Return the search for hard negatives in the corpus of a dataset.
@@ -157,13 +120,34 @@ class Session:
 
         """
         if name not in self._searches:
-            self._searches[name] = open_search(self.plan(name))
+            self._searches[name] = _open_search(self.plan(name))
         return self._searches[name]
 
-    def needed(self, name: str) -> NeededImages:
-        """Return the images that the examples of a dataset show."""
+    def needed_images(self, name: str) -> NeededImages:
+        """Return the images that the examples of a dataset show and that must be made; all its records must be packed.
+        Images that an extended release has are left out.
+
+        Raises:
+            BuildError: two pictures of the source have one name in the release.
+
+        """
         if name not in self._needed:
-            self._needed[name] = needed_images(self, name)
+            plan, pages, pictures = self.plan(name), set[str](), dict[str, str]()
+            by_content = plan.bound.names_pictures_by_content
+            for shard in self.record_shards(name, plan.spec.lengths):
+                shown = self.build_dir.last(shard, RECORDS)
+                if not isinstance(shown, ShownImages):
+                    raise self.build_dir.damaged(shard)
+                pages.update(shown.pages)
+                for path, origin in ((path, each) for path, origins in shown.pictures.items() for each in origins):
+                    other = pictures.setdefault(path, origin)
+                    if by_content:  # all pictures with one path have the same content
+                        pictures[path] = min(origin, other)
+                    elif other != origin:
+                        raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
+            made = self.released.shown if self.released else frozenset()
+            left = {path: origin for path, origin in pictures.items() if path not in made or not by_content}
+            self._needed[name] = frozenset(pages.difference(pictures, made)), tuple(sorted(left.items()))
         return self._needed[name]
 
     @property
@@ -177,7 +161,8 @@ class Session:
         """Return what the extended release has of a dataset at a length; None if it has nothing."""
         if self.released is None or self.released.kept(name) is None:
             return None
-        return self.released.cell(name, length, self.task(name), len(self.dataset(name).placements()))
+        bound = self.plan(name).bound
+        return self.released.cell(name, length, bound.task, len(bound.placements))
 
     def takes_whole(self, name: str, length: int) -> bool:
         """Return whether the build copies the files of a dataset at a length from the release that it extends. It does
@@ -189,15 +174,6 @@ class Session:
             return False
         is_same_source = released.source_hashes(name) == self.plan(name).source_hashes
         return is_same_source and released.kept(name) == len(self.questions(name))
-
-    def names_sharing_images(self, name: str) -> list[str]:
-        """Return the names of the datasets whose images are in the same folder of the release as those of `name`;
-        `name` is among them.
-        """
-        if self._folders is None:
-            plans = self.plans.items()
-            self._folders = {each: reader_type(plan.spec.reader).image_folder for each, plan in plans}
-        return [each for each, folder in self._folders.items() if folder == self._folders[name]]
 
     @property
     def source_files(self) -> SourceFiles:
@@ -218,3 +194,21 @@ class Session:
         if self._source_files is not None:
             self._source_files.close()
             self._source_files = None
+
+
+def _open_search(plan: DatasetPlan) -> "Search":
+    # retrieval is imported here, because most datasets have no corpus
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
+    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
+    from mmlongbench.corpus.retrieval.search import Search
+
+    if plan.corpus is None:
+        raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
+    corpus, spec, cache = Corpus.open(plan.corpus.folder), plan.spec.retrieval, plan.corpus.cache
+    reranker = None
+    if spec.reranker is not None:
+        model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
+        reranker = Reranker.open(model, cache / EMBEDDINGS)
+    index = find_index(corpus, cache / FOLDER) if spec.engine == "tantivy" else RankBm25Index(corpus)
+    return Search(cache / RANKINGS, corpus, index, spec.k, reranker)

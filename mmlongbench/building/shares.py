@@ -8,25 +8,27 @@ mmlongbench finish R
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from mmlongbench.building.build import Built, do_shards
+from mmlongbench.building.build import Built, Demands, do_shards, do_stages
 from mmlongbench.building.build_dir import BuildDir, Shard, logged
-from mmlongbench.building.build_plan import DatasetPlan, replanned
+from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.finish import finish
+from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
-from mmlongbench.building.planning import plan_build
-from mmlongbench.building.saved_plan import SavedPlan, load_interrupted_plan, save_page_seconds
+from mmlongbench.building.planning import check_manifest, plan_build, with_kept_code
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import refuse_losses, shortfalls_of
-from mmlongbench.building.stages.table import STAGES, Stage, stage_named
+from mmlongbench.building.shortfalls import shortfalls_of
+from mmlongbench.building.stages.table import PREPARED, STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
+from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFile, TaskFiles, task_files_of
 from mmlongbench.release.layout import LOCK
@@ -111,11 +113,9 @@ def run_stage(
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans, notes = plan_build(manifest, build_dir, executor, is_restart=preparing.is_restart)
-            with Session(build_dir.out) as session:
-                done = prepare(plans, session, executor)
-            names = [plan.spec.name for plan in plans]
-            refuse_losses(names, build_dir, preparing.min_kept, is_here=executor.has_all_files)
+            plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=preparing.is_restart)
+            with logged(build_dir.out), Session(build_dir.out) as session:
+                done = do_stages(plans, session, executor, Demands(min_kept=preparing.min_kept), PREPARED)
             return StageDone(done, notes)
     if preparing != AS_USUAL:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
@@ -152,26 +152,11 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
         with Session(build_dir.out) as session:
             for plan in plans:
                 _shards(stage_named("images"), plan.spec.name, session, is_done=True)
-            with logged(build_dir.out), closing(executor):
-                cells = stage_named("cells")
-                shards = [shard for plan in plans for shard in cells.shards(session, plan.spec.name)]
-                do_shards(cells, shards, session, executor)
+            with logged(build_dir.out):
+                do_stages(plans, session, executor, stages=[stage_named("cells")])
                 lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
-
-
-def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
-    """Read the documents and rows of every dataset, and choose the questions; return the number of shards in all three
-    stages.
-    """
-    done = 0
-    with logged(session.build_dir.out), closing(executor):
-        for stage in (stage for stage in STAGES if stage.is_prepared):
-            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
-            do_shards(stage, shards, session, executor)
-            done += len(shards)
-    return done
 
 
 def _asked(name: str) -> Stage:
@@ -225,13 +210,45 @@ def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     _refuse_other_code(plans.values(), given, build_dir, "give the manifest that names {}")
     known = (spec for spec in manifest.datasets if spec.name in plans)
     before = {str(public.get("name")): public for public in saved.public}
-    now = {spec.name: replanned(plans[spec.name], before[spec.name], spec, build_dir) for spec in known}
+    now = {spec.name: _replanned(plans[spec.name], before[spec.name], spec, build_dir) for spec in known}
     public = [now.get(spec.name, {"name": spec.name}) for spec in manifest.datasets]
     if found := differences(Described(saved.public, saved.versions), Described(public, versions())):
         raise BuildError(
             f"--out {build_dir.out}: was prepared with a manifest that differs ({joined(found)}); give the manifest "
             "and settings that --stage prepare was given, or run --stage prepare with these in a new folder"
         )
+
+
+def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec, build_dir: BuildDir) -> dict[str, Any]:
+    """Return what `DatasetPlan.public` is for a dataset of a manifest if its sources are those of a saved plan, whose
+    `public` is given. No file is read except task files, and neither OCR nor the model of a reranker has to be
+    installed, so that any share of a build can compare its manifest with the saved plan.
+    """
+    bound = bind(with_kept_code(spec, build_dir))
+    spec = bound.spec
+    tokenizer = spec.counter.tokenizer
+    is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
+    given = "given"  # says only that there is one
+    plan = replace(
+        saved,
+        spec=spec,
+        tokenizer=saved.tokenizer if is_same else {"name": portable(tokenizer), "sha256": ""},
+        corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
+        errata=(saved.errata or given) if spec.errata else None,
+        code=bound.code,
+        ocr=saved.ocr if needs_ocr(bound) else None,
+    )
+    found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
+    now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
+    if now and before and _is_same_file(now.model, before.model):
+        found["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
+    return found
+
+
+def _is_same_file(name: str, before: str) -> bool:
+    """Return whether two names are equal, or are paths that may lead to the same file on two machines."""
+    path, other = Path(name), Path(before)
+    return path == other or (path.is_absolute() and other.is_absolute() and path.name == other.name)
 
 
 def _files_of(spec: DatasetSpec) -> list[TaskFile]:

@@ -1,21 +1,15 @@
-"""Knows the fingerprinted files of the sources, and checks whether they have changed.
+"""The fingerprinted files of the sources, and whether they have changed.
 
-Every file is hashed when a build is planned. A shard checks each file that it reads by the stamp of the file: its size,
-its inode, and two times of its last change, one of which only the kernel can set. If the stamp differs from the saved
-one, as it does for a copy on another machine, the hash is compared. The hash is also compared if no stamp was saved,
-because the file had been changed just before it was hashed (`Hashed.stamp`). If the stamp of a file differs before and
-after it is read, that is an error, whatever the hash is: the file may have been changed in between. If a source has
-very many tables (files that are neither documents nor pictures), these are checked in this way before and after each
-stage, instead of each shard. Sources, finished corpora and errata are also checked before and after a build is planned.
-Before the lock is written, all hashes are compared. Stamps are not enough for this, because a folder on a network may
-have the times of another clock.
+Every file is hashed when a build is planned, and again before the lock is written. In between, a shard compares the
+stamp of each file that it reads, before and after: the size of the file and the times of its last change. If the stamp
+is not the saved one, as for a copy on another machine, the hash is compared. If a source has very many tables (files
+that are neither documents nor pictures), these are compared before and after each stage, instead of each shard.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -28,33 +22,29 @@ from mmlongbench.io.store import Store, Value
 
 UNREADABLE = "unreadable"
 """Stored instead of the hash of a document that cannot be read."""
-SETTLED = 2_000_000_000
-"""If two changes of a file are this many nanoseconds apart, they have different times on any file system."""
 SOURCE_FILES = "sources.sqlite"
 """The name of the file in the working folder that has the fingerprints."""
 _OURS = b"\0"
 """A saved name that begins with this byte is a path relative to the working folder."""
-_READ = "WHERE length(sha256) = 64"
+_READ = "WHERE stamp != ''"
 """The condition in SQL that excludes files that were not read; these have words instead of a hash."""
 
 
 class Stamp(NamedTuple):
-    """The attributes of a file that change when the file does."""
+    """The attributes of a file that change when its content does."""
 
     bytes: int
     modified: int
-    """When the content was last changed, in nanoseconds; `changed` is also set when only attributes of the file
-    change."""
+    """When the content was changed, in nanoseconds; a program can set this time."""
     changed: int
-    inode: int
+    """When the content or an attribute was changed, in nanoseconds; only the kernel sets this time."""
 
 
 class Hashed(NamedTuple):
-    """The hash of a file, and its stamp when it was hashed."""
+    """The hash of a file, and its stamp when it was hashed; None if it was not read."""
 
     sha256: str
     stamp: Stamp | None
-    """None if a stamp would prove nothing: the file was changed just before it was read, or was not read."""
 
 
 class Compared(IntEnum):
@@ -83,7 +73,7 @@ class SourceFile(NamedTuple):
 def stamp_of(path: Path) -> Stamp:
     """Return the stamp of the file that a path leads to; links are followed."""
     found = path.stat()
-    return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 @contextmanager
@@ -121,11 +111,11 @@ def hash_file(path: Path) -> Hashed:
         SourceChangedError: the file changes while it is read.
 
     """
-    begun, before = time.time_ns(), stamp_of(path)
+    before = stamp_of(path)
     sha256 = sha256_of(path)
     if stamp_of(path) != before:
         raise SourceChangedError(f"{path}: is being written; run the command again once it is complete")
-    return Hashed(sha256, before if before.changed < begun - SETTLED else None)
+    return Hashed(sha256, before)
 
 
 def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
@@ -161,23 +151,16 @@ class _Files(Store):
 def save_source_files(build_dir: BuildDir, files: Iterable[SourceFile]) -> None:
     """Write the fingerprints of all source files to the file where shards find them."""
     with atomic_replace(build_dir.root / SOURCE_FILES) as path, closing(_Files(path)) as saved:
-        saved.write(_row(_name(file.path, build_dir.root), file) for file in files)
-
-
-def _row(name: bytes, file: SourceFile) -> tuple[bytes, str, str, str, str, int]:
-    sha256, stamp = file.hashed
-    return name, file.dataset, file.source, sha256, " ".join(map(str, stamp or ())), file.compared
+        saved.write(
+            (_name(path, build_dir.root), dataset, source, sha256, " ".join(map(str, stamp or ())), compared)
+            for path, dataset, source, (sha256, stamp), compared in files
+        )
 
 
 def _name(path: Path, root: Path) -> bytes:
     """Return a path as it is saved: paths in the working folder are relative, so that they move with it."""
     path, root = one_spelling(path), one_spelling(root)
     return _OURS + os.fsencode(path.relative_to(root)) if path.is_relative_to(root) else os.fsencode(path)
-
-
-def _path(name: bytes, root: Path) -> Path:
-    ours = name.startswith(_OURS)
-    return one_spelling(root) / os.fsdecode(name.removeprefix(_OURS)) if ours else Path(os.fsdecode(name))
 
 
 def one_spelling(path: Path) -> Path:
@@ -192,17 +175,16 @@ class SourceFiles:
         """Open the file that `save_source_files` has written."""
         self._build_dir = build_dir
         self._proven: dict[Path, Stamp] = {}
-        self._listed: dict[tuple[str, Compared], list[SourceFile]] = {}
+        """The stamps with which this process has found the saved hash again."""
+        self._tables: dict[tuple[str, Compared], list[SourceFile]] = {}
         self._saved = _Files(build_dir.root / SOURCE_FILES, is_frozen=True)
 
     @contextmanager
     def unchanged(self, *paths: Path) -> Iterator[None]:
-        """Make sure that files are as they were fingerprinted while the block reads them.
-
-        A file outside all sources was never fingerprinted and is not compared.
+        """Compare files before and after the block that reads them; a file outside all sources is not compared.
 
         Raises:
-            SourceChangedError: a file has changed, even if only for a moment, or is gone.
+            SourceChangedError: a file has changed, or is gone.
 
         """
         found = (next(self._select("WHERE path = ?", _name(path, self._build_dir.root)), None) for path in paths)
@@ -210,41 +192,43 @@ class SourceFiles:
             yield
 
     @contextmanager
-    def unchanged_tables(self, dataset: str) -> Iterator[None]:
-        """Compare the files that a shard of a dataset may read without naming them, before and after the shard."""
-        with self._all_unchanged(self._compared(dataset, Compared.EACH_SHARD)):
+    def unchanged_tables(self, when: Compared, datasets: Iterable[str]) -> Iterator[None]:
+        """Compare the files that shards of some datasets may read without naming them, before and after the block: a
+        shard (`Compared.EACH_SHARD`) or a stage (`Compared.EACH_STAGE`).
+        """
+        files: list[SourceFile] = []
+        for dataset in dict.fromkeys(datasets):
+            if (dataset, when) not in self._tables:
+                where = "WHERE dataset = ? AND compared = ?"
+                self._tables[dataset, when] = list(self._select(where, dataset, int(when)))
+            files += self._tables[dataset, when]
+        with self._all_unchanged(files):
             yield
 
     @contextmanager
-    def unchanged_in_stage(self, datasets: Iterable[str]) -> Iterator[None]:
-        """Compare the files with `Compared.EACH_STAGE`, before and after a stage that runs shards of these datasets."""
-        with ExitStack() as stack:
-            for dataset in dict.fromkeys(datasets):
-                stack.enter_context(self._all_unchanged(self._compared(dataset, Compared.EACH_STAGE)))
-            yield
-
-    def _compared(self, dataset: str, when: Compared) -> list[SourceFile]:
-        if (dataset, when) not in self._listed:
-            self._listed[dataset, when] = list(self._select("WHERE dataset = ? AND compared = ?", dataset, int(when)))
-        return self._listed[dataset, when]
-
-    @contextmanager
-    def _all_unchanged(self, files: Sequence[SourceFile]) -> Iterator[None]:
-        before = [self._check(file) for file in files]
+    def _all_unchanged(self, files: Iterable[SourceFile]) -> Iterator[None]:
+        self._compare(files)
         try:
             yield
         except Exception:  # if a file has changed, that is the error to report
-            self._compare(files, before)
+            self._compare(files)
             raise
-        self._compare(files, before)
+        self._compare(files)
 
-    def _compare(self, files: Sequence[SourceFile], before: Sequence[Stamp | None]) -> None:
-        for file, stamp in zip(files, before, strict=True):
-            if self._check(file) != stamp:
-                raise SourceChangedError(
-                    f"{file.path}: was changed and changed back while it was read (dataset {file.dataset!r}, "
-                    f"{file.source}); run the command again"
-                )
+    def _compare(self, files: Iterable[SourceFile]) -> None:
+        for file in files:
+            path, (sha256, planned) = file.path, file.hashed
+            if planned is None:  # the file is never read
+                continue
+            try:
+                if (stamp := stamp_of(path)) in (planned, self._proven.get(path)):
+                    continue
+                found = hash_file(path).sha256
+            except OSError as error:
+                raise self._changed(file) from error
+            if found != sha256:
+                raise self._changed(file)
+            self._proven[path] = stamp
 
     def check_all(self, advance: Callable[[], None]) -> None:
         """Hash every file again.
@@ -270,7 +254,7 @@ class SourceFiles:
     def hashes(self, dataset: str) -> dict[Path, str]:
         """Return the SHA-256 of each file of the sources of a dataset, without those that are never read."""
         found = self._select("WHERE dataset = ?", dataset)
-        read = (file for file in found if file.source.startswith("source.") and len(file.hashed.sha256) == 64)
+        read = (file for file in found if file.source.startswith("source.") and file.hashed.stamp)
         return {file.path: file.hashed.sha256 for file in read}
 
     def all(self) -> list[SourceFile]:
@@ -281,30 +265,15 @@ class SourceFiles:
         """Close the file."""
         self._saved.close()
 
-    def _check(self, known: SourceFile) -> Stamp | None:
-        """Check that a file has not changed, and return its stamp; None for a file that is never read."""
-        path, (sha256, proof) = known.path, known.hashed
-        if len(sha256) != 64:
-            return None
-        try:
-            stamp = stamp_of(path)
-            if stamp in (proof, self._proven.get(path)):
-                return stamp
-            found = hash_file(path)
-        except OSError as error:
-            raise self._changed(known) from error
-        if found.sha256 != sha256:
-            raise self._changed(known)
-        if found.stamp:
-            self._proven[path] = found.stamp
-        return stamp
-
     def _select(self, where: str, *values: Value) -> Iterator[SourceFile]:
         """Yield the files for which a condition of SQL is true."""
         try:
             for name, dataset, source, sha256, stamp, compared in self._saved.select(where, *values):
+                path = Path(os.fsdecode(name.removeprefix(_OURS)))
+                if name.startswith(_OURS):
+                    path = one_spelling(self._build_dir.root) / path
                 hashed = Hashed(sha256, Stamp(*map(int, stamp.split())) if stamp else None)
-                yield SourceFile(_path(name, self._build_dir.root), dataset, source, hashed, Compared(compared))
+                yield SourceFile(path, dataset, source, hashed, Compared(compared))
         except (TypeError, ValueError) as error:
             raise self._saved.unusable(error) from error
 

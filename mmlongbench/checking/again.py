@@ -24,9 +24,8 @@ from mmlongbench.errors import MMLongBenchError, error_text
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import PluginCallError, calling
+from mmlongbench.manifest.binding import Bound, PluginCallError, bind, calling
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.audit import audit_release
@@ -225,7 +224,7 @@ def _recheck_one(release: ReleaseToRecheck) -> RecheckResult:
         (spec,) = release.manifest.datasets
         tasks = tasks_of(spec.builder, spec.reader)
         found = _prompts(release.release, tasks)
-        found = found.model_copy(update={"rows": rows_digest(spec.reader, release.sources)})
+        found = found.model_copy(update={"rows": rows_digest(bind(spec), release.sources)})
         found = found.model_copy(update={"audit": tuple(problems_of(release.release, tasks))})
     except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)
         found = found.model_copy(update={"audit_error": error_text(error)})
@@ -236,10 +235,10 @@ def _recheck_one(release: ReleaseToRecheck) -> RecheckResult:
     return found
 
 
-def rows_digest(reader: str, sources: SourcePaths) -> str:
+def rows_digest(bound: Bound, sources: SourcePaths) -> str:
     """Return a digest of all rows of a source, or of what is wrong with them, in their order."""
     digest = hashlib.sha256()
-    for row in read_rows(reader_type(reader)(), sources, name=reader):
+    for row in read_rows(bound.reader_type(), sources, name=bound.spec.reader):
         digest.update(row.model_dump_json().encode() if isinstance(row, Row) else repr(row).encode())
     return digest.hexdigest()
 

@@ -3,10 +3,9 @@
 import csv
 import io
 import re
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -32,11 +31,11 @@ from mmlongbench.io.files import read_regular
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.binding import PluginCallError, bind_builder
+from mmlongbench.manifest.binding import PluginCallError, bind
 from mmlongbench.manifest.code import ENGINE, plugin_code
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described, reader_type
-from mmlongbench.manifest.task_files import refuse_neighbours, task_files_of, tasks_of
+from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError
 
@@ -216,7 +215,7 @@ def plugins_of(spec: DatasetSpec) -> tuple[str, ...]:
     sample = (described("sample", spec.reader),) if spec.source == SAMPLE else ()
     metric: tuple[str, ...] = ()
     with suppress(MMLongBenchError):  # a broken builder has no metric
-        metric = (described("metric", bind_builder(spec).spec.metric),)
+        metric = (described("metric", bind(spec).task.metric),)
     return (described("builder", spec.builder), described("reader", spec.reader), *sample, *metric)
 
 
@@ -254,10 +253,8 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     manifest, name = Manifest(datasets=(dataset.spec,)), dataset.spec.name
     error: Exception | None = None
     plans: list[DatasetPlan] = []
-    before = frozenset(sys.modules)
     try:
-        check_plugins(manifest)
-        plans, _ = plan_build(manifest, build_dir, executor)
+        plans, _ = plan_build(check_plugins(manifest), build_dir, executor)
     except PluginCallError as found:
         dataset.add(BUILT, [failure_of(found)])
         return
@@ -266,7 +263,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         do_stages(plans, session, executor)
         finish(plans, session, executor)
         dataset.is_built = True
-        _refuse_late_imports(dataset.spec, before)
     except (SourceError, ManifestError):
         raise
     except ERRORS as found:
@@ -274,7 +270,7 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     dataset.add(BUILT, [failure_of(error)] if error else ())
     if build_dir.is_done(questions_shard(name)):
         dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
-        dataset.add(ROWS, rows_are_the_same_twice(dataset.spec.reader, plans[0].sources))
+        dataset.add(ROWS, rows_are_the_same_twice(plans[0].bound, plans[0].sources))
         ids = [row.id for row in session.dataset(name).sources.rows]
         stay = ids_stay(dataset.spec.reader, plans[0].sources, ids, dataset.folder / "shorter")
         dataset.add(IDS, chain(ids_are_unique(session, name), stay))
@@ -286,18 +282,6 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
                 lengths,
                 SmallRelease(dataset.release, tasks_of(dataset.spec.builder, dataset.spec.reader)),
             )
-
-
-def _refuse_late_imports(spec: DatasetSpec, before: Set[str]) -> None:
-    """Refuse modules that a method of a task file has imported from the file's folder.
-
-    Raises:
-        PluginError: the error names the first of them.
-
-    """
-    names = sorted({name.split(".")[0] for name in sys.modules.keys() - before})
-    for found in task_files_of(spec.builder, spec.reader):
-        refuse_neighbours(names, found)
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:

@@ -9,16 +9,14 @@ from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Outcome, two_values
 from mmlongbench.checking.world import World
 from mmlongbench.draft import Draft, Question, Unit
-from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.plugins import reader_type
+from mmlongbench.manifest.binding import Bound, calling
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row, RowFault, SourcePaths
 
 
-def rows_are_the_same_twice(reader: str, sources: SourcePaths) -> Iterator[Outcome]:
+def rows_are_the_same_twice(bound: Bound, sources: SourcePaths) -> Iterator[Outcome]:
     """Yield the first row that differs when a source is read again with a new reader."""
-    kind = reader_type(reader)
-    readings = (read_rows(kind(), sources, name=reader) for _ in range(2))
+    readings = (read_rows(bound.reader_type(), sources, name=bound.spec.reader) for _ in range(2))
     for number, (one, other) in enumerate(zip_longest(*readings), 1):
         if one != other:
             yield Failure(f"row {number} differs when the source is read again: {_row_difference(one, other)}", "row()")

@@ -25,7 +25,7 @@ from mmlongbench.release.checking import rejects_of
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.verify import undecodable
-from mmlongbench.task.inputs import scoring_input
+from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record
 
@@ -390,7 +390,7 @@ def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     """Yield what another process read or built otherwise, or why it built nothing."""
     rechecked, plan = world.rechecked, world.dataset.plan
     where = "in other surroundings (hash seed, date, HOME, LANG, working directory, workers)"
-    if rechecked.rows and rechecked.rows != rows_digest(plan.spec.reader, plan.sources):
+    if rechecked.rows and rechecked.rows != rows_digest(plan.bound, plan.sources):
         yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
     if fault := rechecked.build_error or rechecked.difference.text:
         yield Failure(f"{where}: {fault}", rechecked.difference.method, rechecked.difference.row)

@@ -9,8 +9,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.info import CorpusInfo
-    from mmlongbench.corpus.retrieval.passages import Passage, Passages
+    from mmlongbench.corpus.corpus import Corpus, CorpusInfo, Passage
 
 CANDIDATES = 200
 """The minimum number of passages that --rerank orders by meaning."""
@@ -55,7 +54,7 @@ def _reranked(query: str, passages: "list[Passage]", cache: Path) -> "list[tuple
         reranker.close()
 
 
-def _show_search(query: str, found: "list[tuple[Passage, float]]", corpus: "Passages", as_json: bool) -> None:
+def _show_search(query: str, found: "list[tuple[Passage, float]]", corpus: "Corpus", as_json: bool) -> None:
     if as_json:
         hits = [{"id": p.id, "title": p.title, "text": p.text, "score": round(score, 4)} for p, score in found]
         click.echo(json.dumps({"query": query, "hits": hits}))
@@ -102,14 +101,15 @@ def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None
     Face dataset or its name on the hub, or a folder of .txt and .pdf files. Unusable articles are counted and listed in
     a file.
     """
-    from mmlongbench.corpus.sources import make_corpus
+    from mmlongbench.corpus.build import make_corpus
     from mmlongbench.io.progress import Progress
 
-    made = make_corpus(source, out, mode, kind, limit, Progress(False if quiet or as_json else None))
+    progress = Progress(False if quiet or as_json else None)
+    info, was_complete = make_corpus(source, out, mode, kind, limit, progress)
     if as_json:
-        click.echo(json.dumps({"out": str(out), "was_complete": made.was_complete, **made.info.model_dump()}))
+        click.echo(json.dumps({"out": str(out), "was_complete": was_complete, **info.model_dump()}))
     elif not quiet:
-        _show(out, made.info, was_complete=made.was_complete)
+        _show(out, info, was_complete=was_complete)
 
 
 def _show(out: Path, info: "CorpusInfo", *, was_complete: bool) -> None:

@@ -394,9 +394,6 @@ def _own_context(own: click.Command, ctx: click.Context) -> click.Context:
     return _OwnContext(own, parent=ctx, info_name=ctx.info_name)
 
 
-_MORE_TIME = "run the same command with more --seconds-a-page to continue, or leave the document out"
-
-
 @click.group(cls=DefaultGroup)
 def questions() -> None:
     """Make questions about DOCUMENTS."""
@@ -463,7 +460,6 @@ def make(
     if given["url"] or given["models"]:
         raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
     from mmlongbench.documents.limits import Limits
-    from mmlongbench.errors import TimeLimitError
     from mmlongbench.io.pool import cores
     from mmlongbench.io.progress import Progress
     from mmlongbench.questions.layer.make import LAYERS, Settings, make_questions
@@ -471,10 +467,7 @@ def make(
     limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
     settings = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
     progress = Progress(False if quiet or as_json else None)
-    try:
-        made = make_questions(documents, out, settings, workers or cores(), progress)
-    except TimeLimitError as error:
-        raise TimeLimitError(error.what, _MORE_TIME) from error
+    made = make_questions(documents, out, settings, workers or cores(), progress)
     if as_json:
         click.echo(json.dumps(made.summary.model_dump(mode="json")))
     elif not quiet:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mmlongbench.building.build import Built
 from mmlongbench.cli.console import Table, can_print, plain, print_table, say, screen_width
-from mmlongbench.corpus.retrieval.page_queries import said_recall
+from mmlongbench.corpus.retrieval.pages import said_recall
 from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.plugins import GROUPS, Plugin

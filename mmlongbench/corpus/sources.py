@@ -1,112 +1,65 @@
-"""The sources that a corpus can be made from: finds out the format of each, and how to read, measure and hash it."""
+"""The sources that a corpus can be made from: finds the format of each, and reads its articles one by one.
 
+Formats are KILT's knowledge source, other JSON lines, a DPR-style TSV (each plain or gzipped), Parquet, a dataset that
+`datasets` saved or that is on the Hugging Face hub, and a folder of texts and PDFs.
+"""
+
+import csv
+import gzip
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mmlongbench.corpus.articles import MAX_CHARACTERS, Article, paragraphs_of
-from mmlongbench.corpus.corpus import build_corpus
-from mmlongbench.corpus.cutting import WORDS, Mode
-from mmlongbench.corpus.info import CorpusInfo, SourceInfo, check_place, existing
-from mmlongbench.corpus.tables import (
-    HUB,
-    STEP,
-    Advance,
-    dataset_rows,
-    hub_commit,
-    numbered_lines,
-    parquet_rows,
-    read_dataset,
-    read_hub,
-    read_json_lines,
-    read_kilt,
-    read_parquet,
-    read_tsv,
+from mmlongbench.corpus.articles import (
+    FIELDS,
+    IDS,
+    MAX_CHARACTERS,
+    TEXTS,
+    TITLES,
+    Article,
+    article_of,
+    paragraphs_of,
 )
+from mmlongbench.corpus.corpus import SourceInfo
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf_reader import page_text
 from mmlongbench.draws import digest
-from mmlongbench.errors import BuildError, Fault, SourceError
+from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.folders import file_inside
-from mmlongbench.io.progress import Progress
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from pyarrow import RecordBatch
 
 PDF_LIMITS = Limits()
-_MAX_BYTES = 4 * MAX_CHARACTERS
-
-
-def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """Yield the articles of a folder and its subfolders, sorted by path; the paragraphs of a PDF are its pages.
-
-    A link that leads out of the folder is a fault, because its target is not part of the source.
-    """
-    for path in files_of(root):
-        name = path.relative_to(root).as_posix()
-        read = {".txt": _text, ".pdf": _pages}.get(path.suffix.lower())
-        if file_inside(root, name) is None:
-            yield Fault(
-                "path-outside-source",
-                "a file that lies in the folder",
-                "a link out of it",
-                name,
-                todo="put the file itself into the folder",
-            )
-        elif read is None:
-            yield Fault(
-                "unknown-kind",
-                "a .txt or a .pdf",
-                path.suffix or "no ending",
-                name,
-                todo="convert it to one of these formats, or take it out",
-            )
-        else:
-            found = read(path, name)
-            yield found if isinstance(found, Fault) else Article(name, path.stem, found, file=name)
-        advance()
-
-
-def files_of(root: Path) -> list[Path]:
-    """Return every file of a folder, sorted by path."""
-    return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
-
-
-def _text(path: Path, name: str) -> tuple[str, ...] | Fault:
-    if (size := path.stat().st_size) > _MAX_BYTES:
-        return Fault(
-            "text-too-long", f"at most {_MAX_BYTES:,} bytes", f"{size:,}", name, todo="cut the text into several files"
-        )
-    try:
-        return paragraphs_of(path.read_text("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
-        return Fault("invalid-utf-8", "UTF-8", found, name, todo="save the file in UTF-8")
-
-
-def _pages(path: Path, name: str) -> tuple[str, ...] | Fault:
-    from dataclasses import replace
-
-    try:
-        return tuple(page_text(path, PDF_LIMITS))
-    except SourceError as error:
-        return replace(error.fault, file=name)
-
-
-Format: TypeAlias = Literal["kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+MAX_BYTES = 32 * 1024 * 1024
+"""The maximum length of a line in bytes."""
+_MAX_TEXT = 4 * MAX_CHARACTERS
+"""The maximum size of a text file in bytes."""
+_STEP = 1024 * 1024
+"""The number of bytes of a file of lines that one step of the progress bar stands for."""
+_ROWS = 256
+"""How many rows of a Parquet file are in memory at a time."""
+_LINES = 10
+"""How many lines of a file are read to find its format. Several are read, because some lines may be broken."""
+_SAVED = ("state.json", "dataset_dict.json")
+"""The files that `datasets` writes into a folder when it saves a dataset."""
 _ENDINGS = {".jsonl", ".json", ".tsv", ".csv", ".parquet", ".gz", ".txt", ".pdf", ".zip", ".bz2", ".xz", ".arrow"}
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """The functions for one format; each takes the path of a source, or its name on the hub."""
-
-    read: Callable[[Any, Advance], Iterator[Article | Fault]]
-    steps: Callable[[Any], int]
-    """Returns how often reading a source advances the progress bar."""
-    fingerprint: Callable[[Any], str]
+"""A name with one of these endings is a path, and no dataset of the hub."""
+_HUB = re.compile(
+    r"(?P<name>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?::(?P<split>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
+)
+"""The name of a dataset of the hub: owner/name[:config[:split]][@revision]."""
+Advance: TypeAlias = Callable[[], None]
+"""Moves the progress bar by one step."""
+_Articles: TypeAlias = Iterator[Article | Fault]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +67,16 @@ class Source:
     """A source that was found, with its format."""
 
     at: Path | str
+    """The path, or the name on the hub."""
     info: SourceInfo
     steps: int
+    """How often reading the source advances the progress bar."""
 
-    def articles(self, advance: Advance = lambda: None) -> Iterator[Article | Fault]:
+    def articles(self, advance: Advance = lambda: None) -> _Articles:
         """Yield the articles of the source, one in memory at a time, with a fault in place of each that cannot be
         read.
         """
-        return _KINDS[_format(self.info.format)].read(self.at, advance)
+        return _KINDS[self.info.format].read(self.at, advance)
 
 
 def find_source(source: str, format: str | None = None) -> Source:
@@ -131,48 +86,47 @@ def find_source(source: str, format: str | None = None) -> Source:
         SourceError: the source does not exist, or its format is unknown.
 
     """
-    chosen = _format(format) if format else detect(source)
-    at = source if chosen == "hub" else Path(source)
-    name = source if isinstance(at, str) else at.resolve().name
-    if isinstance(at, Path):
-        _check_kind(at, chosen)
-    kind = _KINDS[chosen]
-    return Source(at, SourceInfo(name=name, format=chosen, sha256=kind.fingerprint(at)), kind.steps(at))
+    chosen = format or detect(source)
+    if chosen not in _KINDS:
+        expected, todo = f"one of {', '.join(FORMATS)}", "name one of these formats"
+        raise SourceError(Fault("unknown-format", expected, repr(chosen), field="--format", todo=todo))
+    at: Path | str = source
+    name = source
+    if chosen != "hub":
+        path = at = Path(source)
+        name = path.resolve().name
+        kind = "folder" if chosen in ("folder", "dataset") else "file"
+        found = "no such path" if not path.exists() else "a folder" if path.is_dir() else "a file"
+        if found != f"a {kind}":
+            expected = f"a {kind} for the format {chosen}"
+            raise SourceError(Fault("missing-source", expected, found, str(path), todo="correct the path"))
+    info = SourceInfo(name=name, format=chosen, sha256=_KINDS[chosen].fingerprint(at))
+    return Source(at, info, _KINDS[chosen].steps(at))
 
 
-def detect(source: str) -> Format:
+def detect(source: str) -> str:
     """Return the format of a source, from its content."""
     path = Path(source)
     if path.is_dir():
         return "dataset" if any((path / name).is_file() for name in _SAVED) else "folder"
-    if path.is_file():
-        return _detect_file(path)
-    is_local = path.suffix.lower() in _ENDINGS or path.is_absolute() or path.parent.is_dir()
-    if HUB.fullmatch(source) and not is_local:
-        return "hub"
-    todo = "check the path; for a dataset of the hub, give --format hub"
-    raise SourceError(Fault("missing-source", "a file, a folder, or owner/name on the hub", "none", source, todo=todo))
-
-
-_LINES = 10
-"""How many lines of a file are read to find its format. Several are read, because some lines may be broken."""
-_SAVED = ("state.json", "dataset_dict.json")
-"""The files that `datasets` writes into a folder when it saves a dataset."""
-
-
-def _detect_file(path: Path) -> Format:
+    if not path.is_file():
+        is_local = path.suffix.lower() in _ENDINGS or path.is_absolute() or path.parent.is_dir()
+        if _HUB.fullmatch(source) and not is_local:
+            return "hub"
+        expected = "a file, a folder, or owner/name on the hub"
+        todo = "check the path; for a dataset of the hub, give --format hub"
+        raise SourceError(Fault("missing-source", expected, "none", source, todo=todo))
     with path.open("rb") as file:
         if file.read(4) == b"PAR1":
             return "parquet"
-    begin = islice(numbered_lines(path, lambda: None), _LINES)
-    lines = [line for _, line in begin if isinstance(line, str)]
+    lines = [line for _, line in islice(_numbered_lines(path, lambda: None), _LINES) if isinstance(line, str)]
     for line in lines:
         if line.lstrip().startswith("{"):
             return "kilt" if _is_kilt(line) else "jsonl"
     if any("\t" in line for line in lines):
         return "tsv"
-    found = f"{lines[0][:20]!r} at its beginning" if lines else "no line of text at its beginning"
     expected = "a file of JSON objects, one a line, a TSV of id, text and title, or a Parquet file"
+    found = f"{lines[0][:20]!r} at its beginning" if lines else "no line of text at its beginning"
     todo = f"name the format with --format ({', '.join(FORMATS)})"
     raise SourceError(Fault("unknown-format", expected, found, path.name, todo=todo))
 
@@ -185,87 +139,293 @@ def _is_kilt(line: str) -> bool:
     return "wikipedia_title" in row and isinstance(row.get("text"), list)
 
 
-def _format(name: str) -> Format:
-    for format in FORMATS:
-        if name == format:
-            return format
-    raise SourceError(
-        Fault(
-            "unknown-format",
-            f"one of {', '.join(FORMATS)}",
-            repr(name),
-            field="--format",
-            todo="name one of these formats",
-        )
-    )
+# Files of lines
 
 
-def _check_kind(path: Path, format: Format) -> None:
-    wants_folder = format in ("folder", "dataset")
-    if not path.exists() or path.is_dir() != wants_folder:
-        found = "no such path" if not path.exists() else "a folder" if path.is_dir() else "a file"
-        expected = f"a {'folder' if wants_folder else 'file'} for the format {format}"
-        raise SourceError(Fault("missing-source", expected, found, str(path), todo="correct the path"))
+def _numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fault]]:
+    """Yield (number, line) for a file, counted from 1. Blank lines are left out; an unreadable line becomes a fault.
+
+    Raises:
+        SourceError: the rest of the file cannot be read, for example because its gzip stream is cut off.
+
+    """
+    with path.open("rb") as raw:
+        is_packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        file = gzip.GzipFile(fileobj=raw) if is_packed else raw
+        steps = 0
+        for number in count(1):
+            place = f"line {number}"
+            try:
+                line = file.readline(MAX_BYTES + 1)
+                is_whole = len(line) <= MAX_BYTES
+                while not is_whole and line and not line.endswith(b"\n"):  # read to its end, without keeping it
+                    line = file.readline(MAX_BYTES + 1)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                todo = "fetch it anew"
+                fault = Fault("broken-gzip", "a whole gzip stream", str(error), path.name, place, todo=todo)
+                raise SourceError(fault) from error
+            if not is_whole:
+                expected, todo = f"at most {MAX_BYTES:,} bytes a line", "cut the article into several lines"
+                yield number, Fault("line-too-long", expected, "more", path.name, place, todo=todo)
+            elif not line:
+                return
+            elif line.strip():
+                yield number, _text(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, path.name, place)
+            while steps < raw.tell() // _STEP:
+                steps += 1
+                advance()
 
 
-def _bytes(path: Path) -> int:
-    return path.stat().st_size // STEP
+def _text(line: bytes, name: str, place: str) -> str | Fault:
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{line[error.start]:02X} at byte {error.start}"
+        return Fault("invalid-utf-8", "UTF-8", found, name, place, todo="save the file in UTF-8")
+
+
+def _read_json(path: Path, advance: Advance, *, is_kilt: bool = False) -> _Articles:
+    """Yield the articles of a file with one JSON object a line. With `is_kilt`, it is KILT's knowledge source, whose
+    paragraph 0 is the title.
+    """
+    fault = partial(Fault, expected="one JSON object a line", file=path.name, todo="correct the line, or take it out")
+    for number, line in _numbered_lines(path, advance):
+        place = f"line {number}"
+        if isinstance(line, Fault):
+            yield line
+            continue
+        try:
+            row: object = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            found = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+            yield fault("invalid-json", found=found, place=place)
+            continue
+        if isinstance(row, dict):
+            yield article_of(row, path.name, place, is_kilt=is_kilt)
+        else:
+            yield fault("not-an-object", found=type(row).__name__, place=place)
+
+
+def _read_tsv(path: Path, advance: Advance) -> _Articles:
+    """Yield each row of a quoted TSV as an article that is already a passage. The columns are id, text and title,
+    unless the first line gives them in another order.
+
+    DPR has no ids of articles, so the title is the id of the document. Each row is one line.
+    """
+    columns = ["id", "text", "title"]
+    fault = partial(Fault, file=path.name, todo="correct the line, or take it out")
+    for number, line in _numbered_lines(path, advance):
+        place = f"line {number}"
+        if isinstance(line, Fault):
+            yield line
+            continue
+        try:
+            cells = next(csv.reader([line], delimiter="\t", strict=True))
+        except csv.Error as error:
+            yield fault("invalid-tsv", "one row of quoted TSV a line", str(error), place=place)
+            continue
+        if len(cells) != len(columns):
+            expected = f"{len(columns)} columns ({', '.join(columns)})"
+            yield fault("wrong-columns", expected, str(len(cells)), place=place)
+        elif number == 1 and set(cells) >= {"id", "text", "title"}:
+            columns = cells
+        else:
+            row = dict(zip(columns, cells, strict=True))
+            id, title = row["id"].strip(), row["title"]
+            doc_id = " ".join(title.split()) if id else ""
+            yield Article(doc_id, title, (row["text"],), passage_id=id, file=path.name, place=place)
+
+
+# Tables of rows; only known columns are read
+
+
+def _read_parquet(path: Path, advance: Advance) -> _Articles:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            columns = _known_columns(file.schema_arrow.names, path.name)
+            batches = file.iter_batches(_ROWS, columns=columns)
+            yield from _articles(_rows_of(batches, path.name), path.name, advance)
+    except (pa.ArrowInvalid, OSError) as error:
+        found, todo = str(error).splitlines()[0], "download the file again"
+        fault = Fault("broken-parquet", "a Parquet file that can be read", found, path.name, todo=todo)
+        raise SourceError(fault) from error
+
+
+def _rows_of(batches: "Iterable[RecordBatch]", name: str) -> Iterator[Mapping[str, object] | Fault]:
+    for batch in batches:
+        for at in range(batch.num_rows):
+            try:
+                yield {field: batch.column(field)[at].as_py() for field in batch.schema.names}
+            except UnicodeDecodeError as error:
+                found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
+                todo = "write the text in UTF-8, or take the row out"
+                yield Fault("invalid-utf-8", "UTF-8", found, name, todo=todo)
+
+
+def _parquet_rows(path: Path) -> int:
+    """Return the number of rows of a Parquet file; 0 if it cannot be read, which `_read_parquet` reports."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return int(parquet.read_metadata(path).num_rows)
+    except (pa.ArrowInvalid, OSError):
+        return 0
+
+
+def _read_dataset(path: Path, advance: Advance) -> _Articles:
+    dataset = _saved_dataset(path).with_format(None)
+    yield from _articles(dataset.select_columns(_known_columns(dataset.column_names, path.name)), path.name, advance)
+
+
+def _saved_dataset(path: Path) -> "Dataset":
+    from datasets import Dataset, load_from_disk
+
+    try:
+        dataset = load_from_disk(str(path))
+    except Exception as error:
+        found = str(error).splitlines()[0].replace(str(path), path.name)
+        todo = "save the dataset again with save_to_disk()"
+        fault = Fault("broken-dataset", "a dataset saved by `datasets`", found, path.name, todo=todo)
+        raise SourceError(fault) from error
+    if not isinstance(dataset, Dataset):
+        todo = "give the folder of one of them"
+        raise SourceError(Fault("several-splits", "one split", ", ".join(dataset), path.name, todo=todo))
+    return dataset
+
+
+def _read_hub(source: str, advance: Advance) -> _Articles:
+    """Yield the articles of a dataset on the hub as they are downloaded; nothing is kept on disk."""
+    from datasets import load_dataset
+
+    parts = _hub_parts(source)
+    options = {"revision": parts["revision"] or None, "streaming": True}
+    try:
+        splits: Mapping[str, Iterable[Mapping[str, object]]]
+        splits = load_dataset(parts["name"], parts["config"] or None, **options)
+        chosen = parts["split"] or next(iter(splits))
+        if chosen not in splits or (len(splits) > 1 and not parts["split"]):
+            expected, found = f"one of the splits {', '.join(splits)}", parts["split"] or "none"
+            raise SourceError(Fault("unknown-split", expected, found, source, todo="name one of these splits"))
+        yield from _articles(splits[chosen], parts["name"], advance)
+    except SourceError:
+        raise
+    except Exception as error:
+        raise _unreachable(source, error) from error
+
+
+def _hub_commit(source: str) -> str:
+    """Return the commit that the revision of a dataset stands for at present."""
+    from huggingface_hub import HfApi
+
+    parts = _hub_parts(source)
+    try:
+        return str(HfApi().dataset_info(parts["name"], revision=parts["revision"] or None).sha)
+    except Exception as error:
+        raise _unreachable(source, error) from error
+
+
+def _hub_parts(source: str) -> dict[str, str]:
+    if (match := _HUB.fullmatch(source)) is None:
+        expected = "owner/name[:config[:split]][@revision]"
+        raise SourceError(Fault("unknown-source", expected, repr(source), todo="correct the name of the source"))
+    return match.groupdict("")
+
+
+def _unreachable(source: str, error: Exception) -> SourceError:
+    """Turn any error of the hub's client into a one-line error; these errors have no common base class."""
+    found = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    todo = "download it and give its path, or check its name and the network"
+    return SourceError(Fault("unreachable-dataset", "a dataset of the hub that can be read", found, source, todo=todo))
+
+
+def _known_columns(names: list[str], file: str) -> list[str]:
+    """Return the columns to read. An id, a title and a text are needed; a column `contents` may hold title and text."""
+    for kind in (IDS, TITLES, TEXTS):
+        if not set(kind) & set(names) and not (kind is TITLES and "contents" in names):
+            expected, todo = f"a column {' or '.join(kind)}", "give the column one of these names"
+            raise SourceError(Fault("missing-column", expected, ", ".join(names), file, todo=todo))
+    return [name for name in names if name in FIELDS]
+
+
+def _articles(rows: Iterable[Mapping[str, object] | Fault], file: str, advance: Advance) -> _Articles:
+    """Yield the articles of rows, which are numbered from 0."""
+    for number, row in enumerate(rows):
+        place = f"row {number}"
+        yield replace(row, place=place) if isinstance(row, Fault) else article_of(row, file, place)
+        advance()
+
+
+# Folders of texts and PDFs
+
+
+def _read_folder(root: Path, advance: Advance) -> _Articles:
+    """Yield the articles of a folder and its subfolders, sorted by path; the paragraphs of a PDF are its pages.
+
+    A link that leads out of the folder is a fault, because its target is not part of the source.
+    """
+    for path in _files_of(root):
+        yield _article_of_file(path, root)
+        advance()
+
+
+def _article_of_file(path: Path, root: Path) -> Article | Fault:
+    name, kind = path.relative_to(root).as_posix(), path.suffix.lower()
+    fault = partial(Fault, file=name)
+    if file_inside(root, name) is None:
+        todo = "put the file itself into the folder"
+        return fault("path-outside-source", "a file that lies in the folder", "a link out of it", todo=todo)
+    if kind == ".pdf":
+        try:
+            return Article(name, path.stem, tuple(page_text(path, PDF_LIMITS)), file=name)
+        except SourceError as error:
+            return replace(error.fault, file=name)
+    if kind != ".txt":
+        todo = "convert it to one of these formats, or take it out"
+        return fault("unknown-kind", "a .txt or a .pdf", path.suffix or "no ending", todo=todo)
+    if (size := path.stat().st_size) > _MAX_TEXT:
+        todo = "cut the text into several files"
+        return fault("text-too-long", f"at most {_MAX_TEXT:,} bytes", f"{size:,}", todo=todo)
+    try:
+        return Article(name, path.stem, paragraphs_of(path.read_text("utf-8-sig")), file=name)
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
+        return fault("invalid-utf-8", "UTF-8", found, todo="save the file in UTF-8")
+
+
+def _files_of(root: Path) -> list[Path]:
+    """Return every file of a folder, sorted by path."""
+    return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
 
 
 def _folder_hash(root: Path) -> str:
-    parts = ((path.relative_to(root).as_posix(), sha256_of(path)) for path in files_of(root))
+    parts = ((path.relative_to(root).as_posix(), sha256_of(path)) for path in _files_of(root))
     return digest(*(text for part in parts for text in part)).hex()
 
 
-_KINDS: dict[Format, Kind] = {
-    "kilt": Kind(read_kilt, _bytes, sha256_of),
-    "jsonl": Kind(read_json_lines, _bytes, sha256_of),
-    "tsv": Kind(read_tsv, _bytes, sha256_of),
-    "parquet": Kind(read_parquet, parquet_rows, sha256_of),
-    "dataset": Kind(read_dataset, dataset_rows, _folder_hash),
-    "hub": Kind(read_hub, lambda _: 0, hub_commit),
-    "folder": Kind(read_folder, lambda root: len(files_of(root)), _folder_hash),
+def _steps_of(path: Path) -> int:
+    return path.stat().st_size // _STEP
+
+
+class _Kind(NamedTuple):
+    """The functions for one format; each takes the path of a source, or its name on the hub."""
+
+    read: Callable[[Any, Advance], _Articles]
+    steps: Callable[[Any], int]
+    fingerprint: Callable[[Any], str]
+
+
+_KINDS = {
+    "kilt": _Kind(partial(_read_json, is_kilt=True), _steps_of, sha256_of),
+    "jsonl": _Kind(_read_json, _steps_of, sha256_of),
+    "tsv": _Kind(_read_tsv, _steps_of, sha256_of),
+    "parquet": _Kind(_read_parquet, _parquet_rows, sha256_of),
+    "dataset": _Kind(_read_dataset, lambda path: len(_saved_dataset(path)), _folder_hash),
+    "hub": _Kind(_read_hub, lambda _: 0, _hub_commit),
+    "folder": _Kind(_read_folder, lambda root: len(_files_of(root)), _folder_hash),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MadeCorpus:
-    """The result of making a corpus."""
-
-    info: CorpusInfo
-    was_complete: bool
-    """Whether the folder already held this corpus, so that nothing was built."""
-
-
-def make_corpus(
-    source: str,
-    out: Path,
-    mode: str = "sentences",
-    format: str | None = None,
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> MadeCorpus:
-    """Build the corpus of a source, unless it is there already.
-
-    Raises:
-        SourceError: the source does not exist, or part of it cannot be read.
-        BuildError: the folder cannot be used, or no article is usable.
-
-    """
-    chosen = _mode(mode)
-    check_place(out)
-    found = find_source(source, format)
-    wanted = {"mode": chosen, "words": WORDS, "limit": limit, "source": found.info}
-    if (info := existing(out, wanted)) is not None:
-        return MadeCorpus(info, was_complete=True)
-    with (progress or Progress(False)).bar("cutting", found.steps) as advance:
-        articles = found.articles(advance)
-        info = build_corpus(articles, out, chosen, source=found.info, limit=limit)
-    return MadeCorpus(info, was_complete=False)
-
-
-def _mode(name: str) -> Mode:
-    modes: dict[str, Mode] = {"sentences": "sentences", "words": "words"}
-    if name not in modes:
-        raise BuildError(f"--mode {name}: unknown mode; the modes are {', '.join(modes)}")
-    return modes[name]
+FORMATS = tuple(_KINDS)

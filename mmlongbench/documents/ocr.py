@@ -15,7 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from mmlongbench.errors import BuildError, ReaderDiedError, TimeLimitError
+from mmlongbench.errors import BuildError, ReaderDiedError
 from mmlongbench.io.pool import end_with
 
 Ocr: TypeAlias = bool | Literal["all"]
@@ -110,9 +110,8 @@ def read_page(picture: bytes, page: str, seconds: float) -> str:
     """Return the text in a picture; messages name it as `page`.
 
     Raises:
-        TimeLimitError: it takes longer than `seconds`.
-        ReaderDiedError: `tesseract` fails. A document is never refused for this, because with pictures of this size it
-            depends on the machine, for example on its memory.
+        ReaderDiedError: `tesseract` fails, or takes longer than `seconds`. A document is never refused for this,
+            because with pictures of this size it depends on the machine, for example on its memory.
         BuildError: `tesseract` is not installed.
 
     """
@@ -128,14 +127,15 @@ def run(program: str, picture: bytes, page: str, seconds: float, options: Sequen
     """Return what `tesseract` prints for a picture; messages name it as `page`.
 
     Raises:
-        TimeLimitError: it takes longer than `seconds`.
+        ReaderDiedError: it takes longer than `seconds`.
         ValueError: it fails; the message is its last one.
 
     """
     try:
         done = _run([program, "stdin", "stdout", *options], picture, seconds)
     except subprocess.TimeoutExpired as error:
-        raise TimeLimitError(f"{page}: tesseract takes longer than {seconds:g} s") from error
+        todo = "leave the document out, or raise limits.seconds_a_page, and run the command again to continue"
+        raise ReaderDiedError(f"{page}: tesseract takes longer than {seconds:g} s; {todo}") from error
     if done.returncode:
         raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [_how(done.returncode)])[-1])
     return str(done.stdout, "utf-8", "replace")

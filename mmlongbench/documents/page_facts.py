@@ -10,13 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import fit_pages, named_page, open_pdf, read_page, unreadable_page_named
+from mmlongbench.documents.pdf import at_page, open_pdf, read_page
 
 if TYPE_CHECKING:
-    from mmlongbench.documents.mupdf import Page, Word
+    from mmlongbench.documents.mupdf import Page
+
+Word: TypeAlias = tuple[float, float, float, float, str, int, int, int]
+"""A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and three numbers: of its block, of its line, and of
+the word in the line."""
 
 VERSION = 1
 """Changes when the same page gives other lines."""
@@ -44,13 +48,13 @@ def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them).
 
     Raises:
-        SourceError: as `pdf.page_sizes`.
+        SourceError: the document or a page cannot be read.
 
     """
     load_layout()
     with open_pdf(path, limits) as document:
-        for number in fit_pages(path, document, limits):
-            with unreadable_page_named(path, number, "a page whose layer can be read"):
+        for number in range(document.page_count):
+            with at_page(path, number, "a page whose layer can be read"):
                 found = _layer(document.load_page(number))
             yield found
 
@@ -65,7 +69,7 @@ def load_layout() -> None:
     import pymupdf.layout  # noqa: F401  (registers itself)
 
 
-def _layer(page: Any) -> dict[str, Any]:  # noqa: ANN401  (PyMuPDF has no types)
+def _layer(page: "Page") -> dict[str, Any]:
     import pymupdf
 
     flags = pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES  # a question and its answer have letters
@@ -88,14 +92,14 @@ def _layer(page: Any) -> dict[str, Any]:  # noqa: ANN401  (PyMuPDF has no types)
     page.get_layout()
     boxes = page.layout_information or []
     found["words"] = _words(page, words)
-    found["lines"] = _lines_page_layer(page)
+    found["lines"] = _text_lines(page)
     found["boxes"] = [[*_rounded(box[:4]), str(box[4])] for box in boxes]
     found["grids"] = _grids(page, boxes)
     found["rules"] = _rules(page)
     return found
 
 
-def _words(page: Any, words: Sequence[Any]) -> list[list[Any]]:  # noqa: ANN401
+def _words(page: "Page", words: Sequence[Any]) -> list[list[Any]]:
     """Return each word as x0, y0, x1, y1, text, and whether its box holds ink in the rendered page."""
     import numpy as np
 
@@ -117,7 +121,7 @@ def _words(page: Any, words: Sequence[Any]) -> list[list[Any]]:  # noqa: ANN401
     return found
 
 
-def _lines_page_layer(page: Any) -> list[list[Any]]:  # noqa: ANN401
+def _text_lines(page: "Page") -> list[list[Any]]:
     """Return each line as x0, y0, x1, y1, text, size of its largest font, and whether all of it is bold."""
     found = []
     import pymupdf
@@ -135,7 +139,7 @@ def _lines_page_layer(page: Any) -> list[list[Any]]:  # noqa: ANN401
     return found
 
 
-def _grids(page: Any, boxes: Sequence[Any]) -> list[dict[str, Any]]:  # noqa: ANN401
+def _grids(page: "Page", boxes: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the grids of tables: for each, how it was found, and the box of each cell of each row (or null)."""
     tables = [box for box in boxes if box[4] == "table"][:MAX_TABLES]
     if not tables:
@@ -151,7 +155,7 @@ def _grids(page: Any, boxes: Sequence[Any]) -> list[dict[str, Any]]:  # noqa: AN
     ]
 
 
-def _rules(page: Any) -> list[list[float]]:  # noqa: ANN401
+def _rules(page: "Page") -> list[list[float]]:
     """Return the horizontal rules that are drawn: x0, x1 and y of each."""
     found = set()
     for drawing in page.get_drawings():
@@ -173,17 +177,17 @@ def page_crops(
     The TIFF has a picture for each box, grey, with a white margin, as OCR reads it best.
 
     Raises:
-        SourceError: as `pdf.page_sizes`.
+        SourceError: the document or a page cannot be read.
 
     """
     with open_pdf(path, limits) as document:
         for number, boxes in crops:
-            with unreadable_page_named(path, number - 1, "a page that can be drawn"):
+            with at_page(path, number - 1, "a page that can be drawn"):
                 data = _tiff(document.load_page(number - 1), boxes)
             yield number, (len(boxes), 0), data
 
 
-def _tiff(page: Any, boxes: Sequence[Sequence[float]]) -> bytes:  # noqa: ANN401
+def _tiff(page: "Page", boxes: Sequence[Sequence[float]]) -> bytes:
     import pymupdf
     from PIL import Image, ImageOps
 
@@ -238,7 +242,7 @@ def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     """
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
-            with named_page(path, number):
+            with at_page(path, number, "a page that can be read"):
                 page, read = read_page(document, number)
                 rows = rows_of(page.get_text("words"))
                 size, drawings = _size(page), len(page.get_cdrawings())
@@ -260,17 +264,17 @@ def _raster(page: "Page") -> float:
         width = min(x1, whole.x1) - max(x0, whole.x0)
         height = min(y1, whole.y1) - max(y0, whole.y0)
         covered += max(width, 0.0) * max(height, 0.0)
-    return round(min(covered / area, 1.0), 4)
+    return round(float(min(covered / area, 1.0)), 4)
 
 
-def rows_of(words: Sequence["Word"]) -> list[list[str]]:
+def rows_of(words: Sequence[Word]) -> list[list[str]]:
     """Return the rows of cells among the words of a page."""
     lines = [_cells(line) for line in _lines(words)]
     kept = [line for at, line in enumerate(lines) if len(line) > 1 or (at + 1 < len(lines) and len(lines[at + 1]) > 1)]
     return kept[:MAX_ROWS]
 
 
-def _lines(words: Sequence["Word"]) -> Iterator[list["Word"]]:
+def _lines(words: Sequence[Word]) -> Iterator[list[Word]]:
     """Yield the words of each line of a page, from the top and from the left; columns of text are not told apart."""
     line: list[Word] = []
     middle = 0.0
@@ -285,7 +289,7 @@ def _lines(words: Sequence["Word"]) -> Iterator[list["Word"]]:
         yield sorted(line, key=lambda each: (each[0], each[4]))
 
 
-def _cells(line: Sequence["Word"]) -> list[str]:
+def _cells(line: Sequence[Word]) -> list[str]:
     """Return the texts of a line's cells: a wide blank ends a cell."""
     gap = _GAP * median(word[3] - word[1] for word in line)
     cells: list[list[str]] = []

@@ -5,7 +5,6 @@ pictures, and pictures and drawings of the page that touch or nearly touch. A pa
 has, such as a scan, is one crop of the whole page; so is a page that is a picture with little text on it.
 """
 
-import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,19 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import load_layout, rows_of
-from mmlongbench.documents.pdf import (
-    POINTS_PER_INCH,
-    blank_unseen,
-    fit_pages,
-    has_words,
-    open_pdf,
-    readable,
-    unreadable_page_named,
-)
+from mmlongbench.documents.pdf import POINTS_PER_INCH, at_page, blank_unseen, has_words, jpeg, open_pdf, readable
 from mmlongbench.documents.regions import Box, Line
-from mmlongbench.errors import BuildError, SourceError
 
 if TYPE_CHECKING:
+    from mmlongbench.documents.mupdf import Document, Page
     from mmlongbench.documents.regions import Pixels
 
 WHOLE_PAGE = "page"
@@ -75,28 +66,27 @@ class _Region:
     """The box with the blank around the ink, which the crop leaves out."""
 
 
-def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[int | dict[str, Any]]:
-    """Yield what each page has, as plain values, after a number for each page that was looked at first.
+def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]:
+    """Yield what each page has, as plain values.
 
     A page has `texts`, one more than crops, and `crops` between them: kind, box in points, and (width, height) in
     pixels at `dpi`.
 
     Raises:
-        SourceError: as `pdf.page_sizes`.
+        SourceError: the document or a page cannot be read.
 
     """
     counted, pictures = Counter[Box](), Counter[_Picture]()
     with open_pdf(path, limits) as document:
-        for number in fit_pages(path, document, limits):
-            with unreadable_page_named(path, number, "a page whose drawings can be read"):
+        for number in range(document.page_count):
+            with at_page(path, number, "a page whose drawings can be read"):
                 page = _upright(document, number)
                 counted.update(set(_painted(page)[:_MAX_COUNTED]))
                 pictures.update(set(_pictures(page)[:_MAX_COUNTED]))
-            yield number
         least = max(3, _REPEATED * document.page_count)
         ornaments, repeated = _repeated(counted, least), _repeated(pictures, least)
         for number in range(document.page_count):
-            with unreadable_page_named(path, number, "a page whose layer can be read"):
+            with at_page(path, number, "a page whose layer can be read"):
                 found = _parts(_upright(document, number), dpi, ornaments, repeated)
             yield found
 
@@ -107,29 +97,19 @@ def crop_pages(
     """Yield (place in `crops`, (width, height), JPEG bytes) of each of `crops`: (page from 0, box in points).
 
     Raises:
-        BuildError: a page cannot be drawn. The release needs it, because the document passed the checks.
+        SourceError: a page cannot be drawn.
 
     """
     import pymupdf
-    from PIL import Image
-
-    from mmlongbench.documents.painted import drawn
 
     with open_pdf(path, limits) as document:
         for place, (number, box) in enumerate(crops):
-            try:
-                with unreadable_page_named(path, number, "a page that can be drawn"):
-                    page = _upright(document, number)
-                    pixels = drawn(page, dpi, pymupdf.Rect(box))
-                    buffer, size = io.BytesIO(), (pixels.width, pixels.height)
-                    picture = Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1)
-                    picture.save(buffer, "JPEG", quality=quality)
-            except SourceError as error:
-                raise BuildError(str(error)) from error
-            yield place, size, buffer.getvalue()
+            with at_page(path, number, "a page that can be drawn"):
+                size, data = jpeg(_upright(document, number), dpi, quality, pymupdf.Rect(box))
+            yield place, size, data
 
 
-def _upright(document: Any, number: int) -> Any:  # noqa: ANN401  (PyMuPDF has no types)
+def _upright(document: "Document", number: int) -> "Page":
     """Return a page on which the boxes of text and drawings are where they are shown, also if it is rotated.
 
     PyMuPDF turns the page without its crop box, so what a crop box shows becomes the whole page before.
@@ -162,7 +142,7 @@ def _repeated(counted: Counter[_T], least: float) -> frozenset[_T]:
 
 
 def _parts(
-    page: Any,  # noqa: ANN401
+    page: "Page",
     dpi: int,
     ornaments: frozenset[Box],
     repeated: frozenset[_Picture],
@@ -193,7 +173,7 @@ def _is_picture(lines: Sequence[Line], pictures: Sequence[Box], whole: Box) -> b
     )
 
 
-def _crops(page: Any, whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[_Region]:  # noqa: ANN401
+def _crops(page: "Page", whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[_Region]:
     clusters = [box for box in regions.joined(things, whole) if regions.is_large(box, whole)]
     words = page.get_text("words")
     if len(words) > MAX_WORDS or not (clusters or sum(len(row) > 1 for row in rows_of(words)) >= _LEAST_LINES):
@@ -307,7 +287,7 @@ def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
     return {"kind": kind, "box": list(corners), "size": [pixels.width, pixels.height]}
 
 
-def _lines(page: Any) -> list[Line]:  # noqa: ANN401
+def _lines(page: "Page") -> list[Line]:
     found, blocks = [], page.get_text("dict", flags=_TEXT)["blocks"]
     blank_unseen(page, blocks)
     for number, block in enumerate(blocks):
@@ -322,7 +302,7 @@ _TEXT = 1 + 2 + 64
 """Keep ligatures and white space, and leave out words outside of the page, as the text of a page does."""
 
 
-def _painted(page: Any) -> list[Box]:  # noqa: ANN401
+def _painted(page: "Page") -> list[Box]:
     """Return the boxes of the pictures and drawings of a page, cut to the page; those that cannot be seen are left
     out.
     """
@@ -331,11 +311,11 @@ def _painted(page: Any) -> list[Box]:  # noqa: ANN401
     return [*_images(page), *_inside(drawn, whole)][:MAX_PAINTED]
 
 
-def _images(page: Any) -> list[Box]:  # noqa: ANN401
+def _images(page: "Page") -> list[Box]:
     return [picture[0] for picture in _pictures(page)]
 
 
-def _pictures(page: Any) -> list[_Picture]:  # noqa: ANN401
+def _pictures(page: "Page") -> list[_Picture]:
     whole, found = tuple(page.rect), page.get_image_info()[:MAX_PAINTED]
     boxes = (_inside([each["bbox"]], whole) for each in found)
     return [
@@ -360,7 +340,7 @@ def _is_seen(drawing: dict[str, Any]) -> bool:
     return any(colour is not None and min(colour) < 0.98 for colour in (fill, line))
 
 
-def _layout(page: Any) -> list[tuple[str, Box]]:  # noqa: ANN401
+def _layout(page: "Page") -> list[tuple[str, Box]]:
     load_layout()
     page.get_layout()
     return [
@@ -373,7 +353,7 @@ def _kind_of(line: Line, found: Sequence[tuple[str, Box]]) -> str:
     return next((kind for kind, box in found if kind != "picture" and regions.is_in(line.box, box)), "")
 
 
-def _pixels(page: Any) -> "Pixels":  # noqa: ANN401
+def _pixels(page: "Page") -> "Pixels":
     import numpy as np
 
     pixels = page.get_pixmap(dpi=_INK_DPI, colorspace="GRAY", alpha=False)

@@ -83,8 +83,7 @@ def texts_of(document: Pages, limits: Limits, *, ocr: Ocr = False, kept: KeptTex
     """Yield the text of each page. If OCR does not read all pages, the text of an image file is empty.
 
     Raises:
-        SourceError: the document cannot be read.
-        TimeLimitError: a page takes too long.
+        SourceError: the document cannot be read, or a page takes too much time or memory.
         ReaderDiedError: OCR fails at a page.
 
     """
@@ -102,7 +101,7 @@ def read_pages_of(
     key, also in different documents. Image files are not opened if `keys` is false.
 
     Raises:
-        SourceError, TimeLimitError, ReaderDiedError: as `texts_of`.
+        SourceError, ReaderDiedError: as `texts_of`.
 
     """
     if not isinstance(document, PageImages):

@@ -1,31 +1,33 @@
-"""Reads PDFs with PyMuPDF: page sizes without rendering, page text, and rendering to JPEG.
+"""Opens PDFs with PyMuPDF, reads the sizes, texts and words of their pages, and draws them.
 
-MuPDF is not thread-safe: one process reads one document at a time. Every PDF is treated as hostile until it was opened
-within the limits.
+A PDF may be hostile, so the functions that take a path run in a process with limits (see `pdf_reader`). MuPDF is not
+thread-safe: one process reads one document at a time.
 """
 
 import hashlib
 import io
 import re
-import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from mmlongbench.documents.confined import begin_page
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import DPI, dpi_of, find_tesseract, run
-from mmlongbench.documents.page_cost import Costs, tree_fault
-from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
+from mmlongbench.errors import Fault, MMLongBenchError, SourceError
 
 if TYPE_CHECKING:
-    from mmlongbench.documents.mupdf import Document, Page, PageWord
+    from mmlongbench.documents.mupdf import Document, Page
+
+PageWord: TypeAlias = tuple[float, float, float, float, str, float, float]
+"""A word and its box: x0, y0, x1, y1, the word, and the width and height of its page, in points."""
 
 POINTS_PER_INCH = 72
 _REPLACE = "replace the file, or exclude the document"
+_LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 _LETTERS = 40
 """A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
@@ -33,6 +35,10 @@ _INK = 16
 """The least difference between the lightest and the darkest pixel under a text that can be seen."""
 _SMALLEST = 2.0
 """The size of the smallest letters, in points, that count as text; one is four pixels high at the usual 144 DPI."""
+_NO_MEMORY = re.compile(
+    r"alloc \(|(not enough|insufficient) memory|failed to allocate|exceeds system limits", re.IGNORECASE
+)
+"""What MuPDF and its decoders say when they get no more memory."""
 _CUT = "premature end of data in flate filter"
 _LOST = re.compile(
     "padding truncated image|premature end of (file in jpeg|data in (run length|lzw)|lzw)|read error; treating"
@@ -47,50 +53,24 @@ _LOST = re.compile(
 another font or colour. A stream that ends too early may only lack its checksum (see `_is_cut`)."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
 _MOST_UNREADABLE = 0.1
-_LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
-def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
-    """Return (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone.
+def page_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[tuple[int, int]]:
+    """Yield (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone.
 
     Raises:
         SourceError: the file is missing, too large, not a PDF, encrypted, truncated, without pages, or has a page that
-            cannot be loaded, is too large, or costs more to draw than is allowed.
+            cannot be loaded or is too large.
 
     """
-    return [step for step in steps_to_sizes(path, dpi, limits) if not isinstance(step, int)]
-
-
-def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple[int, int]]:
-    """Do what `page_sizes` does, in steps. Yield the number of each page whose size was read, then −1, then the number
-    of each page whose cost was checked. If all pages are within limits, yield their sizes at the end.
-    """
-    sizes = []
+    sizes, zoom = [], dpi / POINTS_PER_INCH
     with open_pdf(path, limits) as document:
+        import pymupdf
+
         for number in range(document.page_count):
-            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number + 1}"):
-                sizes.append(_size(document, number, dpi))
-            yield number
-        _check_sizes(path, sizes, dpi, limits)
-        yield -1  # the steps begin again with the first page
-        for number in fit_pages(path, document, limits):
-            yield number
-    yield from sizes
-
-
-def fit_pages(path: Path, document: "Document", limits: Limits) -> Iterator[int]:
-    """Yield the number of each page that may be drawn; raises SourceError for a page that costs too much."""
-    costs = Costs(document, limits)
-    for number in range(document.page_count):
-        with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number + 1}"):
-            fault = (None if number else costs.function_fault()) or costs.page_fault(number)
-        if fault:
-            raise SourceError(replace(fault, file=path.name))
-        yield number
-
-
-def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits: Limits) -> None:
-    """Refuse a page that is too large to be rendered."""
+            with at_page(path, number, "a page that can be loaded"):
+                box = (document.load_page(number).rect * pymupdf.Matrix(zoom, zoom)).irect
+                sizes.append((int(box.width), int(box.height)))
     for number, (width, height) in enumerate(sizes):
         is_flat = 0 < min(width, height) <= max(width, height) <= limits.side
         if not is_flat or width * height > limits.pixels:
@@ -98,38 +78,19 @@ def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits:
             found = f"{width} × {height}"
             todo = "raise limits.side or limits.pixels in the manifest if the page is meant to be so"
             raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number + 1}", todo=todo))
+    yield from sizes
 
 
-def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """Yield the text of each page as PyMuPDF extracts it, without text that cannot be seen (see `blank_unseen`); with
-    `ocr`, `tesseract` reads pages that have few letters.
-
-    Raises:
-        SourceError: as `page_sizes`, or `tesseract` fails at a page.
-        BuildError: `ocr` is asked for, and `tesseract` is not installed.
-
-    """
-    with open_pdf(path, limits) as document:
-        for number in fit_pages(path, document, limits):
-            begun = time.monotonic()
-            with _named(path, "unreadable-page", "a page whose text can be read", f"page {number + 1}"):
-                page = document.load_page(number)
-                text, _ = seen_text(page)
-            if ocr and not has_words(text):
-                text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
-            yield text
-
-
-def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
+def page_words(path: Path, limits: Limits) -> Iterator[list[PageWord]]:
     """Yield the words of each page, as a list. The box of a word is where the word is on the page before rotation.
 
     Raises:
-        SourceError: as `page_sizes`.
+        SourceError: the document or a page cannot be read.
 
     """
     with open_pdf(path, limits) as document:
-        for number in fit_pages(path, document, limits):
-            with _named(path, "unreadable-page", "a page whose words can be read", f"page {number + 1}"):
+        for number in range(document.page_count):
+            with at_page(path, number, "a page whose words can be read"):
                 page = document.load_page(number)
                 width, height = float(page.cropbox.width), float(page.cropbox.height)
                 if width <= 0 or height <= 0:
@@ -138,23 +99,11 @@ def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
             yield words
 
 
-def page_keys(path: Path, limits: Limits) -> Iterator[str]:
-    """Yield a key of each page's content: a hash of its words or, if it has few letters, of its pixels; empty for a
-    blank page.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
-    for page in read_pages(path, limits):
-        yield page.key
-
-
 class PageRead(NamedTuple):
     """What is read of a page before anything is chosen."""
 
     key: str
-    """See `page_keys`."""
+    """A hash of its words or, if it has few letters, of its pixels; empty for a blank page."""
     text: str
     lost: str = ""
     """Why MuPDF does not show all of the page, in its own words; empty if it does."""
@@ -163,21 +112,24 @@ class PageRead(NamedTuple):
 
 
 def read_pages(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[PageRead]:
-    """Yield what is read of each page; the document is read once.
+    """Yield what is read of each page. With `ocr`, `tesseract` reads the text of pages that have few letters.
 
     Raises:
-        SourceError, BuildError: as `page_text`.
+        SourceError: the document or a page cannot be read, or `tesseract` fails at a page.
+        ReaderDiedError: `tesseract` takes too long at a page.
+        BuildError: `ocr` is asked for, and `tesseract` is not installed.
 
     """
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
-            begun = time.monotonic()
-            with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
-                page, found = read_page(document, number)
-            if ocr and not has_words(found.text):
-                left = limits.seconds_a_page - time.monotonic() + begun
-                found = found._replace(text=_recognised(path, number, page, left))
-            yield found
+            with at_page(path, number, "a page that can be read"):
+                page, read = read_page(document, number)
+            if ocr and not has_words(read.text):
+                program, name = find_tesseract(), f"{path.name}, page {number + 1}"
+                with at_page(path, number, "a page that tesseract can read", "unrecognised-page"):
+                    picture = page.get_pixmap(dpi=DPI, alpha=False).tobytes("png")
+                    read = read._replace(text=run(program, picture, name, limits.seconds_a_page))
+            yield read
 
 
 def read_page(document: "Document", number: int) -> tuple["Page", PageRead]:
@@ -196,7 +148,7 @@ def _lost(document: "Document", page: "Page") -> str:
     import pymupdf
 
     said = str(pymupdf.TOOLS.mupdf_warnings()).splitlines()
-    if any("malloc (" in line for line in said):
+    if any(map(_NO_MEMORY.search, said)):
         raise MemoryError  # the page is whole where there is more memory
     lost = next((line for line in said if _LOST.match(line)), "")
     if not lost and _CUT in said:
@@ -217,7 +169,7 @@ def _is_cut(document: "Document", xref: int) -> bool:
     return not unpacked.eof
 
 
-def seen_text(page: Any) -> tuple[str, bool]:  # noqa: ANN401  (PyMuPDF has no types)
+def seen_text(page: "Page") -> tuple[str, bool]:
     """Return the text of a page without what cannot be seen (see `blank_unseen`), and whether there is such text."""
     import pymupdf
 
@@ -230,7 +182,7 @@ def seen_text(page: Any) -> tuple[str, bool]:  # noqa: ANN401  (PyMuPDF has no t
     return readable("\n".join(lines)), bool(unseen)
 
 
-def blank_unseen(page: Any, blocks: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:  # noqa: ANN401
+def blank_unseen(page: "Page", blocks: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Empty the spans of a page's text that leave no ink in the drawn page: white text on white, covered, transparent
     or tiny text, a font without glyphs. The layer of a scan has ink under it, from the picture. Return the lines with
     such spans, each before and after.
@@ -263,7 +215,7 @@ def blank_unseen(page: Any, blocks: Sequence[dict[str, Any]]) -> list[tuple[str,
 
 
 def key_of_page(page: "Page", text: str) -> str:
-    """Return the key of a page with this text (see `page_keys`)."""
+    """Return the key of a page with this text (see `PageRead`)."""
     words = " ".join(text.casefold().split())
     if has_words(words):
         return _key("words", words.encode("utf-8", "replace"))
@@ -273,44 +225,8 @@ def key_of_page(page: "Page", text: str) -> str:
     return "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
 
 
-@contextmanager
-def named_page(path: Path, number: int) -> Iterator[None]:
-    """Turn whatever a page of a hostile PDF makes MuPDF raise into a SourceError with file and page."""
-    with _named(path, "unreadable-page", "a page that can be read", f"page {number + 1}"):
-        yield
-
-
 def _key(kind: str, data: bytes) -> str:
     return hashlib.sha256(kind.encode() + b"\0" + data).hexdigest()[:16]
-
-
-def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
-    """Return what `tesseract` reads on a page."""
-    program = find_tesseract()
-    with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number + 1}"):
-        picture = page.get_pixmap(dpi=DPI, alpha=False).tobytes("png")
-        return run(program, picture, f"{path.name}, page {number + 1}", max(0.1, seconds))
-
-
-def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn.
-
-    Raises:
-        SourceError: the document cannot be opened, or a page cannot be drawn. `page_sizes` has checked what the pages
-            cost.
-
-    """
-    left_out = set(known)
-    with open_pdf(path, limits) as document:
-        for number in range(document.page_count):
-            if number in left_out:
-                yield number, (0, 0), b""
-                continue
-            with _named(path, "unreadable-page", "a page that can be drawn", f"page {number + 1}"):
-                page = document.load_page(number)
-                pixels = page.get_pixmap(dpi=dpi_of(page.rect.width, page.rect.height), alpha=False)
-                data = pixels.tobytes("png")
-            yield number, (pixels.width, pixels.height), data
 
 
 def readable(text: str) -> str:
@@ -336,29 +252,57 @@ def render_pages(
     """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0.
 
     Raises:
-        BuildError: a page cannot be rendered. The release needs the page, because the document passed the checks.
+        SourceError: a page cannot be drawn.
 
     """
     with open_pdf(path, limits) as document:
         for number in numbers:
-            try:
-                with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number + 1}", _LEAVE_OUT):
-                    size, data = _jpeg(document.load_page(number), dpi, quality)
-            except SourceError as error:
-                raise BuildError(str(error)) from error
+            with at_page(path, number, "a page that can be rendered", "unrenderable-page", _LEAVE_OUT):
+                size, data = jpeg(document.load_page(number), dpi, quality)
             yield number, size, data
+
+
+def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn.
+
+    Raises:
+        SourceError: the document cannot be opened, or a page cannot be drawn.
+
+    """
+    left_out = set(known)
+    with open_pdf(path, limits) as document:
+        for number in range(document.page_count):
+            if number in left_out:
+                yield number, (0, 0), b""
+                continue
+            with at_page(path, number, "a page that can be drawn"):
+                page = document.load_page(number)
+                pixels = page.get_pixmap(dpi=dpi_of(page.rect.width, page.rect.height), alpha=False)
+                data = pixels.tobytes("png")
+            yield number, (pixels.width, pixels.height), data
+
+
+def jpeg(page: "Page", dpi: int, quality: int, clip: object = None) -> tuple[tuple[int, int], bytes]:
+    """Return the size in pixels and the JPEG of a page, or of a part of it.
+
+    It is encoded by Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied.
+    """
+    from PIL import Image
+
+    from mmlongbench.documents.hairlines import drawn
+
+    pixels = drawn(page, dpi, clip)
+    size, buffer = (pixels.width, pixels.height), io.BytesIO()
+    Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1).save(buffer, "JPEG", quality=quality)
+    return size, buffer.getvalue()
 
 
 @contextmanager
 def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
-    """Open a PDF after checking that it is safe to read; it is closed when the block ends."""
+    """Open a PDF after checking that it is one, and can be read; it is closed when the block ends."""
     from mmlongbench.documents.mupdf import pymupdf
 
-    try:
-        head = _head(path, limits)
-    except OSError as error:
-        raise _fault(path, "unreadable-document", "a file that can be read", str(error.strerror)) from error
-    _check_head(path, head)
+    _check_file(path, limits)
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
     with _named(path, "broken-document", "a PDF that can be opened"):
@@ -367,33 +311,50 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
         with _named(path, "broken-document", "a PDF whose pages can be counted"):
             pages = int(document.page_count)
         _check(path, document, pages, limits)
-        with _named(path, "broken-document", "a PDF whose page tree can be walked"):
-            fault = tree_fault(document, limits.pages) or _form_fault(document)
-        if fault:
-            raise SourceError(replace(fault, file=path.name))
+        with _named(path, "broken-document", "a PDF whose catalogue can be read"):
+            is_form = _is_form(document)
+        if is_form:
+            found = "a dynamic XFA form, which has only the page “Please wait…”"
+            raise _fault(path, "dynamic-xfa-form", "a PDF that has its pages", found, "print it to PDF first")
         yield document
 
 
-def unreadable_page_named(path: Path, number: int, expected: str) -> AbstractContextManager[None]:
-    """Turn an error at a page into a SourceError with file and page."""
-    return _named(path, "unreadable-page", expected, f"page {number + 1}")
+@contextmanager
+def at_page(
+    path: Path, number: int, expected: str, reason: str = "unreadable-page", todo: str = _REPLACE
+) -> Iterator[None]:
+    """Begin to read a page, by its number from 0, and turn whatever it makes MuPDF raise into a SourceError with file
+    and page.
+    """
+    begin_page(number)
+    with _named(path, reason, expected, f"page {number + 1}", todo):
+        yield
 
 
 @contextmanager
 def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = _REPLACE) -> Iterator[None]:
     """Turn whatever a hostile PDF makes MuPDF raise into an error with file and page; MuPDF's errors have no common
     base.
+
+    Raises:
+        MemoryError: the process may not have more memory, or MuPDF has left something out for that.
+
     """
+    from mmlongbench.documents.mupdf import pymupdf
+
+    pymupdf.TOOLS.mupdf_warnings()  # forgets those of before
     try:
         yield
-    except TimeLimitError:
+    except (MMLongBenchError, MemoryError):
         raise
-    except MemoryError as error:  # this depends on the machine, so a document is never refused for it
-        raise BuildError(f"{path.name}: memory ran out while reading it; run the command again to continue") from error
     except Exception as error:
         found = next(iter(str(error).splitlines()), "") or type(error).__name__
+        if _NO_MEMORY.search(found):
+            raise MemoryError from error
         found = found.replace(f"{path.parent}/", "")
         raise SourceError(Fault(reason, expected, found, path.name, place, todo=todo)) from error
+    if _NO_MEMORY.search(str(pymupdf.TOOLS.mupdf_warnings())):
+        raise MemoryError
 
 
 def oversized(path: Path, max_bytes: int) -> Fault | None:
@@ -403,18 +364,17 @@ def oversized(path: Path, max_bytes: int) -> Fault | None:
     return Fault("size-of-a-document", f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")
 
 
-def _head(path: Path, limits: Limits) -> bytes:
-    if not path.is_file():
-        raise _fault(
-            path, "missing-document", "a PDF file", "a folder" if path.is_dir() else "no such file", "add the file"
-        )
-    if fault := oversized(path, limits.bytes):
-        raise SourceError(fault)
-    with path.open("rb") as file:
-        return file.read(1024)
-
-
-def _check_head(path: Path, head: bytes) -> None:
+def _check_file(path: Path, limits: Limits) -> None:
+    try:
+        if not path.is_file():
+            found = "a folder" if path.is_dir() else "no such file"
+            raise _fault(path, "missing-document", "a PDF file", found, "add the file")
+        if fault := oversized(path, limits.bytes):
+            raise SourceError(fault)
+        with path.open("rb") as file:
+            head = file.read(1024)
+    except OSError as error:
+        raise _fault(path, "unreadable-document", "a file that can be read", str(error.strerror)) from error
     if not head:
         raise _fault(path, "broken-document", "a PDF", "an empty file")
     if b"%PDF-" not in head:
@@ -438,43 +398,19 @@ def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None
         raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(pages), "raise limits.pages")
 
 
-def _form_fault(document: "Document") -> Fault | None:
-    """Return the fault of a form whose pages a program of Adobe's makes when it opens the PDF."""
+def _is_form(document: "Document") -> bool:
+    """Return whether a program of Adobe's makes the pages of a PDF when it opens it (a dynamic XFA form)."""
     root = document.pdf_catalog()
     if document.xref_get_key(root, "AcroForm/XFA")[0] == "null":
-        return None
+        return False
     is_made = document.xref_get_key(root, "NeedsRendering")[1] == "true"
-    if not is_made and not str(document.load_page(0).get_text()).lstrip().startswith("Please wait"):
-        return None
-    found = "a dynamic XFA form, which has only the page “Please wait…”"
-    return Fault("dynamic-xfa-form", "a PDF that has its pages", found, todo="print it to PDF first")
+    return is_made or str(document.load_page(0).get_text()).lstrip().startswith("Please wait")
 
 
 def _has_end(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 2048))
         return b"%%EOF" in file.read()
-
-
-def _size(document: "Document", number: int, dpi: int) -> tuple[int, int]:
-    import pymupdf
-
-    zoom = dpi / POINTS_PER_INCH
-    box = (document.load_page(number).rect * pymupdf.Matrix(zoom, zoom)).irect
-    return int(box.width), int(box.height)
-
-
-def _jpeg(page: "Page", dpi: int, quality: int) -> tuple[tuple[int, int], bytes]:
-    """Encode a page with Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied."""
-    from PIL import Image
-
-    from mmlongbench.documents.painted import drawn
-
-    pixels = drawn(page, dpi)
-    size = (pixels.width, pixels.height)
-    buffer = io.BytesIO()
-    Image.frombuffer("RGB", size, pixels.samples_mv, "raw", "RGB", 0, 1).save(buffer, "JPEG", quality=quality)
-    return size, buffer.getvalue()
 
 
 def _fault(path: Path, reason: str, expected: str, found: str, todo: str = _REPLACE) -> SourceError:

@@ -8,10 +8,15 @@ import io
 import re
 import struct
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmlongbench.documents.confined import confined
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import open_pdf
 from mmlongbench.documents.pixels import PictureFile, opened, unreadable
+from mmlongbench.errors import ReaderDiedError, SourceError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -78,18 +83,17 @@ def pdf_hint(path: Path) -> str:
     """Return what the metadata of a PDF say about rights and its author; empty if they say nothing, or cannot be
     read.
     """
-    from mmlongbench.documents.mupdf import pymupdf
-
-    pymupdf.TOOLS.mupdf_display_errors(False)
-    pymupdf.TOOLS.mupdf_display_warnings(False)
     try:
-        with pymupdf.open(path, filetype="pdf") as document:
-            if document.needs_pass:
-                return ""
-            said = [("PDF author", str((document.metadata or {}).get("author") or ""))]
-            return _joined(said + _of_xmp(document.get_xml_metadata().encode("utf-8", "replace")))
-    except (RuntimeError, ValueError, OSError):
+        return "".join(confined(pdf_hints)(path, Limits()))
+    except (SourceError, ReaderDiedError):
         return ""
+
+
+def pdf_hints(path: Path, limits: Limits) -> Iterator[str]:
+    """Yield the one hint of `pdf_hint`."""
+    with open_pdf(path, limits) as document:
+        said = [("PDF author", str((document.metadata or {}).get("author") or ""))]
+        yield _joined(said + _of_xmp(document.get_xml_metadata().encode("utf-8", "replace")))
 
 
 def _joined(found: list[tuple[str, str]]) -> str:

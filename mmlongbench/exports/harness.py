@@ -19,8 +19,8 @@ from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Example
 from mmlongbench.release.selecting import Cell
+from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import ScoringInput
 
 RELEASE = "release"

@@ -1,8 +1,10 @@
-"""Creates the builder of a dataset, and checks the dataset's plug-ins, options, placements and reserve."""
+"""Binds a dataset of a manifest to its plug-ins, once, and checks that these, the placements and the reserve fit."""
 
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,15 +12,18 @@ from pydantic import ValidationError
 from mmlongbench.errors import DraftError, ManifestError, MMLongBenchError, PluginError
 from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.code import PluginCode, code_of
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import builder_type, described, is_installed, metric_type, reader_type
+from mmlongbench.manifest.plugins import builder_type, described, metric_type, reader_type
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat, FilePattern
+from mmlongbench.task.metric import Metric
+from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Placements, TaskSpec
-from tokenization import TokenizationError
+from tokenization import CrossModalCounter, TokenizationError
 
 _MAX_SHOWN = 300
 """The maximum characters of an exception's message that are shown."""
@@ -83,23 +88,83 @@ def _line_of(error: BaseException) -> str:
     """Return the file and line of the innermost code outside the engine and its libraries, for a message; empty if
     there is none.
     """
-    engine = Path(__file__).parents[1]
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(Path(frame.filename), engine)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-
-
-def _is_foreign(path: Path, engine: Path) -> bool:
-    is_library = any(part in ("pydantic", "pydantic_core", "contextlib.py", "<frozen") for part in path.parts)
-    return not (path.is_relative_to(engine) or is_library or path.name.startswith("<"))
+    engine, libraries = Path(__file__).parents[1], {"pydantic", "pydantic_core", "contextlib.py", "<frozen"}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if not (path.is_relative_to(engine) or libraries.intersection(path.parts) or path.name.startswith("<")):
+            return f" ({path.name}, line {frame.lineno})"
+    return ""
 
 
 MAX_PLACEMENTS = 1000
 """The maximum number of depths or permutations; it catches typing errors."""
 
 
-def bind_builder(spec: DatasetSpec) -> Builder[Row]:
-    """Return the builder of a dataset, with its name and options. Its `spec` was read once, so that a later use does
-    not fail.
+@dataclass(frozen=True)
+class Bound:
+    """A dataset of a manifest with its builder, reader, metric and counter. It is made where a manifest, a plan or a
+    lock is read, and handed on.
+
+    Only the builder is there at once. A release can be read without the reader, the metric or the tokenizer; each of
+    them is found when it is first asked for.
+    """
+
+    spec: DatasetSpec
+    builder: Builder[Row]
+    task: TaskSpec
+    """What the builder declares."""
+
+    @cached_property
+    def reader_type(self) -> type[Reader[Row]]:
+        """The class of the reader. A reader may keep what it has read, so that whoever reads rows makes a new one."""
+        return reader_type(self.spec.reader)
+
+    @cached_property
+    def metric(self) -> type[Metric]:
+        """The class of the task's metric."""
+        return metric_type(self.task.metric)
+
+    @cached_property
+    def counter(self) -> CrossModalCounter:
+        """The counter of tokens."""
+        return self.spec.counter.open()
+
+    @cached_property
+    def code(self) -> dict[str, PluginCode]:
+        """The code of the plug-ins that make the bytes of the dataset, by the kind of the plug-in."""
+        return code_of(self.spec, self.task.metric)
+
+    @property
+    def reserve(self) -> int:
+        """The tokens that are kept free for the answer; the task's, if the manifest names none."""
+        return self.task.reserve if self.spec.reserve is None else self.spec.reserve
+
+    @cached_property
+    def names_pictures_by_content(self) -> bool:
+        """Whether pictures are named by a hash of their bytes in the release."""
+        names = self.spec.pictures.names
+        return self.reader_type.names_images_by_content if names is None else names == "content"
+
+    @cached_property
+    def placements(self) -> tuple[Placement, ...]:
+        """The placements that the manifest gives; by default, those of the task. `(None,)` if the task puts nothing at
+        a depth.
+
+        Raises:
+            ManifestError: the manifest gives placements that the task cannot have.
+
+        """
+        return placements_of(self.spec, self.builder)
+
+
+def bind(spec: DatasetSpec) -> Bound:
+    """Bind a dataset to its plug-ins: find its builder, and make it with the name and the options of the dataset.
+
+    Raises:
+        PluginError: the builder is not installed, or is broken.
+        ManifestError: an option is wrong.
+        PluginCallError: the builder cannot be made, or cannot say what its task is.
+
     """
     kind = builder_type(spec.builder)
     try:
@@ -109,8 +174,8 @@ def bind_builder(spec: DatasetSpec) -> Builder[Row]:
     with calling("builder", spec.builder, "__init__()", about=f"dataset {spec.name!r}"):
         builder = kind(spec.name, options)
     with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
-        _ = builder.spec
-    return builder
+        task = builder.spec
+    return Bound(spec, builder, task)
 
 
 def refuse_secrets(spec: DatasetSpec) -> None:
@@ -143,7 +208,7 @@ def _secret(value: object, key: str) -> str:
     return next(filter(None, (_secret(each, f"{key}.{name}" if key else str(name)) for name, each in inner)), "")
 
 
-def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
+def check_plugins(bound: Bound) -> None:
     """Refuse plug-ins of a dataset that do not fit together, before anything is read.
 
     Raises:
@@ -153,8 +218,7 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
         PluginCallError: the builder's `spec` is not a `TaskSpec`, or its format or metric cannot be used.
 
     """
-    with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
-        task = builder.spec
+    spec, task = bound.spec, bound.task
     if fault := _spec_fault(task):
         raise broken("builder", spec.builder, "spec", fault)
     if task.full_prompt and spec.corpus:
@@ -164,10 +228,15 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
             f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes no corpus: TaskSpec.{said}; {todo}"
         )
     try:
-        metric_type(task.metric)
+        _ = bound.metric
     except PluginError as error:
         raise broken("builder", spec.builder, "spec.metric", str(error)) from error
-    _check_rows(spec, builder)
+    given, taken = bound.reader_type.row_type, bound.builder.row_type
+    if not issubclass(given, taken):
+        raise ManifestError(
+            f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes rows of {taken.__name__}, reader "
+            f"{spec.shown_reader!r} gives rows of {given.__name__}; choose a reader and a builder that fit"
+        )
 
 
 def _spec_fault(task: object) -> str:
@@ -188,24 +257,9 @@ def _spec_fault(task: object) -> str:
     return task.placements.fault if isinstance(task.placements, Placements) else ""
 
 
-def missing_metrics(builder: Builder[Row]) -> list[str]:
-    """Return the metrics in `TaskSpec.further_metrics` that are not installed; a build does not need them."""
-    return [name for name in builder.spec.further_metrics if not is_installed("metric", name)]
-
-
-def _check_rows(spec: DatasetSpec, builder: Builder[Row]) -> None:
-    """Refuse a reader whose rows are not of the type that the builder takes."""
-    given, taken = reader_type(spec.reader).row_type, builder.row_type
-    if not issubclass(given, taken):
-        raise ManifestError(
-            f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes rows of {taken.__name__}, reader "
-            f"{spec.shown_reader!r} gives rows of {given.__name__}; choose a reader and a builder that fit"
-        )
-
-
-def check_reserve(spec: DatasetSpec, builder: Builder[Row]) -> None:
+def check_reserve(bound: Bound) -> None:
     """Refuse a reserve that leaves no room for a prompt."""
-    reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
+    spec, reserve = bound.spec, bound.reserve
     for what, length in (("length", min(spec.lengths)), ("admission_length", spec.admission_length)):
         if reserve >= length:
             raise ManifestError(
@@ -215,38 +269,33 @@ def check_reserve(spec: DatasetSpec, builder: Builder[Row]) -> None:
 
 
 def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, ...]:
-    """Return the placements that the manifest gives for a dataset; by default, those of the task. A task that puts
-    nothing at a depth has the placements `(None,)`.
-    """
-    own = builder.spec.placements
-    if spec.placements is None:
+    """Return the placements that the manifest gives for a dataset (see `Bound.placements`)."""
+    own, given = builder.spec.placements, spec.placements
+    if given is None:
         return own.all() if own else (None,)
     if own is None:
         raise ManifestError(
             f"dataset {spec.name!r}: builder {spec.shown_builder!r} puts nothing at a depth; leave out placements"
         )
-    if isinstance(spec.placements, int) != (own.kind is not Depth):
-        expected = "a list of depths" if own.kind is Depth else "a number of permutations"
-        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {_found(spec.placements)}")
-    if expected := _wrong(spec.placements):
-        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {_found(spec.placements)}")
-    values = range(spec.placements) if isinstance(spec.placements, int) else spec.placements
+    expected = ""
+    if isinstance(given, int):
+        # Python does not print integers with thousands of digits
+        found = f"{given:,}" if abs(given) < 10**15 else "a much larger number"
+        if own.kind is Depth:
+            expected = "a list of depths"
+        elif not 1 <= given <= MAX_PLACEMENTS:
+            expected = f"1 to {MAX_PLACEMENTS:,} permutations"
+    else:
+        found = repr(list(given)) if len(given) <= MAX_PLACEMENTS else f"{len(given):,}"
+        if own.kind is not Depth:
+            expected = "a number of permutations"
+        elif not 1 <= len(given) <= MAX_PLACEMENTS:
+            expected = f"1 to {MAX_PLACEMENTS:,} depths, such as [0, 0.5, 1]"
+        elif not all(0 <= value <= 1 for value in given):
+            expected = "depths between 0 and 1"
+        elif len({*given}) < len(given):
+            expected = "each depth once"
+    if expected:
+        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {found}")
+    values = range(given) if isinstance(given, int) else given
     return type(own)(own.kind, tuple(values)).all()
-
-
-def _wrong(placements: int | tuple[float, ...]) -> str:
-    """Return what was expected instead of wrong placements; empty if the placements are right."""
-    if isinstance(placements, int):
-        return "" if 1 <= placements <= MAX_PLACEMENTS else f"1 to {MAX_PLACEMENTS:,} permutations"
-    if not 1 <= len(placements) <= MAX_PLACEMENTS:
-        return f"1 to {MAX_PLACEMENTS:,} depths, such as [0, 0.5, 1]"
-    if not all(0 <= value <= 1 for value in placements):
-        return "depths between 0 and 1"
-    return "" if len({*placements}) == len(placements) else "each depth once"
-
-
-def _found(placements: int | tuple[float, ...]) -> str:
-    """Return placements as a message shows them; Python does not print integers with thousands of digits."""
-    if isinstance(placements, int):
-        return f"{placements:,}" if abs(placements) < 10**15 else "a much larger number"
-    return repr(list(placements)) if len(placements) <= MAX_PLACEMENTS else f"{len(placements):,}"

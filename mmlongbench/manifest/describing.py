@@ -1,332 +1,335 @@
-"""Describes one builder, reader, sample, metric or manifest as values, for `mmlongbench list NAME`. Nothing is printed
-here.
-
-The functions take classes, so they also describe a class that is no entry point.
+"""Describes builders, readers, samples, metrics and manifests as values, for `mmlongbench list NAME`. Nothing is
+printed here. The texts about fields are those of pydantic's JSON Schema.
 """
 
 import inspect
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
 
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.io.locations import LocalPath, Location
-from mmlongbench.manifest.binding import bind_builder, calling
-from mmlongbench.manifest.descriptions import (
-    BuilderText,
-    DatasetText,
-    FileText,
-    ManifestText,
-    MetricText,
-    PluginText,
-    ReaderText,
-    RecordFieldText,
-    SampleText,
-    SourceText,
-    fields_of,
-)
+from mmlongbench.io.locations import LocalPath
+from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.loading import installed_manifests, load_manifest
-from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.plugins import (
     Plugin,
     builder_type,
     installed,
     is_installed,
-    listed_names,
     metric_type,
     reader_type,
     sample_function,
 )
 from mmlongbench.packing.place import Depth, Permutation
-from mmlongbench.task.builder import Builder
-from mmlongbench.task.metric import PROFILES, Metric
-from mmlongbench.task.reader import Reader, SampleFunction
+from mmlongbench.task.metric import PROFILES
+from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
-ALWAYS: Mapping[str, str] = {
+JsonObject: TypeAlias = dict[str, Any]
+_T = TypeVar("_T")
+
+_ALWAYS = {
     "length": "The tokens of the whole prompt: text and images together.",
     "tokens": "An object with text and image (the tokens of the prompt) and reserve (the tokens kept free).",
 }
-"""The fields of every record."""
-AT_DEPTH: Mapping[str, str] = {
-    "depth": "The depth that was asked for: 0 is before the first unit of the haystack, 1 after the last one.",
-    "depth_achieved": "The depth that was reached: haystack tokens before the needle / all haystack tokens.",
-    "needle_start": "The tokens of the prompt before the needle.",
+_PLACED: Mapping[type[Depth] | type[Permutation], Mapping[str, str]] = {
+    Depth: {
+        "depth": "The depth that was asked for: 0 is before the first unit of the haystack, 1 after the last one.",
+        "depth_achieved": "The depth that was reached: haystack tokens before the needle / all haystack tokens.",
+        "needle_start": "The tokens of the prompt before the needle.",
+    },
+    Permutation: {
+        "permutation": "The number of the permutation, from 0.",
+        "depth_achieved": "The depth that was reached by each needle: haystack tokens before it / all haystack tokens.",
+        "needle_start": "The tokens of the prompt before each needle.",
+        "depth_requested": "The depth that was drawn for each needle; 0 is before the first unit, 1 after the last "
+        "one.",
+    },
 }
-"""The fields of a record whose needle is put at a depth."""
-PERMUTED: Mapping[str, str] = {
-    "permutation": "The number of the permutation, from 0.",
-    "depth_achieved": "The depth that was reached by each needle: haystack tokens before it / all haystack tokens.",
-    "needle_start": "The tokens of the prompt before each needle.",
-    "depth_requested": "The depth that was drawn for each needle; 0 is before the first unit, 1 after the last one.",
-}
-"""The fields of a record whose needles are permuted."""
+"""The fields that the engine adds to every record, and to one whose needles are placed in one of these ways."""
 
 
-def added_fields(placement: type[Depth] | type[Permutation] | None) -> dict[str, str]:
-    """Return what each field means that the engine adds to a record.
-
-    Args:
-        placement: the kind of the task's placements (`Placements.kind`); None for a task without needles.
-
-    >>> [*added_fields(None)], [*added_fields(Depth)]
-    (['length', 'tokens'], ['length', 'tokens', 'depth', 'depth_achieved', 'needle_start'])
-
-    """
-    placed = {} if placement is None else AT_DEPTH if placement is Depth else PERMUTED
-    return {**ALWAYS, **placed}
-
-
-_T = TypeVar("_T")
-Manifests: TypeAlias = Mapping[str, Manifest]
-"""The installed manifests by name."""
-
-
-def describe_builder(kind: type[Builder[Any]], plugin: Plugin | None = None) -> BuilderText:
-    """Return the description of a builder; without `plugin`, of a class that is no entry point.
-
-    Raises:
-        PluginCallError: the builder's `spec` fails.
-
-    """
-    manifests = _manifests()
-    specs = list(_specs(kind, plugin, manifests))
-    added = {name: text for spec in specs for name, text in _added(spec).items()}
-    own = [RecordFieldText(name=name, text=text, is_added=False) for name, text in kind.record_fields.items()]
-    metrics = tuple(spec.metric for spec in specs)
-    others = (name for spec in specs for name in (spec.metric, *spec.further_metrics))
-    return BuilderText(
-        **_plugin_text(kind, plugin).model_dump(),
-        options=fields_of(kind.options_type),
-        row_type=kind.row_type.__name__,
-        row_fields=fields_of(kind.row_type),
-        record_fields=(*own, *(RecordFieldText(name=k, text=v, is_added=True) for k, v in added.items())),
-        files=_once(file for spec in specs for file in _files(spec)),
-        placements=_once(_placed(spec) for spec in specs),
-        variants=listed_names(kind, "variants"),
-        readers=tuple(each.name for each in usable("reader") if _fits(reader_type(each.name), kind)),
-        metrics=metrics[:1],
-        further_metrics=tuple(name for name in _once(others) if name not in metrics[:1]),
-        manifests=_once(name for name, spec in _datasets(manifests) if plugin and spec.builder == plugin.name),
-    )
-
-
-def describe_reader(kind: type[Reader[Any]], plugin: Plugin | None = None) -> ReaderText:
-    """Return the description of a reader; without `plugin`, of a class that is no entry point."""
-    manifests = _manifests()
-    return ReaderText(
-        **_plugin_text(kind, plugin).model_dump(),
-        sources=sources_of(kind),
-        has_sample=plugin is not None and is_installed("sample", plugin.name),
-        row_type=kind.row_type.__name__,
-        row_fields=fields_of(kind.row_type),
-        image_folder=kind.image_folder,
-        builders=tuple(each.name for each in usable("builder") if _fits(kind, builder_type(each.name))),
-        manifests=_once(name for name, spec in _datasets(manifests) if plugin and spec.reader == plugin.name),
-    )
-
-
-def describe_metric(kind: type[Metric], plugin: Plugin | None = None) -> MetricText:
-    """Return the description of a metric; without `plugin`, of a class that is no entry point."""
-    manifests, name = _manifests(), plugin.name if plugin else kind.name
-    builders = {each: list(_specs(builder_type(each.name), each, manifests)) for each in usable("builder")}
-    return MetricText(
-        **{**_plugin_text(kind, plugin).model_dump(), "name": name},
-        profiles={profile: kind.profiles[profile] for profile in PROFILES if profile in kind.profiles},
-        builders=tuple(
-            each.name
-            for each, specs in builders.items()
-            if any(name in (spec.metric, *spec.further_metrics) for spec in specs)
-        ),
-        manifests=_once(each for each, spec in _datasets(manifests) if _metric_of(spec) == name),
-    )
-
-
-def describe_sample(draw: SampleFunction, plugin: Plugin) -> SampleText:
-    """Return the description of a sample."""
-    sources = sources_of(reader_type(plugin.name)) if is_installed("reader", plugin.name) else ()
-    return SampleText(**_plugin_text(draw, plugin).model_dump(), reader=plugin.name, sources=sources)
-
-
-def describe_plugin(plugin: Plugin) -> BuilderText | ReaderText | MetricText | SampleText:
-    """Return the description of an installed plug-in.
+def describe_plugin(plugin: Plugin) -> JsonObject:
+    """Return everything about an installed plug-in. What depends on the options of a builder is listed for the defaults
+    first, then for the options of the installed manifests.
 
     Raises:
         PluginError: it cannot be used; the error says why.
 
     """
-    if plugin.kind == "builder":
-        return describe_builder(builder_type(plugin.name), plugin)
-    if plugin.kind == "reader":
-        return describe_reader(reader_type(plugin.name), plugin)
-    if plugin.kind == "metric":
-        return describe_metric(metric_type(plugin.name), plugin)
-    return describe_sample(sample_function(plugin.name), plugin)
+    describe = {"builder": _builder, "reader": _reader, "metric": _metric, "sample": _sample}[plugin.kind]
+    return describe(plugin)
 
 
-def describe_manifest(name: str, path: Path) -> ManifestText:
+def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
+    """Return what every plug-in has: its name, its distribution with the version, the place of its code, such as
+    `builders.docvqa.builder:DocVQA`, and the first paragraph of its docstring.
+    """
+    documented = loaded.func if isinstance(loaded, partial) else loaded
+    code = str(documented)
+    if isinstance(documented, type | FunctionType):
+        code = f"{documented.__module__}:{documented.__qualname__}"
+    paragraph = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
+    number = ""
+    with suppress(PackageNotFoundError, ValueError):  # an entry point of no distribution
+        number = version(distribution)
+    about = " ".join(paragraph.split())
+    return {"name": name, "distribution": distribution, "version": number, "code": code, "about": about}
+
+
+def _builder(plugin: Plugin) -> JsonObject:
+    kind = builder_type(plugin.name)
+    tasks = list(_tasks(plugin.name))
+    metrics = [task.metric for task in tasks][:1]
+    others = _once(name for task in tasks for name in (task.metric, *task.further_metrics))
+    added, files, placements = dict[str, str](), list[tuple[str, str]](), list[str]()
+    for task in tasks:
+        added |= _ALWAYS
+        files.append(("records", task.files.template))
+        if task.bundle:
+            files.append(("bundle", task.bundle.files.template))
+        files.append(("items", f"{task.files.template.rpartition('.')[0]}.parquet"))
+        if task.placements:
+            added |= _PLACED[task.placements.kind]
+            values = task.placements.values
+            depths = f"{len(values)} depths ({', '.join(f'{value:g}' for value in values)})"
+            placements.append(depths if task.placements.kind is Depth else f"{len(values)} permutations")
+    return {
+        **code_and_about(kind, plugin.name, plugin.origin),
+        "kind": "builder",
+        "options": fields_of(kind.options_type),
+        "row_type": kind.row_type.__name__,
+        "row_fields": fields_of(kind.row_type),
+        "record_fields": [
+            *({"name": name, "text": text, "is_added": False} for name, text in kind.record_fields.items()),
+            *({"name": name, "text": text, "is_added": True} for name, text in added.items()),
+        ],
+        "files": [{"kind": what, "pattern": pattern} for what, pattern in _once(files)],
+        "placements": _once(placements),
+        "variants": list(kind.variants),
+        "readers": [name for name in usable("reader") if issubclass(reader_type(name).row_type, kind.row_type)],
+        "metrics": metrics,
+        "further_metrics": [name for name in others if name not in metrics],
+        "manifests": _once(name for name, spec in _datasets() if spec.builder == plugin.name),
+    }
+
+
+def _reader(plugin: Plugin) -> JsonObject:
+    kind = reader_type(plugin.name)
+    return {
+        **code_and_about(kind, plugin.name, plugin.origin),
+        "kind": "reader",
+        "sources": sources_of(kind),
+        "has_sample": is_installed("sample", plugin.name),
+        "row_type": kind.row_type.__name__,
+        "row_fields": fields_of(kind.row_type),
+        "image_folder": kind.image_folder,
+        "builders": [name for name in usable("builder") if issubclass(kind.row_type, builder_type(name).row_type)],
+        "manifests": _once(name for name, spec in _datasets() if spec.reader == plugin.name),
+    }
+
+
+def _metric(plugin: Plugin) -> JsonObject:
+    kind = metric_type(plugin.name)
+    named = {
+        each: {name for task in _tasks(each) for name in (task.metric, *task.further_metrics)}
+        for each in usable("builder")
+    }
+    return {
+        **code_and_about(kind, plugin.name, plugin.origin),
+        "kind": "metric",
+        "profiles": {profile: kind.profiles[profile] for profile in PROFILES if profile in kind.profiles},
+        "builders": [builder for builder, metrics in named.items() if plugin.name in metrics],
+        "manifests": _once(manifest for manifest, spec in _datasets() if _metric_of(spec) == plugin.name),
+    }
+
+
+def _sample(plugin: Plugin) -> JsonObject:
+    return {
+        **code_and_about(sample_function(plugin.name), plugin.name, plugin.origin),
+        "kind": "sample",
+        "reader": plugin.name,
+        "sources": sources_of(reader_type(plugin.name)) if is_installed("reader", plugin.name) else [],
+    }
+
+
+def describe_manifest(name: str, path: Path) -> JsonObject:
     """Return the description of a manifest. A builder or reader that is not installed is named only.
 
     Raises:
         ManifestError: the manifest cannot be read.
 
     """
-    datasets = tuple(_dataset(spec, path) for spec in load_manifest(path).datasets)
+    datasets = [_dataset(spec, path.parent) for spec in load_manifest(path).datasets]
     first = path.read_text("utf-8").partition("\n")[0]
     about = first.removeprefix("#").strip() if first.startswith("#") else ""
-    return ManifestText(name=name, path=str(path), about=about, datasets=datasets)
+    return {"kind": "manifest", "name": name, "path": str(path), "about": about, "datasets": datasets}
 
 
-def first_paragraph(documented: object) -> str:
-    """Return the first paragraph of a docstring as one line; empty without a docstring."""
-    text = inspect.cleandoc(documented.__doc__ or "")
-    return " ".join(text.partition("\n\n")[0].split())
+def _dataset(spec: DatasetSpec, folder: Path) -> JsonObject:
+    """Return the description of a dataset. Paths below the manifest's folder are relative to it; a source that must be
+    set, or may be left out, has none.
+    """
+
+    def shown(path: Path) -> str:
+        return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+    reader = reader_type(spec.reader) if is_installed("reader", spec.reader) else None
+    source: dict[str, str | None] | str = "sample"
+    if not isinstance(spec.source, str):
+        source = dict.fromkeys(each["name"] for each in (sources_of(reader) if reader else ()))
+        for name, locations in spec.source.items():
+            paths = (shown(each.path) if isinstance(each, LocalPath) else str(each) for each in locations)
+            source[name] = ", ".join(paths)
+    return {
+        "name": spec.name,
+        "builder": spec.shown_builder,
+        "reader": spec.shown_reader,
+        "source": source,
+        "optional_sources": list(reader.optional_sources) if reader else [],
+        "corpus": None if spec.corpus is None else shown(spec.corpus),
+        "lengths": list(spec.lengths),
+        "metric": _metric_of(spec),
+        "options": spec.options,
+    }
 
 
-def plugin_text(loaded: object, name: str = "", distribution: str = "") -> PluginText:
-    """Return what every plug-in has: its name, by default that of its class; its code, and what it does."""
-    documented = loaded.func if isinstance(loaded, partial) else loaded
-    code = str(documented)
-    if isinstance(documented, type | FunctionType):
-        code = f"{documented.__module__}:{documented.__qualname__}"
-    about = first_paragraph(documented)
-    own = name or code.rpartition(":")[2]
-    return PluginText(name=own, distribution=distribution, version=_version(distribution), code=code, about=about)
+def usable(kind: str) -> list[str]:
+    """Return the names of the installed plug-ins of a kind that can be loaded."""
+    return [plugin.name for plugin in installed(kind) if not plugin.problem]
 
 
-def _plugin_text(loaded: object, plugin: Plugin | None) -> PluginText:
-    return plugin_text(loaded, plugin.name, plugin.origin) if plugin else plugin_text(loaded)
+def sources_of(kind: type[Reader[Row]]) -> list[JsonObject]:
+    """Return the sources of a reader, first those that a manifest must give."""
+    names = {**dict.fromkeys(kind.sources, False), **dict.fromkeys(kind.optional_sources, True)}
+    forms = kind.source_forms
+    return [{"name": name, "is_optional": names[name], "form": forms.get(name, "")} for name in names]
 
 
-def _version(distribution: str) -> str:
-    """Return the version of a distribution; empty if there is none."""
-    try:
-        return version(distribution) if distribution else ""
-    except PackageNotFoundError:
-        return ""
-
-
-def _manifests() -> Manifests:
-    """Return the installed manifests that can be read."""
-    found: dict[str, Manifest] = {}
-    for name, path in installed_manifests().items():
+def _datasets() -> Iterator[tuple[str, DatasetSpec]]:
+    """Yield (name of the manifest, dataset) of every dataset of the installed manifests that can be read."""
+    for name, path in sorted(installed_manifests().items()):
         with suppress(MMLongBenchError):
-            found[name] = load_manifest(path)
-    return found
+            for spec in load_manifest(path).datasets:
+                yield name, spec
 
 
-def _datasets(manifests: Manifests) -> Iterator[tuple[str, DatasetSpec]]:
-    """Yield (name of the manifest, dataset) of every dataset."""
-    return ((name, spec) for name, manifest in sorted(manifests.items()) for spec in manifest.datasets)
-
-
-def usable(kind: str) -> Iterator[Plugin]:
-    """Yield the installed plug-ins of a kind that can be loaded."""
-    return (plugin for plugin in installed(kind) if not plugin.problem)
-
-
-def _fits(reader: type[Reader[Row]], builder: type[Builder[Row]]) -> bool:
-    """Return whether a builder takes the rows of a reader."""
-    return issubclass(reader.row_type, builder.row_type)
-
-
-def _specs(kind: type[Builder[Row]], plugin: Plugin | None, manifests: Manifests) -> Iterator[TaskSpec]:
+def _tasks(builder: str) -> Iterator[TaskSpec]:
     """Yield what a builder declares with its default options, if it has defaults for all; then with the options of the
     installed manifests that use it.
     """
-    name = plugin.name if plugin else kind.__name__
+    kind = builder_type(builder)
     with suppress(ValidationError):
         options = kind.options_type()
-        with calling("builder", name, "spec", about="default options"):
-            yield kind(name, options).spec
-    for _, spec in _datasets(manifests):
-        if plugin and spec.builder == plugin.name:
+        with calling("builder", builder, "spec", about="default options"):
+            yield kind(builder, options).spec
+    for _, spec in _datasets():
+        if spec.builder == builder:
             with suppress(MMLongBenchError):
-                yield bind_builder(spec).spec
+                yield bind(spec).task
 
 
 def _metric_of(spec: DatasetSpec) -> str:
-    """Return the metric of a dataset; empty if its builder is not installed or cannot be used."""
     with suppress(MMLongBenchError):
-        return bind_builder(spec).spec.metric if is_installed("builder", spec.builder) else ""
+        return bind(spec).task.metric if is_installed("builder", spec.builder) else ""
     return ""
 
 
-def _added(spec: TaskSpec) -> dict[str, str]:
-    return added_fields(spec.placements.kind if spec.placements else None)
+def _once(values: Iterable[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
 
 
-def _files(spec: TaskSpec) -> Iterator[FileText]:
-    yield FileText(kind="records", pattern=spec.files.template)
-    if spec.bundle:
-        yield FileText(kind="bundle", pattern=spec.bundle.files.template)
-    yield FileText(kind="items", pattern=f"{spec.files.template.rpartition('.')[0]}.parquet")
+class _AnyType(GenerateJsonSchema):
+    """Makes the JSON Schema of a model; a type that JSON Schema cannot state is any value there."""
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonObject:  # noqa: ANN401  (pydantic's)
+        return {}
 
 
-def _placed(spec: TaskSpec) -> str:
-    """Return how a task places needles, in words; empty if it places none."""
-    if spec.placements is None:
-        return ""
-    values = spec.placements.values
-    if spec.placements.kind is Depth:
-        return f"{len(values)} depths ({', '.join(f'{value:g}' for value in values)})"
-    return f"{len(values)} permutations"
+def json_schema_of(model: type[BaseModel], template: str = "#/$defs/{model}") -> JsonObject:
+    """Return the JSON Schema of a model, its fields without titles and with their texts, each on one line."""
+    made = model.model_json_schema(ref_template=template, schema_generator=_AnyType)
+    parts = made.get("$defs", {})
+    for part in (made, *parts.values()):
+        for field in part.get("properties", {}).values():
+            field.pop("title", None)
+            inner = parts.get(field.get("$ref", "").rpartition("/")[2], {})  # pydantic leaves out a text that is equal
+            field["description"] = " ".join(field.get("description", inner.get("description", "")).split())
+    return made
 
 
-def sources_of(kind: type[Reader[Row]]) -> tuple[SourceText, ...]:
-    """Return the sources of a reader, first those that a manifest must give."""
-    needed, optional = listed_names(kind, "sources"), listed_names(kind, "optional_sources")
-    names = {**dict.fromkeys(needed, False), **dict.fromkeys(optional, True)}
-    return tuple(
-        SourceText(name=name, is_optional=is_optional, form=kind.source_forms.get(name, ""))
-        for name, is_optional in names.items()
-    )
+def fields_of(model: type[BaseModel]) -> list[JsonObject]:
+    """Return the fields of a model in their order, each with its type in words, such as `integer, at least 1`."""
+    schema = json_schema_of(model)
+    required, parts = schema.get("required", ()), schema.get("$defs", {})
+    found = []
+    for (name, field), info in zip(schema.get("properties", {}).items(), model.model_fields.values(), strict=True):
+        default = None  # taken from the model, because a JSON Schema has no default that a function makes
+        if name not in required:
+            default = info.get_default(call_default_factory=True, validated_data={})
+        found.append(
+            {
+                "name": name,
+                "type": ", ".join((type_text(field, parts), *_bounds(field))),
+                "is_required": name in required,
+                "default": to_jsonable_python(default, fallback=repr),
+                "text": field["description"],
+            }
+        )
+    return found
 
 
-def _dataset(spec: DatasetSpec, path: Path) -> DatasetText:
-    reader = reader_type(spec.reader) if is_installed("reader", spec.reader) else None
-    return DatasetText(
-        name=spec.name,
-        builder=spec.shown_builder,
-        reader=spec.shown_reader,
-        source=_given(spec, reader, path),
-        optional_sources=listed_names(reader, "optional_sources") if reader else (),
-        corpus=None if spec.corpus is None else _beside(spec.corpus, path),
-        lengths=spec.lengths,
-        metric=_metric_of(spec),
-        options=spec.options,
-    )
+_WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true | false", "null": "null"}
 
 
-def _given(
-    spec: DatasetSpec, reader: type[Reader[Row]] | None, path: Path
-) -> Mapping[str, str | None] | Literal["sample"]:
-    """Return the sources of a dataset as `DatasetText.source` has them."""
-    if isinstance(spec.source, str):
-        return "sample"
-    given: dict[str, str | None] = {
-        name: ", ".join(_shown(each, path) for each in found) for name, found in spec.source.items()
-    }
-    names = [source.name for source in sources_of(reader)] if reader else []
-    return {**dict.fromkeys(names), **given}
+def type_text(schema: JsonObject, parts: Mapping[str, JsonObject]) -> str:
+    """Return a type of JSON Schema in words; `parts` are the definitions that it refers to.
+
+    >>> type_text({"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}, {})
+    'a | b, or null'
+    >>> type_text({"type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}}}, {})
+    'list of mappings from text to integer'
+    """
+    if "$ref" in schema:
+        return type_text(parts[schema["$ref"].rpartition("/")[2]], parts)
+    if "const" in schema or "enum" in schema:
+        allowed = schema["enum"] if "enum" in schema else [schema["const"]]
+        return " | ".join(each if isinstance(each, str) else json.dumps(each) for each in allowed)
+    if "anyOf" in schema:
+        arms = [type_text(arm, parts) for arm in schema["anyOf"]]
+        return " or ".join(arm for arm in arms if arm != "null") + (", or null" if "null" in arms else "")
+    match schema.get("type"):
+        case "array" if "prefixItems" in schema:
+            return f"list ({', '.join(type_text(each, parts) for each in schema['prefixItems'])})"
+        case "array":
+            said = type_text(schema.get("items", {}), parts)
+            plural = f"({said})" if " | " in said else re.sub(r"^(any )?(\w+)", r"\1\2s", said)
+            return f"list of {plural}"
+        case "object" if "properties" in schema:
+            return f"mapping with {', '.join(schema['properties'])}"
+        case "object" if isinstance(schema.get("additionalProperties"), dict):
+            return f"mapping from text to {type_text(schema['additionalProperties'], parts)}"
+        case "object":
+            return "mapping"
+        case kind:
+            return "path" if schema.get("format") == "path" else _WORDS.get(str(kind), "any value")
 
 
-def _shown(location: Location, manifest: Path) -> str:
-    return _beside(location.path, manifest) if isinstance(location, LocalPath) else str(location)
-
-
-def _beside(source: Path, manifest: Path) -> str:
-    """Return the path of a source, relative to the folder of the manifest if it is below this folder."""
-    return str(source.relative_to(manifest.parent) if source.is_relative_to(manifest.parent) else source)
-
-
-def _once(values: Iterable[_T]) -> tuple[_T, ...]:
-    """Return the values, each once, without empty ones."""
-    return tuple(value for value in dict.fromkeys(values) if value)
+def _bounds(schema: JsonObject) -> Iterator[str]:
+    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
+    for arm in (schema, *schema.get("anyOf", ())):
+        for key, said in words.items():
+            if key in arm:
+                yield f"{said} {arm[key]}"

@@ -41,7 +41,7 @@ def fault_of_path(path: str) -> str:
 class DownloadSpec(BaseModel):
     """One place that sources of a dataset come from: a dataset of the hub, a URL, or steps for a person."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     hub: str = Field(default="", pattern=r"^([\w.-]+/[\w.-]+)?$")
     """A dataset of the Hugging Face hub, `owner/name`."""

@@ -52,7 +52,7 @@ UNKNOWN = Licence()
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 def _listed(value: object) -> object:
@@ -125,7 +125,6 @@ class LicenceTerms(_Model):
 
 
 def _terms(value: object) -> object:
-    """Return the terms of a licence that is given as a text."""
     return terms_of(value) if isinstance(value, str) else value
 
 

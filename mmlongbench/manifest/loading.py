@@ -1,6 +1,6 @@
 """Loads manifests: reads the YAML with what it includes, overrides values from the command line, checks each key."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,21 +9,20 @@ from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.locations import HUB, is_url, local_path, refuse_url
-from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
+from mmlongbench.io.yaml_text import load_yaml
 from mmlongbench.manifest.licences import root_licence_files
 from mmlongbench.manifest.mix import parse_mix
 from mmlongbench.manifest.model import DatasetSpec, Manifest, length_of
 from mmlongbench.manifest.task_files import root_task_files
 from mmlongbench.manifest.validation import explain, shown
 
-_PACKAGE = Path(__file__).parents[1]
-
 
 def installed_manifests() -> dict[str, Path]:
     """Return the paths of the installed manifests by name. They are in the installed package or, in a checkout, in its
     folder `manifests`.
     """
-    folders = (_PACKAGE / "installed_manifests", _PACKAGE.parent / "manifests")
+    package = Path(__file__).parents[1]
+    folders = (package / "installed_manifests", package.parent / "manifests")
     return {path.stem: path for folder in reversed(folders) for path in sorted(folder.glob("*.yaml"))}
 
 
@@ -46,24 +45,14 @@ def find_manifest(name: str) -> Path:
     )
 
 
-_WITH_PATHS = ("corpus", "errata", "counter")
-"""The keys of a dataset whose values have paths of this machine; those of `source` may be URLs too."""
-
-
-def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
-    """Parse a YAML text.
-
-    Raises:
-        ManifestError: the text is not YAML.
-
-    """
+def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
     try:
         return load_yaml(text)
     except ValueError as error:
         raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
-def root_paths(dataset: dict[str, Any], path: Path, data: Path | None = None) -> None:
+def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
     """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder. If there
     is a folder `data`, those of sources and of the corpus are relative to it instead.
     """
@@ -72,7 +61,7 @@ def root_paths(dataset: dict[str, Any], path: Path, data: Path | None = None) ->
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
     if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
-    for key in _WITH_PATHS:
+    for key in ("corpus", "errata", "counter"):
         _refuse_urls(dataset.get(key), f"{path}: {key}")
     if isinstance(dataset.get("source"), str):
         _refuse_urls(dataset["source"], f"{path}: source")
@@ -92,37 +81,33 @@ def _rooted(value: object, root: Path) -> object:
     return str(root / value)
 
 
-def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path, keys: Collection[str]) -> None:
-    """Replace the value that `dataset.key=value` names. A path is relative to `here`; any other value is parsed as
-    YAML. `keys` are the keys that a dataset may have.
-    """
+def _apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
+    """Replace the value that `dataset.key=value` names. A path is relative to `here`; any other value is YAML."""
     key, equals, text = setting.partition("=")
     where = f"--set {setting!r}"
     if not equals:
         raise ManifestError(f"{where}: expected dataset.key=value, such as source.documents=pdfs/")
-    target, path = _named(where, key, datasets, keys)
+    target, path = _named(where, key, datasets)
     if _is_path(path) and not text.strip():
         raise ManifestError(f"{where}: expected a path after the =, found nothing")
-    is_list = path[0] == "source" and text.lstrip().startswith("[")
-    is_null = text.strip() == "null"  # not a folder of this name, which is ./null
-    value = text if _is_path(path) and not is_list and not is_null else read_yaml(text, where)
+    # A source may be a list of locations; `null` is no folder of this name, which is ./null.
+    is_yaml = not _is_path(path) or text.strip() == "null" or (path[0] == "source" and text.lstrip().startswith("["))
+    value = _yaml(text, where) if is_yaml else text
     _replace(target, path, _joined(f"--set: {key.strip()}", path, value, here))
 
 
-def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path, keys: Collection[str]) -> None:
-    """Replace the value that `dataset.key` names by a Python value; see `apply_setting`."""
+def _apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path) -> None:
+    """Replace the value that `dataset.key` names by a Python value."""
     where = f"the override {key!r}"
     if not isinstance(key, str):
         raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
-    target, path = _named(where, key, datasets, keys)
+    target, path = _named(where, key, datasets)
     _replace(target, path, _joined(where, path, value, here))
 
 
-def _named(
-    where: str, key: str, datasets: list[dict[str, Any]], keys: Collection[str]
-) -> tuple[dict[str, Any], list[str]]:
+def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
-    path = key.strip().split(".")
+    path, keys = key.strip().split("."), DatasetSpec.model_fields
     named = {str(dataset.get("name")): dataset for dataset in datasets}
     if path[0] in named and len(path) > 1:
         return named[path[0]], path[1:]
@@ -138,7 +123,6 @@ def _named(
 
 
 def _is_path(path: Sequence[str]) -> bool:
-    """Return whether a key of a dataset holds a path."""
     return path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
 
 
@@ -146,7 +130,7 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     """Return the value of a key. A path is joined with `here`, and so is each path of a mapping for `source`."""
     if path == ["source"] and isinstance(value, Mapping):
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
-    if path[0] in _WITH_PATHS or path == ["source"]:
+    if path[0] in ("corpus", "errata", "counter") or path == ["source"]:  # the paths of sources may be URLs
         _refuse_urls(value, where)
     if path == ["counter"] and isinstance(value, Mapping):
         return {name: str(inner) if isinstance(inner, Path) else inner for name, inner in value.items()}
@@ -216,10 +200,11 @@ def load_manifest(
     """
     found = list(_read(path, data))
     datasets = [dataset for dataset, _ in found]
+    here = here or Path.cwd()
     for setting in () if isinstance(settings, Mapping) else settings:
-        apply_setting(setting, datasets, here or Path.cwd(), DatasetSpec.model_fields)
+        _apply_setting(setting, datasets, here)
     for key, value in settings.items() if isinstance(settings, Mapping) else ():
-        apply_override(key, value, datasets, here or Path.cwd(), DatasetSpec.model_fields)
+        _apply_override(key, value, datasets, here)
     for dataset, home in found:
         root_task_files(dataset, home)
     try:
@@ -236,7 +221,10 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     """Yield each dataset of a manifest and of those that it includes, with the manifest that has it."""
     if path.resolve() in above:
         raise ManifestError(f"{path}: includes itself; take it out of 'include'")
-    found = read_yaml(_text(path), str(path))
+    try:
+        found = _yaml(path.read_text("utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path}: cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(found).__name__}")
     included = found.get("include") or []
@@ -246,10 +234,30 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
         yield from _read(_included(name, path), data, (*above, path.resolve()))
     if "mix" in found:
         parse_mix(found["mix"], str(path))  # a build does not use it: a mix is chosen from a release
-    for dataset in _datasets(found, path):
-        root_paths(dataset, path, data)
+    _refuse_unknown_keys(found, path)
+    datasets = found.get("datasets") or [] if included else found.get("datasets")
+    defaults = found.get("defaults") or {}
+    if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
+        raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
+    for dataset in ({**defaults, **dataset} for dataset in datasets):
+        _root_paths(dataset, path, data)
         root_licence_files(dataset, path, data)
         yield dataset, path
+
+
+def _refuse_unknown_keys(found: dict[Any, Any], path: Path) -> None:
+    known = ("datasets", "defaults", "include", "mix")
+    key = next((key for key in found if key not in known), None)
+    if key is None:
+        return
+    if key not in DatasetSpec.model_fields:
+        hint = nearest(str(key), known)
+    elif "datasets" not in found:
+        hint = f": it is a key of a dataset; write 'datasets:' and, indented below it, '- {key}: …' with the other keys"
+    else:
+        common = "" if key == "name" else ", or for all of them into 'defaults'"
+        hint = f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
+    raise ManifestError(f"{path}: unknown key {shown(key)}{hint}")
 
 
 def _included(name: str, path: Path) -> Path:
@@ -264,17 +272,6 @@ def _included(name: str, path: Path) -> Path:
     raise ManifestError(
         f"{path}: include: no such file beside it, and no installed manifest: {name}{nearest(name, known)}"
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise ManifestError(f"{path}: expected at most {MAX_BYTES} bytes, found more")
-        return content.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: cannot be read: {error}") from error
 
 
 def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:
@@ -297,28 +294,6 @@ def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None
         asked = tuple(map(length_of, listed)) if listed is not None else dataset.lengths
         datasets.append(dataset.model_copy(update={"sample": sample, "lengths": tuple(dict.fromkeys(asked))}))
     return Manifest(datasets=tuple(datasets))
-
-
-def _hint(key: object, *, has_list: bool) -> str:
-    """Return what to do about an unknown key of a manifest; `has_list` says whether the manifest has `datasets`."""
-    if key not in DatasetSpec.model_fields:
-        return nearest(str(key), ("datasets", "defaults", "include", "mix"))
-    if not has_list:
-        return f": it is a key of a dataset; write 'datasets:' and, indented below it, '- {key}: …' with the other keys"
-    common = "" if key == "name" else ", or for all of them into 'defaults'"
-    return f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
-
-
-def _datasets(found: dict[Any, Any], path: Path) -> list[dict[str, Any]]:
-    """Return the datasets of a manifest, with its defaults; a manifest that only includes others has none."""
-    unknown = [key for key in found if key not in ("datasets", "defaults", "include", "mix")]
-    if unknown:
-        raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{_hint(unknown[0], has_list='datasets' in found)}")
-    datasets = found.get("datasets") or [] if found.get("include") else found.get("datasets")
-    defaults = found.get("defaults") or {}
-    if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
-        raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
-    return [{**defaults, **dataset} for dataset in datasets]
 
 
 def chosen_manifest(

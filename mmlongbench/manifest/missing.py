@@ -62,7 +62,6 @@ def places_of_path(spec: DatasetSpec, path: Path) -> Iterator[tuple[DownloadSpec
 
 
 def _command(spec: DatasetSpec, data: Path, keys: list[str], missing: int) -> str:
-    """Return the command that downloads the sources `keys`, in words."""
     is_given = data not in {path.parent for path in installed_manifests().values()}
     command = ["mmlongbench", "fetch", _manifest_of(spec), "--to", str(data) if is_given else "data"]
     several = dict.fromkeys(keys)

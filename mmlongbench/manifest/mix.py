@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
+from mmlongbench.io.yaml_text import load_yaml
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.validation import explain
 
@@ -49,7 +49,7 @@ _Lengths = Annotated[dict[int, _Share], BeforeValidator(_by_length), Field(min_l
 class MixSpec(BaseModel):
     """A training mix. All tokens are those of prompts, as the release counts them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
     tokens: Annotated[int, BeforeValidator(_tokens), Field(gt=0, strict=True)]
     """The token budget: the tokens of all prompts together; a text such as `512K` counts in 1,024."""
     tokens_by_task: _Tasks | None = None
@@ -70,37 +70,29 @@ class MixSpec(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> "MixSpec":
-        for kind, found in (("task", self._tasks), ("length", self._lengths)):
-            if len(found) > 1:
+        for kind in ("task", "length"):
+            shares = {name: getattr(self, name) for name in (f"tokens_by_{kind}", f"examples_by_{kind}")}
+            given = {name: found for name, found in shares.items() if found is not None}
+            if len(given) > 1:
                 raise ValueError(f"give tokens_by_{kind} or examples_by_{kind}, not both")
-            for name, shares in found.items():
-                if abs(sum(shares.values()) - 1) > _SUM:
-                    raise ValueError(f"{name}: expected shares whose sum is 1, found {sum(shares.values()):.4g}")
+            for name, found in given.items():
+                if abs(sum(found.values()) - 1) > _SUM:
+                    raise ValueError(f"{name}: expected shares whose sum is 1, found {sum(found.values()):.4g}")
         return self
-
-    @property
-    def _tasks(self) -> dict[str, dict[str, float]]:
-        found = {"tokens_by_task": self.tokens_by_task, "examples_by_task": self.examples_by_task}
-        return {name: shares for name, shares in found.items() if shares is not None}
-
-    @property
-    def _lengths(self) -> dict[str, dict[int, float]]:
-        found = {"tokens_by_length": self.tokens_by_length, "examples_by_length": self.examples_by_length}
-        return {name: shares for name, shares in found.items() if shares is not None}
 
     @property
     def tasks(self) -> tuple[Measure, Mapping[str, float]] | None:
         """Return what the shares of tasks are shares of, and the shares; None: the mix does not say."""
-        for name, shares in self._tasks.items():
-            return ("tokens" if name.startswith("tokens") else "examples"), shares
-        return None
+        if self.tokens_by_task is not None:
+            return "tokens", self.tokens_by_task
+        return None if self.examples_by_task is None else ("examples", self.examples_by_task)
 
     @property
     def lengths(self) -> tuple[Measure, Mapping[int, float]] | None:
         """Return what the shares of lengths are shares of, and the shares by length; None: the mix does not say."""
-        for name, shares in self._lengths.items():
-            return ("tokens" if name.startswith("tokens") else "examples"), shares
-        return None
+        if self.tokens_by_length is not None:
+            return "tokens", self.tokens_by_length
+        return None if self.examples_by_length is None else ("examples", self.examples_by_length)
 
 
 def read_mix(path: Path) -> MixSpec:
@@ -111,8 +103,7 @@ def read_mix(path: Path) -> MixSpec:
 
     """
     try:
-        with path.open("rb") as file:
-            found = load_yaml(file.read(MAX_BYTES + 1), twice=False)
+        found = load_yaml(path.read_bytes(), twice=False)
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     if not isinstance(found, dict) or "mix" not in found:

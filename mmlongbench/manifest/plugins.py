@@ -6,13 +6,12 @@ import inspect
 import os
 import sys
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial, partialmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
-from types import FunctionType
-from typing import Any, ClassVar, get_origin
+from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.io.shadowing import shadowed
@@ -24,73 +23,91 @@ from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
 from mmlongbench.task.task import Task, task_fault
 
-_METHODS = (FunctionType, classmethod, staticmethod)
-_PROPERTIES = (property, cached_property)
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """The requirements for a kind of plug-in."""
-
-    base: ABCMeta
-    """The base class of such plug-ins."""
-    needed: tuple[str, ...]
-    """The class attributes for which the base has no default."""
-    types: Mapping[str, type]
-    """The class attributes whose value is a class, each with the class that the value must be a subclass of."""
-    asked_of_class: tuple[str, ...]
-    """Names of attributes that are read from the class itself, so that they must not be properties."""
-    overwritten: tuple[str, ...] = ()
-    """Names of attributes that `__init__` of the base sets, so that a plug-in must not set them in its class."""
-    texts: tuple[str, ...] = ()
-    """The class attributes whose value is a mapping from names to texts."""
-    further: tuple[ABCMeta, ...] = ()
-    """Subclasses of the base that define more methods. These methods are called only if the plug-in is a subclass of
-    the class that defines them."""
-
-
-CONTRACTS: Mapping[str, Contract] = {
-    "builder": Contract(
-        Builder,
-        ("row_type",),
-        {"row_type": Row, "options_type": Options},
-        ("row_type", "options_type", "record_fields"),
-        texts=("record_fields",),
-        further=(SharedContextBuilder, ExaminingBuilder),
-    ),
-    "reader": Contract(
-        Reader,
-        ("row_type", "sources", "image_folder"),
-        {"row_type": Row},
-        ("row_type", "image_folder", "source_forms", "extracted_from"),
-        texts=("source_forms", "extracted_from"),
-    ),
-    "metric": Contract(
-        Metric, ("name",), {}, ("name", "profiles"), ("profile", "follows"), further=(MetricWithTotals,)
-    ),
+GROUPS = {
+    "builder": "mmlongbench.builders",
+    "reader": "mmlongbench.readers",
+    "sample": "mmlongbench.samples",
+    "metric": "mmlongbench.metrics",
 }
-
-TASK = replace(CONTRACTS["builder"], base=Task, needed=("row_type", "metric"))
-"""The contract of a `Task`: a builder that brings the reader of its rows."""
+"""The group of entry points of each kind of plug-in."""
+CONTRACTS: Mapping[str, tuple[ABCMeta, tuple[str, ...], tuple[ABCMeta, ...]]] = {
+    "builder": (Builder, ("row_type",), (SharedContextBuilder, ExaminingBuilder)),
+    "task": (Task, ("row_type", "metric"), (SharedContextBuilder, ExaminingBuilder)),
+    "reader": (Reader, ("row_type", "sources", "image_folder"), ()),
+    "metric": (Metric, ("name",), (MetricWithTotals,)),
+}
+"""The base class of each kind of plug-in, the class attributes for which it has no default, and its subclasses whose
+further methods are called only on their own subclasses."""
 
 
 def contract_fault(kind: str, loaded: object) -> str:
     """Return why an object is not a valid plug-in of its kind; empty if it is."""
     if kind == "sample":
         return _sample_fault(loaded)
-    is_task = isinstance(loaded, type) and issubclass(loaded, Task)
-    contract = TASK if is_task else CONTRACTS[kind]
-    if not (isinstance(loaded, ABCMeta) and contract.base in loaded.__mro__):
-        return f"{loaded!r} is not a subclass of {_name(contract.base)}"
-    known = set(dir(loaded))
-    if missing := sorted({*loaded.__abstractmethods__, *(name for name in contract.needed if name not in known)}):
+    is_task = kind == "builder" and isinstance(loaded, type) and issubclass(loaded, Task)
+    base, needed, further = CONTRACTS["task" if is_task else kind]
+    if not (isinstance(loaded, ABCMeta) and issubclass(loaded, base)):
+        return f"{loaded!r} is not a subclass of {_name(base)}"
+    members = set(dir(loaded))
+    if missing := sorted({*loaded.__abstractmethods__, *(name for name in needed if name not in members)}):
         return f"{loaded!r} lacks {', '.join(missing)}, which a {kind} needs"
-    fault = next(_faults(kind, loaded, contract), "")
-    return task_fault(loaded) if not fault and issubclass(loaded, Task) else fault
+    for other in further:
+        for name in sorted(other.__abstractmethods__ - base.__abstractmethods__):
+            if not issubclass(loaded, other) and callable(getattr(loaded, name, None)):
+                return f"{loaded!r} has a method {name!r}, but is not a subclass of {_name(other)}, which defines it"
+    for declaring in (base, *(other for other in further if issubclass(loaded, other))):
+        for name, declared in vars(declaring).items():
+            wanted = "" if name.startswith("__") else _wanted(declared, loaded, name)
+            if wanted:
+                return f"{loaded!r}: {name!r} must be a {wanted}, as in every {kind}"
+    if base is Metric and loaded.__init__ is Metric.__init__:
+        for name in ("profile", "follows"):
+            if name in members:
+                return f"{loaded!r} sets {name!r}, which __init__ of {_name(base)} sets to something else"
+    fault = _wrong_value(loaded, base)
+    if fault:
+        return f"{loaded!r}: {fault}"
+    return task_fault(loaded) if is_task and issubclass(loaded, Task) else ""
+
+
+def _wanted(declared: object, loaded: type, name: str) -> str:
+    """Return which kind of member a class must have in place of one of its base; empty if it has this kind."""
+    found = inspect.getattr_static(loaded, name)
+    if isinstance(declared, classmethod):
+        return "" if isinstance(found, classmethod | staticmethod) else "class method"
+    if inspect.isfunction(declared):
+        return "" if callable(getattr(loaded, name)) else "method"
+    return "property or a value, not a method" if inspect.isfunction(found) else ""
+
+
+def _wrong_value(loaded: type, base: type) -> str:
+    """Return which class attribute has a wrong value, and what was expected; empty if none has. Only attributes that
+    the base declares are looked at.
+    """
+    declared = {*dir(base), *(name for each in base.__mro__ for name in inspect.get_annotations(each))}
+    members = {name: getattr(loaded, name) for name in declared.intersection(dir(loaded))}
+    for name, wanted in (("row_type", Row), ("options_type", Options)):
+        found = members.get(name, wanted)
+        if not (isinstance(found, type) and issubclass(found, wanted)):
+            return f"{name!r} is {found!r}, expected a subclass of {_name(wanted)}"
+    for name in ("name", "image_folder"):
+        if not isinstance(found := members.get(name, ""), str):
+            return f"{name!r} is {found!r}, expected a text"
+    for name in ("record_fields", "source_forms", "extracted_from", "profiles"):
+        found = members.get(name, {})
+        if not isinstance(found, Mapping):
+            return f"{name!r} is {found!r:.80}, expected a mapping from names to texts"
+        if wrong := [key for key, text in found.items() if not (isinstance(key, str) and isinstance(text, str))]:
+            return f"{name!r} has {wrong[0]!r:.80}: {found[wrong[0]]!r:.80}, expected a name and a text"
+    if issubclass(loaded, Reader):
+        sources = (*loaded.sources, *loaded.optional_sources)
+        if unknown := [name for name in loaded.source_forms if name not in sources]:
+            known = f"its sources are {', '.join(sources)}"
+            return f"'source_forms' has {unknown[0]!r}, which is no source of it; {known}"
+    return ""
 
 
 def _sample_fault(loaded: object) -> str:
-    """Return why an object is not a function that draws a sample; empty if it is."""
     if isinstance(loaded, type) or not callable(loaded):
         return f"{loaded!r} is not a function that draws a sample into a folder"
     try:
@@ -100,108 +117,8 @@ def _sample_fault(loaded: object) -> str:
     return ""
 
 
-def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield the faults of a class: a member is not of the kind (method, property, value) that the contract demands, or
-    a class attribute has a wrong value.
-    """
-    yield from _uncalled(loaded, contract)
-    yield from _values(kind, loaded, contract)
-    bases = (contract.base, *(further for further in contract.further if further in loaded.__mro__))
-    for name, value in ((name, value) for base in bases for name, value in vars(base).items() if name[:2] != "__"):
-        if wanted := _wanted(value, inspect.getattr_static(loaded, name)):
-            yield f"{loaded!r}: {name!r} must be a {wanted}, as in every {kind}"
-    if inspect.getattr_static(loaded, "__init__") is inspect.getattr_static(contract.base, "__init__"):
-        for name in contract.overwritten:
-            if name in dir(loaded) and not inspect.ismemberdescriptor(inspect.getattr_static(loaded, name)):
-                yield f"{loaded!r} sets {name!r}, which __init__ of {_name(contract.base)} sets to something else"
-
-
-def _uncalled(loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield a fault for each method that would never be called: a class in `Contract.further` defines it, but the
-    plug-in is not a subclass of that class.
-    """
-    for further in contract.further:
-        for name in sorted(further.__abstractmethods__ - contract.base.__abstractmethods__):
-            if further not in loaded.__mro__ and isinstance(inspect.getattr_static(loaded, name, None), _METHODS):
-                yield f"{loaded!r} has a method {name!r}, but is not a subclass of {_name(further)}, which defines it"
-
-
-def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield a fault for each class attribute with a wrong value or type."""
-    declared = {name for name, kind in inspect.get_annotations(contract.base).items() if _is_of_class(kind)}
-    for name in sorted(declared & set(dir(loaded))):
-        kinds = (*_METHODS, *_PROPERTIES) if name in contract.asked_of_class else _METHODS
-        if isinstance(inspect.getattr_static(loaded, name), kinds):
-            yield f"{loaded!r}: {name!r} must be a value of the class, as in every {kind}"
-    for name, wanted in contract.types.items():
-        if not (isinstance(found := getattr(loaded, name), type) and issubclass(found, wanted)):
-            yield f"{loaded!r}: {name!r} is {found!r}, expected a subclass of {_name(wanted)}"
-    for name in contract.texts:
-        yield from _of_texts(loaded, name, inspect.getattr_static(loaded, name))
-    if "profiles" in contract.asked_of_class and not (
-        isinstance(found := inspect.getattr_static(loaded, "profiles"), Mapping) and found
-    ):
-        yield f"{loaded!r}: 'profiles' is {found!r}, expected the source of each profile that it offers"
-
-
-def _of_texts(loaded: type, name: str, found: object) -> Iterator[str]:
-    """Yield the fault of a class attribute that must be a mapping from names to texts, if it is none; or of a form for
-    something that is no source of a reader.
-    """
-    if not isinstance(found, Mapping):
-        yield f"{loaded!r}: {name!r} is {found!r:.80}, expected a mapping from names to texts"
-    elif wrong := next(
-        (key for key, text in found.items() if not (isinstance(key, str) and isinstance(text, str))), None
-    ):
-        yield f"{loaded!r}: {name!r} has {wrong!r:.80}: {found[wrong]!r:.80}, expected a name and a text"
-    elif name == "source_forms" and issubclass(loaded, Reader):
-        needed = listed_names(loaded, "sources")
-        sources = (*needed, *listed_names(loaded, "optional_sources"))
-        if needed and (unknown := [key for key in found if key not in sources]):
-            known = f"its sources are {', '.join(sources)}"
-            yield f"{loaded!r}: 'source_forms' has {unknown[0]!r}, which is no source of it; {known}"
-
-
-def listed_names(loaded: type, name: str) -> tuple[str, ...]:
-    """Return names that a class attribute lists; empty for an attribute that is read from an object."""
-    found = inspect.getattr_static(loaded, name)
-    return tuple(found) if isinstance(found, list | tuple) else ()
-
-
-def _wanted(value: object, found: object) -> str:
-    """Return which kind of member a plug-in must have in place of `value`, a member of the base class. Return an empty
-    text if `found`, the plug-in's member, is of that kind.
-    """
-    if inspect.isfunction(value):
-        return "" if _is_method(found) else "method"
-    if isinstance(value, classmethod):
-        return "" if isinstance(found, classmethod | staticmethod) else "class method"
-    if isinstance(value, property):
-        return "property or a value" if inspect.isfunction(found) else ""
-    return "value or a property" if inspect.isfunction(found) and not callable(value) else ""
-
-
-def _is_method(found: object) -> bool:
-    """Return whether a member of a class can be called on the objects of the class."""
-    return isinstance(found, (*_METHODS, *_PROPERTIES, partialmethod)) or callable(found)
-
-
-def _is_of_class(kind: object) -> bool:
-    """Return whether an annotation marks a class attribute."""
-    return get_origin(kind) is ClassVar
-
-
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"
-
-
-GROUPS = {
-    "builder": "mmlongbench.builders",
-    "reader": "mmlongbench.readers",
-    "sample": "mmlongbench.samples",
-    "metric": "mmlongbench.metrics",
-}
-"""The group of entry points of each kind of plug-in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +193,26 @@ def found_in(kind: str, name: str) -> EntryPoint:
 
 def installed(kind: str) -> list[Plugin]:
     """Return every plug-in of a kind, after trying to load it; the `problem` of a broken one says what is wrong."""
-    points = sorted(_points(kind), key=lambda point: (point.name, point.value))
-    return [_try(kind, point, points) for point in points]
+    found = []
+    for point in sorted(_points(kind), key=lambda point: (point.name, point.value)):
+        name, origin = point.name, _origin(point)
+        try:
+            loaded = _load(kind, name)
+        except PluginError as error:
+            found.append(Plugin(kind, name, origin, problem=str(error)))
+            continue
+        if kind == "sample" and not is_installed("reader", name):
+            problem = f"{described(kind, name)} is never drawn: no reader {name!r} is installed"
+            found.append(Plugin(kind, name, origin, problem=problem))
+            continue
+        documented = loaded.func if isinstance(loaded, partial) else loaded
+        summary = (documented.__doc__ or "").strip().partition("\n")[0]
+        profiles = tuple(each for each in PROFILES if each in loaded.profiles) if kind == "metric" else ()
+        found.append(Plugin(kind, name, origin, summary, profiles=profiles))
+    return found
 
 
 def _points(kind: str) -> EntryPoints:
-    """Return the entry points of a kind."""
     return _points_in(kind, tuple((folder, _changed(folder)) for folder in sys.path))
 
 
@@ -302,61 +233,34 @@ def _changed(folder: str) -> int:
 
 
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)
-    if found := task_file(name):
-        return _checked(kind, name, load_class(found), f"{kind} {found.shown!r} is broken: ")
-    point = found_in(kind, name)
-    if kind == "sample":
-        import mmlongbench.documents.mupdf  # noqa: F401  (what samples draw needs no networks)
-    try:
-        loaded = point.load()
-    except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        hidden = shadowed() if isinstance(error, ImportError | AttributeError) else ""
-        raise PluginError(f"{_broken(kind, point)}{said}{f'; {hidden}' if hidden else ''}") from error
-    return _checked(kind, name, loaded, _broken(kind, point))
-
-
-def _checked(kind: str, name: str, loaded: object, broken: str) -> Any:  # noqa: ANN401  (see `_load`)
     """Return a plug-in that keeps its contract; as a reader, a `Task` is replaced by the reader of its rows."""
-    is_task = isinstance(loaded, type) and issubclass(loaded, Task)
-    if kind == "reader" and not is_task and isinstance(loaded, type) and issubclass(loaded, Builder):
+    if found := task_file(name):
+        broken = f"{kind} {found.shown!r} is broken: "
+        loaded: Any = load_class(found)
+    else:
+        point = found_in(kind, name)
+        broken = f"{kind} {point.name!r} ({point.value} of {_origin(point)}) is broken: "
+        if kind == "sample":
+            import mmlongbench.documents.mupdf  # noqa: F401  (what samples draw needs no networks)
+        try:
+            loaded = point.load()
+        except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept
+            said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            hidden = shadowed() if isinstance(error, ImportError | AttributeError) else ""
+            raise PluginError(f"{broken}{said}{f'; {hidden}' if hidden else ''}") from error
+    as_reader = kind == "reader" and isinstance(loaded, type) and issubclass(loaded, Builder)
+    if as_reader and not issubclass(loaded, Task):
         readers = ", ".join(sorted({point.name for point in _points("reader")}))
         raise PluginError(
             f"builder {portable_name(name)!r} is no mt.Task, so it needs a reader; set `reader`: {readers}"
         )
     try:
-        fault = contract_fault("builder" if is_task else kind, loaded)
+        fault = contract_fault("builder" if as_reader else kind, loaded)
     except Exception as error:  # a plug-in may fail when its members are read
         raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
     if fault:
         raise PluginError(f"{broken}{without_module(fault)}")
-    return (
-        loaded.reader_type() if kind == "reader" and isinstance(loaded, type) and issubclass(loaded, Task) else loaded
-    )
-
-
-def _broken(kind: str, point: EntryPoint) -> str:
-    return f"{kind} {point.name!r} ({point.value} of {_origin(point)}) is broken: "
-
-
-def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
-    try:
-        loaded = _load(kind, point.name)
-    except PluginError as error:
-        return Plugin(kind, point.name, _origin(point), problem=str(error))
-    if kind == "sample" and not is_installed("reader", point.name):
-        problem = f"{described(kind, point.name)} is never drawn: no reader {point.name!r} is installed"
-        return Plugin(kind, point.name, _origin(point), problem=problem)
-    documented = loaded.func if isinstance(loaded, partial) else loaded
-    summary = (documented.__doc__ or "").strip().splitlines()
-    return Plugin(kind, point.name, _origin(point), summary[0] if summary else "", profiles=_profiles(loaded))
-
-
-def _profiles(loaded: object) -> tuple[str, ...]:
-    """Return the profiles that a metric offers, its default first; empty for other plug-ins."""
-    if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
-        return ()
-    return tuple(profile for profile in PROFILES if profile in loaded.profiles)
+    return loaded.reader_type() if as_reader else loaded
 
 
 def _origin(point: EntryPoint) -> str:

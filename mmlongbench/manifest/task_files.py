@@ -2,16 +2,15 @@
 
 The code of such a file runs only if a user names the file, in a manifest or on the command line. A release that names
 a task file never makes its code run. The name of the module has the SHA-256 of the file, so every process of a build
-runs the same bytes. A task file must not import other files of its folder.
+runs the same bytes.
 """
 
-import ast
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,11 +21,6 @@ from mmlongbench.io.files import read_regular, write_whole
 MAX_BYTES = 1024 * 1024
 """The maximum size of a task file in bytes."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_MODULE = re.compile(r"mmlongbench_task_[0-9a-f]{16}\.")
-_KINDS = ("builder", "reader")
-"""The keys of a dataset that may name a task file."""
-_OURS = frozenset(("mmlongbench", "builders", "tokenization"))
-"""The packages of the engine, which lie beside a manifest in the root of a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +94,20 @@ def root_task_files(dataset: dict[str, Any], manifest: Path) -> None:
         ManifestError: a file does not exist, or lies outside the folder when all links are followed.
 
     """
-    for key in _KINDS:
-        value = dataset.get(key)
-        if isinstance(value, str) and (found := task_file(value)):
-            dataset[key] = f"{_beside(manifest, found, f'{manifest}: {key}')}:{found.name}"
-
-
-def _beside(manifest: Path, found: TaskFile, where: str) -> Path:
     folder = manifest.parent.resolve()
-    try:
-        path = (folder / found.path).resolve()
-        is_there = path.is_file()
-    except (OSError, RuntimeError, ValueError):  # a loop of links, or not a possible name
-        path, is_there = folder / found.path, False
-    if not path.is_relative_to(folder):
-        raise ManifestError(
-            f"{where}: {found.path} leads out of the manifest's folder; copy the file there, or install it as a package"
-        )
-    if not is_there:
-        hint = nearest(found.path.name, (each.name for each in folder.glob("*.py")))
-        raise ManifestError(f"{where}: there is no file {found.path} beside the manifest{hint}")
-    return path
+    for key in ("builder", "reader"):
+        value = dataset.get(key)
+        found = task_file(value) if isinstance(value, str) else None
+        if found is None:
+            continue
+        where, path = f"{manifest}: {key}: ", folder / found.path
+        if not path.is_file():
+            hint = nearest(found.path.name, (each.name for each in folder.glob("*.py")))
+            raise ManifestError(f"{where}there is no file {found.path} beside the manifest{hint}")
+        if not path.resolve().is_relative_to(folder):
+            todo = "copy the file there, or install it as a package"
+            raise ManifestError(f"{where}{found.path} leads out of the manifest's folder; {todo}")
+        dataset[key] = f"{path.resolve()}:{found.name}"
 
 
 def keep_task_file(name: str, folder: Path) -> str:
@@ -139,14 +126,14 @@ def keep_task_file(name: str, folder: Path) -> str:
 
 def without_module(text: str) -> str:
     """Return a text without the names that the modules of task files have."""
-    return _MODULE.sub("", text)
+    return re.sub(r"mmlongbench_task_[0-9a-f]{16}\.", "", text)
 
 
 def load_class(found: TaskFile) -> object:
     """Return the class of a task file; its code runs once for each content.
 
     Raises:
-        PluginError: the path is relative, the file cannot be run, has no such class, or imports a file beside it.
+        PluginError: the path is relative, the file cannot be run, or has no such class.
 
     """
     if not found.path.is_absolute():
@@ -165,74 +152,24 @@ def load_class(found: TaskFile) -> object:
 
 
 def _run(name: str, data: bytes, found: TaskFile) -> ModuleType:
-    """Run the code of a task file as a module."""
-    module, before = ModuleType(name), frozenset(sys.modules)
+    module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(found.path)
     try:
-        tree = ast.parse(data, str(found.path))
-        refuse_neighbours(_imported(tree), found)
-        sys.modules[name] = module
-        exec(compile(tree, str(found.path), "exec"), vars(module))
-        refuse_neighbours(sorted({each.split(".")[0] for each in sys.modules.keys() - before - {name}}), found)
-    except PluginError:
-        sys.modules.pop(name, None)
-        raise
+        exec(compile(data, str(found.path), "exec"), vars(module))
     except (Exception, SystemExit) as error:  # a task file may fail in any way; the cause is kept
         sys.modules.pop(name, None)
-        said = " ".join(str(error).split())
-        raise PluginError(
-            f"{found.path.name} cannot be run: {type(error).__name__}{f': {said}' if said else ''}{_line(error, found)}"
-        ) from error
-    return module
-
-
-def _line(error: BaseException, found: TaskFile) -> str:
-    """Return the line of the task file at which an error was raised; empty if Python's message has it."""
-    lines = [frame.tb_lineno for frame in _frames(error) if frame.tb_frame.f_code.co_filename == str(found.path)]
-    return f" ({found.path.name}, line {lines[-1]})" if lines else ""
-
-
-def _frames(error: BaseException) -> Iterator[Any]:
-    frame = error.__traceback__
-    while frame:
-        yield frame
-        frame = frame.tb_next
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of all modules that a file imports, at any place in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or "")
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-
-
-def refuse_neighbours(names: Iterable[str], found: TaskFile) -> None:
-    """Refuse imported modules that lie in the folder of a task file.
-
-    Raises:
-        PluginError: the error names the first of them.
-
-    """
-    for name in names:
-        if name.startswith(".") or _is_in(name.split(".")[0], found.path.parent.resolve()):
-            raise PluginError(
-                f"{found.path.name} imports {name}, which lies beside it: a task file is one file; put the code into "
-                "it, or make a package (`mmlongbench new task NAME --package`)"
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(found.path)]
+        line = f" ({found.path.name}, line {lines[-1]})" if lines else ""  # Python's message of a SyntaxError has it
+        todo = ""
+        if isinstance(error, ImportError) and (found.path.parent / f"{error.name}.py").is_file():
+            todo = (
+                "; a task file is one file: put the code of the other into it, or make a package "
+                "(`mmlongbench new task NAME --package`)"
             )
-
-
-def _is_in(name: str, folder: Path) -> bool:
-    """Return whether a module comes directly from a folder, or could only come from there."""
-    if name in _OURS:
-        return False
-    spec = find_spec(name) if name not in sys.modules else getattr(sys.modules[name], "__spec__", None)
-    if spec is None:
-        return (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
-    file = spec.origin if spec.has_location else None  # the origin of a module in Python itself is no file
-    places = [file or "", *(spec.submodule_search_locations or ())]
-    return any(Path(place).resolve().parent == folder for place in places if place)
+        raise PluginError(f"{found.path.name} cannot be run: {said}{line}{todo}") from error
+    return module
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,6 @@ def _place(loc: tuple[int | str, ...]) -> list[int | str]:
 
 
 def _keys(model: type, place: list[Any]) -> list[str]:
-    """Return the keys that are allowed where an unknown key was found."""
     current = model
     for step in place:
         found = _fields(current).get(str(step))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from mmlongbench.draft import Closing, Draft, Question, Rendering, Unit
+from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.lengths import TokenBudget, format_length
@@ -163,16 +163,6 @@ def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str,
     return Prompt.of_units(instruction, [unit.parts for unit in units], separator, question)
 
 
-def _context(instruction: Sequence[Part], units: Sequence[Unit], separator: str) -> tuple[Part, ...]:
-    """Return everything before the question, with neighbouring texts joined."""
-    return Prompt.of((*instruction, *_between(units, separator))).parts
-
-
-def _between(units: Sequence[Unit], separator: str) -> list[Part]:
-    """Return the parts of the units, with separators between them."""
-    return [part for unit in units for part in (*unit.parts, separator)][:-1]
-
-
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
     """Choose the units of a draft for a length, by the prices of the units; `slack` tokens of the budget are kept free.
 
@@ -197,7 +187,10 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     room = budget.room - needed
     taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer)
     _refuse_unshown(draft, groups or frozenset(), taken, budget, left_out if ran_dry else {})
-    missing = _missing([pricer.unit(unit).total + separator for unit in taken], room) if ran_dry else 0
+    missing = 0
+    if ran_dry and taken:
+        spent = sum(pricer.unit(unit).total + separator for unit in taken)
+        missing = (room - spent) * len(taken) // spent  # units of the mean cost
     return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
 
 
@@ -218,11 +211,6 @@ def _refuse_unshown(
             f"{len(groups)} groups it must show, not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), "
             "or build a longer length"
         )
-
-
-def _missing(costs: Sequence[int], room: int) -> int:
-    """Return how many more units of the mean cost would fit."""
-    return (room - sum(costs)) * len(costs) // sum(costs) if costs else 0
 
 
 def _take(
@@ -297,50 +285,28 @@ def examples(
     free. The context shrinks each time, so this ends.
 
     Raises:
-        DoesNotFitError: the required units alone are over the budget.
+        DoesNotFitError: the required units alone are over the budget, or all units in the form that is shown.
 
     """
-    is_exact = pricer.is_exact(draft)
     slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
     while True:
-        packed = pack(draft, budget, pricer, slack)
-        if draft.rendered_as_text:
-            return _as_text(draft, draft.rendered_as_text, packed, budget, placements, pricer, draws)
+        packed, shown = pack(draft, budget, pricer, slack), draft
+        if rendering := draft.rendered_as_text:
+            required, taken = (tuple(map(rendering.unit, units)) for units in (packed.required, packed.taken))
+            packed = replace(packed, required=required, taken=taken)
+            shown = replace(draft, instruction=rendering.instruction)
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
-        made = [e for placement in placements for e in _stood(draft, packed, counts, budget, placement, pricer, draws)]
-        if not is_exact:
+        made = [e for placement in placements for e in _stood(shown, packed, counts, budget, placement, pricer, draws)]
+        if not pricer.is_exact(shown):
             made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
         over = max(example.count.total for example in made) - budget.room
         if over <= 0:
             return made
+        if rendering:  # no unit is left out to make room for another form
+            raise DoesNotFitError(
+                f"{draft.id}: retold, its {len(packed.units)} units are {over} tokens over the budget"
+            )
         slack += over
-
-
-def _as_text(
-    draft: Draft,
-    rendering: Rendering,
-    packed: Packed,
-    budget: TokenBudget,
-    placements: Sequence[Placement],
-    pricer: Pricer,
-    draws: Draws,
-) -> list[PackedExample]:
-    """Return the examples of a context whose units are shown in another form (`Draft.rendered_as_text`); every example
-    must fit.
-    """
-    units = (
-        tuple(rendering.unit(unit) for unit in packed.required),
-        tuple(rendering.unit(unit) for unit in packed.taken),
-    )
-    shown = replace(packed, required=units[0], taken=units[1])
-    draft = replace(draft, instruction=rendering.instruction)
-    counts = {unit.id: pricer.unit(unit) for unit in shown.units}
-    made = [e for placement in placements for e in _stood(draft, shown, counts, budget, placement, pricer, draws)]
-    if not pricer.is_exact(draft):
-        made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
-    if (over := max(example.count.total for example in made) - budget.room) > 0:
-        raise DoesNotFitError(f"{draft.id}: retold, its {len(shown.units)} units are {over} tokens over the budget")
-    return made
 
 
 def _stood(
@@ -359,7 +325,8 @@ def _stood(
     counts = {**counts, **{unit.id: pricer.unit(unit) for unit in standing.units if unit.needles}}
     items, context = _items(standing, counts, pricer.opening(draft).total, separator)
     needles = tuple(_needles(packed, standing, items, counts, pricer))
-    before = _context(draft.instruction, standing.units, draft.separator)  # many questions share it
+    between = [part for unit in standing.units for part in (*unit.parts, draft.separator)][:-1]
+    before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
     for question in (_worded(draft, each, standing.units) for each in packed.questions):
         yield PackedExample(
             question.id,
@@ -377,7 +344,6 @@ def _stood(
 
 
 def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question:
-    """Return the question with the wording that fits these units, in their order."""
     if question.wording is None:
         return question
     texts, at = question.wording.texts, question.wording.choose(units)
@@ -392,7 +358,6 @@ def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question
 def _needles(
     packed: Packed, standing: Standing, items: Sequence[PlacedUnit], counts: Mapping[str, TokenCount], pricer: Pricer
 ) -> Iterator[PlacedNeedle]:
-    """Yield the position of each needle, in the order of the draft."""
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
     for item in items:
         text, at = item.unit.text, 0

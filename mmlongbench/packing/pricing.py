@@ -78,7 +78,6 @@ class Pricer:
         return self.frame(draft, question.worded(self._costliest_of(question.wording.texts)))
 
     def _size(self, path: str) -> Size:
-        """Return (width, height) of an image."""
         try:
             return self._sizes[path]
         except KeyError as error:

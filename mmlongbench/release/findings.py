@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.corpus.retrieval.page_queries import AT, recall_at
+from mmlongbench.corpus.retrieval.pages import AT, recall_at
 from mmlongbench.task.spec import Remark
 
 

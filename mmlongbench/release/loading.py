@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
-from mmlongbench.manifest.binding import bind_builder
+from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.loading import installed_manifests, load_manifest
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
@@ -168,8 +168,8 @@ def _installed() -> Iterable[AuditedDataset]:
             for spec in load_manifest(path).datasets:
                 known.setdefault(spec.name, spec)
     for spec in known.values():
-        builder = bind_builder(spec)
-        yield AuditedDataset(builder, spec.counter.open(), builder.spec.reserve, is_locked=False)
+        bound = bind(spec)
+        yield AuditedDataset(bound.builder, bound.counter, bound.task.reserve, is_locked=False)
 
 
 def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDataset]:
@@ -206,7 +206,7 @@ def _of_builder(builder: str, name: str, path: Path, sizes: ImageSizes, variant:
 
     """
     about = {"builder": builder, "reader": "", "source": SAMPLE}
-    spec = bind_builder(DatasetSpec.model_validate({"name": "any", **about})).spec
+    spec = bind(DatasetSpec.model_validate({"name": "any", **about})).task
     known = [(spec.bundle.files, spec.bundle.format, True)] if spec.bundle else []
     patterns = [(each.template.rpartition("/")[2], form, second) for each, form, second in known]
     patterns += [
@@ -218,8 +218,8 @@ def _of_builder(builder: str, name: str, path: Path, sizes: ImageSizes, variant:
     if read is None:
         raise ReleaseError(f"{path}: --builder needs a name with a length, such as {path.stem}_K8.jsonl")
     named = DatasetSpec.model_validate({"name": re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any", **about})
-    bound = bind_builder(named)
-    dataset = AuditedDataset(bound, named.counter.open(), bound.spec.reserve, is_locked=False)
+    bound = bind(named)
+    dataset = AuditedDataset(bound.builder, bound.counter, bound.task.reserve, is_locked=False)
     (varied,) = _varied([dataset], variant)
     return PublicFile(name, path, varied, read.length, form, sizes, is_bundle=is_bundle)
 
@@ -274,9 +274,8 @@ def locked_dataset(
             f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
             f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
         )
-    builder = bind_builder(spec)
-    reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
-    return AuditedDataset(builder, counter, reserve, spec=spec)
+    bound = bind(spec)
+    return AuditedDataset(bound.builder, counter, bound.reserve, spec=spec)
 
 
 def locked_spec(

@@ -12,7 +12,7 @@ from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.draws import digest
 from mmlongbench.errors import DraftError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.binding import bind_builder, calling
+from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.model import length_of
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
@@ -23,9 +23,8 @@ from mmlongbench.release.loading import locked_spec, recognised
 from mmlongbench.release.lock import Lock, example_digest, leads_out, lock_id, read_lock
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat
-from mmlongbench.task.metric import is_answered
+from mmlongbench.task.metric import Evidence, is_answered
 from mmlongbench.task.rows import Record, Row
 from tokenization import TokenCount
 
@@ -262,7 +261,7 @@ def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
     files = {}
     for data in lock.manifest:
         spec, _ = locked_spec(data, tasks=tasks)
-        builder = bind_builder(spec)
+        builder = bind(spec).builder
         found = [(name, each) for name in names if (each := recognised(builder, name)) and not each.is_bundle]
         files[spec.name] = {
             each.length: _File(name, each.length, each.form, spec.name, spec.builder, builder) for name, each in found

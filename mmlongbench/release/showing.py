@@ -13,10 +13,10 @@ from mmlongbench.release.loading import locked_spec
 from mmlongbench.release.measuring import ImageSizes, placement_of
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES, is_number
-from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import TokenCount
-from tokenization.images import PatchRule
+from tokenization.counting import PatchRule
 
 Mark: TypeAlias = Literal["gold", "needle", "evidence"]
 """Why a unit or a part of it matters for the answer."""

@@ -17,7 +17,7 @@ from mmlongbench.scoring.metric_calls import score_of, why_outside
 from mmlongbench.scoring.predictions import Key, key_of
 from mmlongbench.scoring.reasoning import without_reasoning
 from mmlongbench.scoring.score_model import filled_settings
-from mmlongbench.task.inputs import scoring_input
+from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
 
 

@@ -10,10 +10,11 @@ from math import ceil
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 from mmlongbench.draws import Draws
@@ -56,14 +57,6 @@ class Difficulty(BaseModel):
     """How many units, the best first, a reader needs to have 90 % of all golds."""
 
 
-class _Titled(NamedTuple):
-    """A unit as the reranker takes it."""
-
-    id: str
-    title: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class _Rank:
     rank: int
@@ -98,7 +91,8 @@ class Search:
         """Return the places of the texts that are found, the best first."""
         if self._reranker is None:
             return rank_texts(question, texts)
-        return self._reranker.rerank(question, [_Titled(f"{at:09}", "", text) for at, text in enumerate(texts)])
+        units = [Passage(f"{at:09}", "", "", text, 0) for at, text in enumerate(texts)]
+        return [place for place, _ in self._reranker.scored(question, units)]
 
 
 @contextmanager

@@ -6,12 +6,12 @@ defines it. To build, read and score releases, use `import mmlongbench as mm`. T
 build.
 """
 
-from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.negatives import Facts, Query
 from mmlongbench.corpus.retrieval.numbers import numbers_in
-from mmlongbench.corpus.retrieval.page_queries import MAX_RANKED, PageId, PageQuery, PageRanking
-from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+from mmlongbench.corpus.retrieval.pages import MAX_RANKED, PageId, PageQuery, PageRanking
+from mmlongbench.corpus.retrieval.search import SearchedCorpus
 from mmlongbench.corpus.retrieval.spellings import number_spellings, ordinal_words
 from mmlongbench.corpus.retrieval.text import contains, holder, normalise
 from mmlongbench.documents.joined_pages import MAX_JOINED_PIXELS, JoinPages
@@ -34,10 +34,10 @@ from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, Choices, ExaminingBuilder, SharedContextBuilder
-from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.metric import (
     Details,
+    Evidence,
     Judge,
     Metric,
     MetricWithTotals,

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.corpus.retrieval.negatives import Query
-from mmlongbench.corpus.retrieval.page_queries import PageQuery
+from mmlongbench.corpus.retrieval.pages import PageQuery
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Part, Prompt
-from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.metric import Evidence, ScoringInput
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Remark, TaskSpec
@@ -227,3 +227,42 @@ class ExaminingBuilder(Builder[RowT]):
     @abstractmethod
     def examined_documents(self, rows: Sequence[RowT]) -> Iterable[str]:
         """Return the ids of the documents whose texts `suspects` needs."""
+
+
+def scoring_input(
+    builder: Builder[Row], record: Record, file: str, prediction: str = "", *, lead: str = "", place: int = 0
+) -> ScoringInput:
+    """Return the input of a metric for one record; each method of the builder is called once.
+
+    Args:
+        builder: the builder of the record's dataset.
+        record: one example in the public format.
+        file: the public file of the record, below `mmlb_data/`.
+        prediction: see `ScoringInput.prediction`.
+        lead: see `ScoringInput.lead`.
+        place: see `ScoringInput.place`.
+
+    Raises:
+        DraftError: the builder's `evidence` returns something other than an `Evidence` or None.
+
+    """
+    evidence = builder.evidence(record)
+    if not isinstance(evidence, Evidence | None):
+        raise DraftError(f"evidence() returned a {type(evidence).__name__}, expected mt.Evidence or None")
+    return ScoringInput(
+        file,
+        builder.dataset,
+        str(record.get("id", "")),
+        builder.gold(record),
+        prediction,
+        lead=lead,
+        place=place,
+        kind=builder.spec.kind,
+        question=builder.question(record),
+        answer_format=builder.answer_format(record),
+        evidence=evidence,
+        source_id=builder.source_id(record),
+        cluster=builder.cluster(record),
+        facets=builder.facets(record),
+        accepted=tuple(builder.accepted(record)),
+    )

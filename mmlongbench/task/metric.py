@@ -1,19 +1,43 @@
-"""What a metric is: a function of one example and a model's output for it. No task, file or metric is known here by
-name.
+"""A metric: a function of one example and a model's output for it. No task, file or metric is known here by name.
 
-Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones like all others. Each entry point is
-a subclass of `Metric`.
+Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones like all others.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.locations import local_path
-from mmlongbench.task.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where the answer of an example is: in which document, and on which of its pages.
+
+    Pages are numbered from 0 within their document; paths are below the release's folder of images.
+    """
+
+    document: str | None = None
+    """The name of the document, as the release spells it; None if the record names none."""
+    pages: tuple[int, ...] = ()
+    """The numbers of the pages that hold the answer, ascending; the prompt may show only some of them."""
+    shown: tuple[int, ...] = ()
+    """The numbers of the pages of this document that the prompt shows, each once, in the order of the prompt."""
+    images: Mapping[int, str] = field(default_factory=dict)
+    """The image paths of pages, by page number: the pages in `shown`, the pages that hold the answer, and the pages
+    directly before and after a page that holds the answer. The release may lack the image of a page that is not in
+    `shown`."""
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """The text of each page in `shown`, by number, if the prompt shows texts."""
+    joined: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """If images join pages, all numbers above count images, and this has the first and the last page of the document
+    that each image in `shown` shows, both from 0; otherwise it is empty."""
+    document_pages: tuple[int, ...] = ()
+    """If images join pages, the numbers of the pages that hold the answer in their document; otherwise empty."""
+
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
 """Whose rules a score follows. `official` means the rules of the public code today, `paper` the rules that the paper
@@ -166,34 +190,6 @@ class Settings:
         object.__setattr__(self, "judge_prompts", listed)
 
 
-def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settings) -> tuple[Profile, str]:
-    """Return the profile that a metric follows under these settings, and the code or paper that it is taken from.
-
-    Args:
-        metric: the metric's name, for the error.
-        offered: the profiles that the metric offers, each with its source, such as `arXiv:2503.19120`.
-        settings: `settings.profile` is the profile that the user asks for, if any.
-
-    Raises:
-        ScoringError: the metric does not offer the profile that the user asks for.
-
-    >>> chosen_profile("smudge", {"ours": "", "paper": "arXiv:2503.19120"}, Settings())
-    ('paper', 'arXiv:2503.19120')
-
-    """
-    default: Profile = next(profile for profile in PROFILES if profile in offered)
-    asked: Profile = default if settings.profile is None else settings.profile
-    if asked not in offered:
-        raise not_offered(metric, asked, offered)
-    return asked, offered[asked]
-
-
-def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> ScoringError:
-    """Return the error to raise if a metric does not offer the profile that the user asks for."""
-    names = ", ".join(profile for profile in PROFILES if profile in offered)
-    return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
-
-
 def is_answered(gold: object) -> bool:
     """Return whether a known answer says anything; of a list, whether any of its answers does.
 
@@ -246,7 +242,12 @@ class Metric(ABC):
     def __init__(self, settings: Settings) -> None:
         """Keep the settings, and set `profile` and `follows` from them."""
         self.settings = settings
-        self.profile, self.follows = chosen_profile(self.name, self.offered(), settings)
+        offered = self.offered()
+        names = [profile for profile in PROFILES if profile in offered]
+        self.profile = settings.profile or names[0]
+        if self.profile not in offered:
+            raise _not_offered(self.name, self.profile, names)
+        self.follows = offered[self.profile]
 
     @abstractmethod
     def score(self, asked: ScoringInput) -> Score:
@@ -351,5 +352,9 @@ def provenance_of(metric: Metric, settings: Settings) -> Provenance:
 
     """
     if settings.profile not in (None, metric.profile):
-        raise not_offered(metric.name, settings.profile, [metric.profile])
+        raise _not_offered(metric.name, settings.profile, [metric.profile])
     return Provenance(metric.profile, metric.follows, tuple(metric.choices))
+
+
+def _not_offered(metric: str, asked: Profile, offered: Sequence[Profile]) -> ScoringError:
+    return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {', '.join(offered)}")

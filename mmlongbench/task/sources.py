@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from typing import Literal, TypeVar
 
 from mmlongbench.corpus.cutting import Mode, cut_text
-from mmlongbench.corpus.retrieval.page_queries import PageRanking
-from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+from mmlongbench.corpus.retrieval.pages import PageRanking
+from mmlongbench.corpus.retrieval.search import SearchedCorpus
 from mmlongbench.documents.names import distinct_labels
 from mmlongbench.documents.pictures import Picture, PictureBytes, Pictures
 from mmlongbench.draws import Draws
@@ -200,16 +200,10 @@ class Documents:
                 raise Rejected(self.faults[name])
         if (fault := self.faults.get(PurePosixPath(id).name.removesuffix(".pdf"))) is not None:
             raise Rejected(fault)  # the id has the folder of one of two documents of this name
-        raise Rejected(self._missing(id))
-
-    def _missing(self, id: str) -> Fault:
-        """Return the fault of a document that is not among the sources; it names the document with the nearest name."""
         known = [*self.usable, *self.faults] if len(id) <= _MAX_COMPARED else []
-        hint = nearest(id, known[:_MAX_COMPARED]).removeprefix("; ")
-        todo = hint or "add it to the sources, or correct its name"
-        return Fault(
-            "missing-document", f"a document {id[:_MAX_COMPARED]!r} among the sources", "none", "", "", "doc", todo
-        )
+        todo = nearest(id, known[:_MAX_COMPARED]).removeprefix("; ") or "add it to the sources, or correct its name"
+        expected = f"a document {id[:_MAX_COMPARED]!r} among the sources"
+        raise Rejected(Fault("missing-document", expected, "none", field="doc", todo=todo))
 
     @cached_property
     def distinct_labels(self) -> Mapping[str, str]:

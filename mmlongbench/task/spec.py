@@ -66,7 +66,7 @@ class Options(BaseModel):
     needs `strict=False`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,7 +226,6 @@ class Rounds(TakeOrder):
 
 
 def _once(unit: Unit, seen: set[str]) -> Unit:
-    """Return the unit, excluded if its picture was shown before."""
     path = unit.body.path if isinstance(unit.body, Image) else unit.id
     if unit.excluded or path not in seen:
         seen.add(path)

@@ -5,9 +5,8 @@ Rows come from a table, by the fields of the row model. Further sources are a fo
 
 import hashlib
 import json
-from abc import ABC, ABCMeta, abstractmethod
+from abc import ABCMeta
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
@@ -30,21 +29,15 @@ from mmlongbench.task.spec import Options, Placements, TaskSpec
 RowT = TypeVar("RowT", bound=Row)
 _ENGINE_FIELDS = frozenset(("id", "repairs", "file", "place"))
 """The fields that every row has; those of a table are the others, and `id` if the table has it."""
-_ID_DIGITS = 16
-_MAX_NAMED = 300
-"""The maximum characters of the names of columns in a note."""
 
 
-class SourceForm(ABC):
+class SourceForm:
     """The form of a source of a `Task`: the kind of file or folder that a manifest must name."""
 
     form: ClassVar[str]
-    """The form in words."""
-
-    @staticmethod
-    @abstractmethod
-    def expected(path: Path) -> str:
-        """Return what was expected if `path` is not a source of this form; empty if it is one."""
+    """The form in words, for `mmlongbench list`."""
+    expected: ClassVar[str]
+    """What a manifest must name, in a few words."""
 
 
 class Table(SourceForm):
@@ -53,33 +46,21 @@ class Table(SourceForm):
     """
 
     form: ClassVar[str] = "a table of rows (.csv, .tsv, .xlsx, .jsonl, .json or .parquet) with the fields of the row"
-
-    @staticmethod
-    def expected(path: Path) -> str:
-        """Return what was expected if `path` is not a file."""
-        return "" if path.is_file() else "a file: a table of rows"
+    expected: ClassVar[str] = "a file: a table of rows"
 
 
 class Pdfs(SourceForm):
     """A folder of PDFs; `sources.documents` has each by its file name without `.pdf`."""
 
     form: ClassVar[str] = "a folder of PDFs; the id of a document is its file name without `.pdf`"
-
-    @staticmethod
-    def expected(path: Path) -> str:
-        """Return what was expected if `path` is not a folder."""
-        return "" if path.is_dir() else "a folder of PDFs"
+    expected: ClassVar[str] = "a folder of PDFs"
 
 
 class Folder(SourceForm):
     """A folder of pictures; `sources.images` has each by its path in the folder, and lists all in `names`."""
 
     form: ClassVar[str] = "a folder of pictures; the name of a picture is its path in the folder, such as `cats/1.jpg`"
-
-    @staticmethod
-    def expected(path: Path) -> str:
-        """Return what was expected if `path` is not a folder."""
-        return "" if path.is_dir() else "a folder of pictures"
+    expected: ClassVar[str] = "a folder of pictures"
 
 
 class Task(Builder[RowT]):
@@ -117,8 +98,12 @@ class Task(Builder[RowT]):
     @property
     def spec(self) -> TaskSpec:
         """Return the declaration of the task, made of the class attributes."""
+        files = "tasks/{name}_K{k}.jsonl"
+        if isinstance(self.placements, Placements):
+            slot = "dep" if self.placements.kind is Depth else "perm"
+            files = f"tasks/{{name}}_K{{k}}_{slot}{{placements}}.jsonl"
         return TaskSpec(
-            files=FilePattern(self.files or _pattern(self.placements)),
+            files=FilePattern(self.files or files),
             metric=self.metric,
             placements=self.placements,
             reserve=self.reserve,
@@ -141,12 +126,13 @@ class Task(Builder[RowT]):
         """Return the class of the reader that reads the sources of this task."""
         forms = {form: name for name, form in cls.sources.items()}
         more = [base for form, base in ((Pdfs, _WithDocuments), (Folder, _WithPictures)) if form in forms]
+        hyphened = "".join(f"-{char.lower()}" if char.isupper() else char for char in cls.__name__).strip("-_")
         members = {
             "__doc__": cls.__doc__,
             "__module__": cls.__module__,
             "row_type": cls.row_type,
             "sources": tuple(cls.sources),
-            "image_folder": _folder_name(cls.__name__),
+            "image_folder": hyphened,
             "names": forms,
             "source_forms": {name: form.form for name, form in cls.sources.items()},
         }
@@ -184,10 +170,10 @@ class _TableReader(Reader[Row]):
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each row of the table, with its `id` or a hash of its fields."""
         for form, name in self.names.items():
-            if expected := form.expected(sources[name]):
+            if sources[name].is_file() != (form is Table):
                 given = "a folder" if sources[name].is_dir() else "a file"
                 todo = f"correct source.{name} of the manifest"
-                raise SourceError(Fault("wrong-source", expected, given, sources[name].name, todo=todo))
+                raise SourceError(Fault("wrong-source", form.expected, given, sources[name].name, todo=todo))
         path = sources[self.names[Table]]
         for place, fields in table_rows(path, _columns(self.row_type)):
             id, found = _with_id(fields, self.row_type, place)
@@ -201,7 +187,7 @@ class _TableReader(Reader[Row]):
         """Return which columns of the table are not used."""
         path, known = sources[self.names[Table]], _columns(self.row_type)
         unused = [name for name in columns_of(table_rows(path, known)) if name not in known.known]
-        return [f"{path.name}: columns not used: {', '.join(unused)[:_MAX_NAMED]}"] if unused else []
+        return [f"{path.name}: columns not used: {', '.join(unused)[:300]}"] if unused else []
 
 
 class _WithDocuments(_TableReader):
@@ -228,21 +214,6 @@ class _WithPictures(_TableReader):
         return {path.relative_to(folder).as_posix(): frozenset() for path in found}
 
 
-def _pattern(placements: Placements | None) -> str:
-    if not isinstance(placements, Placements):
-        return "tasks/{name}_K{k}.jsonl"
-    return f"tasks/{{name}}_K{{k}}_{'dep' if placements.kind is Depth else 'perm'}{{placements}}.jsonl"
-
-
-def _folder_name(name: str) -> str:
-    """Return the name of a class in small letters, with hyphens between its words.
-
-    >>> _folder_name("DatedPages")
-    'dated-pages'
-    """
-    return "".join(f"-{char.lower()}" if char.isupper() else char for char in name).strip("-_")
-
-
 def _columns(row_type: type[Row]) -> Columns:
     """Return the columns of the fields of a row model; a field with a default may be left out."""
     own = {name: found for name, found in row_type.model_fields.items() if name not in _ENGINE_FIELDS}
@@ -252,15 +223,17 @@ def _columns(row_type: type[Row]) -> Columns:
 
 def _with_id(fields: dict[str, object] | Fault, row_type: type[Row], place: str) -> tuple[str, dict[str, Any] | Fault]:
     """Return a row and its id: its `id`, or a hash of its fields; for a row that cannot be read, its place."""
-    id = fields if isinstance(fields, Fault) else id_in(fields)
-    if isinstance(fields, Fault) or isinstance(id, Fault):
-        return place, id if isinstance(id, Fault) else fields
+    if isinstance(fields, Fault):
+        return place, fields
+    id = id_in(fields)
+    if isinstance(id, Fault):
+        return place, id
     if id:
         return id, fields
     row = _row("", fields, row_type)
     known = row.model_dump(mode="json", exclude=set(_ENGINE_FIELDS)) if isinstance(row, Row) else fields
     text = json.dumps(known, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS], fields
+    return hashlib.sha256(text.encode()).hexdigest()[:16], fields
 
 
 def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fault:
@@ -272,12 +245,9 @@ def _row(id: str, fields: Mapping[str, object], row_type: type[Row]) -> Row | Fa
         value = fields.get(name)
         if value is None or (isinstance(value, str) and not value.strip()):
             if declared.is_required():
-                found = (
-                    "nothing" if name in fields else f"no such column; there are {', '.join(map(str, fields))}"[:200]
-                )
-                return Fault(
-                    "missing-field", "a value", found, field=name, todo=f"fill in {name}, or give the field a default"
-                )
+                found = f"no such column; there are {', '.join(map(str, fields))}"[:200]
+                todo = f"fill in {name}, or give the field a default"
+                return Fault("missing-field", "a value", "nothing" if name in fields else found, field=name, todo=todo)
             continue
         values[name] = _escaped(_parsed(value, declared))
     try:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from mmlongbench.task.evidence import Evidence
-from mmlongbench.task.metric import ScoringInput
+from mmlongbench.task.metric import Evidence, ScoringInput
 
 ROOT = Path(__file__).parents[2]
 METRICS = ROOT / "mmlongbench/metrics"
@@ -16,7 +15,6 @@ RECORDS = (
     "mmlongbench.task",
     "mmlongbench.task.rows",
     "mmlongbench.task.builder",
-    "mmlongbench.task.inputs",
 )
 """Modules that lead to records."""
 WORDS = {"answer", "id", "length", "name", "question", "summary", "url"}

@@ -24,11 +24,12 @@ from builders.docvqa import DocVQAOptions, LongDocURL, MLongDoc, OwnDocuments, S
 from builders.docvqa.parsed_pages import PAGES, parsed_documents, write_parsed
 from builders.docvqa.slide_tables import written_decks
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import plan_datasets
+from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.binding import bind
+from mmlongbench.manifest.model import DatasetSpec
 
 Rows = list[dict[str, Any]]
 
@@ -457,7 +458,7 @@ def test_each_deck_is_written_once_however_often_rows_repeat_it(
 def test_a_second_plan_uses_written_pages_again_unless_a_source_changed(rows: Rows, tmp_path: Path) -> None:
     source, build_dir = in_files(rows, tmp_path), BuildDir(tmp_path / "out")
     spec = {**slidevqa({"questions": source}), "lengths": (8 * K,)}
-    datasets = Manifest(datasets=(DatasetSpec.model_validate(spec),))
+    datasets = [bind(DatasetSpec.model_validate(spec))]
 
     def planned() -> dict[Path, int]:
         plan_datasets(datasets, build_dir, Progress(is_shown=False))

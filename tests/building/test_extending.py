@@ -209,7 +209,7 @@ def test_rows_that_change_the_others_are_refused(
     assert hashes(out) == hashes(finished)  # nothing is left in the working folder either
 
 
-def test_a_changed_row_whose_examples_stay_and_whose_counts_change_is_refused(tmp_path: Path) -> None:
+def test_counts_are_those_of_one_build_if_a_row_changes_and_its_examples_stay(tmp_path: Path) -> None:
     """A text that fits nowhere is added to a row: the row did run out of texts before, and does not any more."""
     (tmp_path / "filled.py").write_text(FILLED)
     rows = [
@@ -233,16 +233,18 @@ def test_a_changed_row_whose_examples_stay_and_whose_counts_change_is_refused(tm
     write(rows)
     ran = at(out, manifest)
     assert ran.code == 0, ran.err
-    before_it = hashes(out)
     longer = {**rows[0], "fill": [*rows[0]["fill"], "the harbour is far " * 2000]}
-    more = {**rows[0], "id": "r3"}
-    write([longer, *rows[1:], more])
-    said = "the count ran_dry of the examples at 1K changed (rows.jsonl changed); nothing was changed"
-    refused(at(out, manifest), f"dataset 'filled': the finished release cannot be extended: {said}")
-    assert hashes(out) == before_it
-    write([*rows, more])
+    before_it = lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"]
+    write([longer, *rows[1:], {**rows[0], "id": "r3"}])
     assert at(out, manifest).code == 0
     same(out, manifest)
+    assert (before_it, lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"]) == (3, 3)
+    changed = {**longer, "fill": ["the harbour is far " * 20] * 3}
+    write([changed, *rows[1:], {**rows[0], "id": "r3"}])
+    said = "question 'r0' changed (rows.jsonl changed); nothing was changed"
+    before = hashes(out)
+    refused(at(out, manifest), f"dataset 'filled': the finished release cannot be extended: {said}")
+    assert hashes(out) == before
 
 
 def test_documents_that_may_pad_the_others_are_refused(own: Path, out: Path) -> None:

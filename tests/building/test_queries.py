@@ -13,7 +13,7 @@ import mmlongbench.task as mt
 from builders.vrag import VRAG
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.negatives import search_for
-from mmlongbench.corpus.retrieval.rankings import Search
+from mmlongbench.corpus.retrieval.search import Search
 from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import load_manifest
 

@@ -31,7 +31,7 @@ from mmlongbench.building.locating import extract_sources
 from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.remote import Mirrored, Remote
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
+from mmlongbench.building.source_files import Compared, SourceFiles
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress
@@ -371,33 +371,27 @@ def test_tables_beside_very_many_pictures_are_compared_in_each_shard(tmp_path: P
     assert {*when_compared(pictures[:MAX_TABLES]).values()} == {Compared.EACH_SHARD}
 
 
-def test_what_is_put_back_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:
+def test_what_changes_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:
     assert build(own, tmp_path / "out", "--stage", "prepare").code == 0
     files, table = SourceFiles(BuildDir(tmp_path / "out")), own / "samples.json"
     data = table.read_bytes()
 
     def changed() -> None:
         table.write_bytes(b"another")
-        table.write_bytes(data)
         raise ValueError("a row that cannot be read")
 
-    for block in (files.unchanged(table), files.unchanged_tables("mmlongdoc")):
-        with pytest.raises(SourceChangedError, match=r"samples\.json: was changed and changed back"), block:
+    for block in (files.unchanged(table), files.unchanged_tables(Compared.EACH_SHARD, ["mmlongdoc"])):
+        with pytest.raises(SourceChangedError, match=r"samples\.json: changed while the release was built"), block:
             changed()
-    with files.unchanged(table), files.unchanged_tables("mmlongdoc"):
+        table.write_bytes(data)
+    with files.unchanged(table), files.unchanged_tables(Compared.EACH_SHARD, ["mmlongdoc"]):
         pass
     with pytest.raises(SourceChangedError, match="changed while the release was built"), files.unchanged(table):
         table.write_bytes(b"another")
     files.close()
 
 
-def test_a_stamp_proves_nothing_of_a_file_that_was_only_just_changed(tmp_path: Path) -> None:
-    (tmp_path / "new").write_text("new")
-    assert hash_file(tmp_path / "new").stamp is None
-
-
-def test_a_settled_file_is_not_hashed_again(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.building.source_files.SETTLED", -SETTLED)  # as if all were old
+def test_a_file_that_does_not_change_is_hashed_first_and_last_only(own: Path, tmp_path: Path) -> None:
     hashed, digest = list[str](), hashlib.file_digest
 
     def counted(file: Any, kind: str) -> Any:
@@ -406,7 +400,7 @@ def test_a_settled_file_is_not_hashed_again(own: Path, tmp_path: Path, monkeypat
 
     with mock.patch.object(hashlib, "file_digest", counted):
         assert build(own, tmp_path / "out").code == 0
-    assert [hashed.count(str(path)) for path in (own / "documents").iterdir()] == [2] * 4  # first and last
+    assert [hashed.count(str(path)) for path in (own / "documents").iterdir()] == [2] * 4
 
 
 # Files at a URL

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("builders", "mmlongbench/building", "mmlongbench/task", "mmlongbench/documents", "mmlongbench/corpus")
 BY_HAND = ("mmlongbench/io", "mmlongbench/metrics", "mmlongbench/exports", "mmlongbench/cli")
 PASSED_ON = {
-    ("mmlongbench/documents/pdf_reader.py", "Fault(**last['fault'])"),
+    ("mmlongbench/documents/confined.py", "Fault(**last['fault'])"),
     ("builders/docvqa/parsed_pages.py", "Fault(**pages)"),
 }
 """Calls that repeat a fault as it was made and written before, such as by another process."""

@@ -140,7 +140,6 @@ NUMBERED = """class Numbered(mt.Reader[Fable]):
 
 
 class Fables("""
-LATE = "import importlib, sys; sys.path.insert(0, {folder!r}); importlib.import_module('late_helper'); others = draws"
 TEXT_AND_MORAL = '(other.title, other.text + " So: " + row.moral, "padding"'
 ANOTHER = 'mt.Unit(path + "#2", "padding", mt.Image(path), (99, n)) for n, path in enumerate(gold)'
 SHOWN = ("[unit.id for unit in example.units]", "[unit.body.path for unit in example.units]")
@@ -150,7 +149,6 @@ FABLES = {
     "unchanged": (),
     "numbered": (("class Fables(", NUMBERED),),
     "numbered_csv": (("class Fables(", NUMBERED),),
-    "late": (("others = draws", LATE),),
     "padding": (('(other.title, other.text, "negative"', TEXT_AND_MORAL),),
     "asked": (
         ("ask(row.title)", 'ask(row.title + " " + row.moral)'),
@@ -168,7 +166,6 @@ COMPARISONS = {
 WRONG_FILES = {
     "numbered": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
     "numbered_csv": (IDS, "raw_rows()", "the row has the id 'fable0001'; use an id of the source, or a hash"),
-    "late": (BUILT, "", "late.py imports late_helper, which lies beside it: a task file is one file"),
     # the short contexts of the first task do not show the gold image again; the build refuses contexts that do
     "taken": (ONCE, "draft()", "of the take order shows the image of the required unit 'comparison/"),
     "shown": (BUILT, "draft()", "the units of a context must differ: two of them show comparison/"),
@@ -181,7 +178,6 @@ def files_with_mistakes(folder: Path) -> list[dict[str, Any]]:
     shutil.copy(EXAMPLES / "fables/fables.jsonl", folder)
     shutil.copytree(EXAMPLES / "comparison/documents", folder / "documents")
     shutil.copy(EXAMPLES / "comparison/questions.csv", folder)
-    (folder / "late_helper.py").write_text("", "utf-8")
     rows = [json.loads(line) for line in (folder / "fables.jsonl").read_text("utf-8").splitlines()]
     rows[0]["text"] = "A fox.\n\nA goat, and\na crow."  # line breaks in a cell
     with (folder / "fables.csv").open("w", encoding="utf-8", newline="") as file:
@@ -195,7 +191,7 @@ def files_with_mistakes(folder: Path) -> list[dict[str, Any]]:
             text = (EXAMPLES / example / f"{example}.py").read_text("utf-8")
             for before, after in changes:
                 assert before in text, before
-                text = text.replace(before, after.replace("{folder!r}", repr(str(folder))))
+                text = text.replace(before, after)
             (folder / f"{name}.py").write_text(text, "utf-8")
             source = {"rows": f"fables.{'csv' if name.endswith('_csv') else 'jsonl'}"}
             source = source if example == "fables" else {"questions": "questions.csv", "documents": "documents"}

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import Ran, command
 
-from mmlongbench.corpus import Article, Corpus, CorpusError, Passage, build_corpus, sentences
-from mmlongbench.corpus.articles import wikidata_number
-from mmlongbench.corpus.cutting import WORDS, Cut, Mode, cut
-from mmlongbench.corpus.info import SourceInfo
+from mmlongbench.corpus.articles import Article, wikidata_number
+from mmlongbench.corpus.build import build_corpus
+from mmlongbench.corpus.corpus import Corpus, CorpusError, Passage, SourceInfo
+from mmlongbench.corpus.cutting import WORDS, Mode, cut
 from mmlongbench.corpus.sources import FORMATS
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import file_lock
+from mmlongbench.sentences import sentences
 
 SOURCE = SourceInfo(name="x", format="jsonl", sha256="5" * 64)
 TREES: list[Article | Fault] = [
@@ -78,7 +79,7 @@ def test_passages_by_number(trees: Corpus) -> None:
 
 def test_passages_by_id_document_and_title(trees: Corpus) -> None:
     assert [trees.number_of(passage.id) for passage in trees] == list(range(6))
-    assert trees.by_id("a#1#2").passage_id == "a#1#2"
+    assert trees.passage(trees.number_of("a#1#2")).passage_id == "a#1#2"
     assert (trees.of_document("1"), trees.of_document("a#1"), trees.of_document("a")) == ([0, 1], [2, 3, 4], [])
     assert (trees.by_title(" Ash\n"), trees.by_title("The <image> oak"), trees.by_title("ash")) == (
         [0, 1, 5],
@@ -91,7 +92,7 @@ def test_passages_by_id_document_and_title(trees: Corpus) -> None:
 def test_an_id_that_is_not_there(trees: Corpus) -> None:
     for id in ("1", "1#2", "1#", "#0", "1#-1", "1#01", "1#٠", "a#1", "3#0", "", "1#99999999999", "\ud800"):
         with pytest.raises(CorpusError, match="trees: no passage"):
-            trees.by_id(id)
+            trees.number_of(id)
 
 
 def test_what_was_left_out_is_counted_and_written_down(trees: Corpus) -> None:
@@ -160,7 +161,7 @@ def test_any_corpus_can_be_read_back(tmp_path_factory: pytest.TempPathFactory, r
     ]
     assert [(p.id, p.doc_id, p.text) for p in corpus] == texts
     for number, (id, doc_id, _) in enumerate(texts):
-        assert corpus.by_id(id).id == id
+        assert corpus.number_of(id) == number
         assert number in corpus.of_document(doc_id)
         assert number in corpus.by_title(corpus.passage(number).title)
 
@@ -170,7 +171,8 @@ def test_a_corpus_of_many_batches_reads_no_more_than_its_limit(tmp_path: Path) -
     assert build_corpus(endless, tmp_path / "x", limit=2500).articles == 2500
     corpus = Corpus.open(tmp_path / "x")
     for number in (0, 999, 1000, 1001, 2499):
-        assert corpus.passage(number).text == corpus.by_id(f"d{number}#0").text == f"Text {number}."
+        assert corpus.passage(number).text == f"Text {number}."
+        assert corpus.number_of(f"d{number}#0") == number
         assert corpus.by_title(f"T {number}") == corpus.of_document(f"d{number}") == [number]
     assert sum(1 for _ in corpus) == 2500
 
@@ -475,13 +477,13 @@ GOLDEN = (
 
 
 def test_an_article_of_kilt() -> None:
-    assert cut(article(*GOLDEN)) == [
-        Cut("Orthochirus is a genus of scorpions. It was described by Karsch in 1891.", 0, 1, 1),
-        Cut(f"{sentence(40, 'desert')} {sentence(50, 'sand')}", 0, 2, 2),
-        Cut(f"{sentence(20, 'rock')} It is small.", 0, 2, 3),
-        Cut('BULLET::::- "Orthochirus aristidis" Simon, 1882 BULLET::::- "Orthochirus bicolor" Pocock, 1897', 1, 5, 6),
-        Cut(sentence(120, "long"), 3, 9, 9),
-        Cut("It has < image > in it.", 3, 9, 9),
+    assert [(passage.text, passage.section, passage.first, passage.last) for passage in cut(article(*GOLDEN))] == [
+        ("Orthochirus is a genus of scorpions. It was described by Karsch in 1891.", 0, 1, 1),
+        (f"{sentence(40, 'desert')} {sentence(50, 'sand')}", 0, 2, 2),
+        (f"{sentence(20, 'rock')} It is small.", 0, 2, 3),
+        ('BULLET::::- "Orthochirus aristidis" Simon, 1882 BULLET::::- "Orthochirus bicolor" Pocock, 1897', 1, 5, 6),
+        (sentence(120, "long"), 3, 9, 9),
+        ("It has < image > in it.", 3, 9, 9),
     ]
 
 
@@ -506,7 +508,8 @@ def test_a_marker_inside_a_text_is_text_and_a_ready_passage_is_kept_as_it_stands
     assert [piece.section for piece in cut(article("See Section::::X. Here.", " Section::::Y.", "More."))] == [0, 1]
     text = f"Section::::X  {sentence(300)}\n{sentence(3)}"
     for mode in MODES:
-        assert cut(article(text, passage_id="7", first=0), mode) == [Cut(" ".join(text.split()), 0, 0, 0)]
+        (ready,) = cut(article(text, passage_id="7", first=0), mode)
+        assert (ready.text, ready.section, ready.first, ready.last) == (" ".join(text.split()), 0, 0, 0)
     with pytest.raises(ValueError, match="a passage of 0 words; expected at least 1"):
         cut(article("A."), "words", 0)
 

@@ -11,8 +11,8 @@ import pymupdf
 import pytest
 from pyarrow import parquet
 
-from mmlongbench.corpus import Article, articles
-from mmlongbench.corpus.articles import MAX_CHARACTERS, fit, key_of
+from mmlongbench.corpus.articles import MAX_CHARACTERS, Article, fit
+from mmlongbench.corpus.index import Keys, key_of
 from mmlongbench.corpus.sources import FORMATS, detect, find_source
 from mmlongbench.errors import Fault, SourceError
 
@@ -284,7 +284,7 @@ def test_ten_megabytes_are_a_bad_line_and_a_book_is_not(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_passed_over_without_being_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.corpus.tables.MAX_BYTES", 1000)
+    monkeypatch.setattr("mmlongbench.corpus.sources.MAX_BYTES", 1000)
     first, fault, last = read(lines(tmp_path, GOOD, b"x" * 12_345, row(id="last")))
     assert (first.doc_id, last.doc_id, last.place) == ("good", "last", "line 3")
     said = "corpus.jsonl, line 2: line-too-long: expected at most 1,000 bytes a line, found more; cut the article into"
@@ -348,7 +348,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_named(tmp_path: Path) -> None
 
 
 def test_many_ids_are_told_apart() -> None:
-    seen = articles.Keys()
+    seen = Keys()
     ids = [f"{n}" for n in range(50_000)]
     assert all(seen.add(key_of(id)) for id in ids)
     assert not any(seen.add(key_of(id)) for id in ids)

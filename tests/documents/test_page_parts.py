@@ -26,7 +26,7 @@ def parts(document: Any, tmp_path: Path, dpi: int = 72) -> list[dict[str, Any]]:
     """The pages of a drawn document as texts and crops; each crop is drawn, and is as large as planned."""
     path = tmp_path / "drawn.pdf"
     path.write_bytes(document if isinstance(document, bytes) else document.tobytes())
-    found = [step for step in page_parts(path, dpi, LIMITS) if not isinstance(step, int)]
+    found = list(page_parts(path, dpi, LIMITS))
     asked = [(number, crop["box"]) for number, page in enumerate(found) for crop in page["crops"]]
     planned = [tuple(crop["size"]) for page in found for crop in page["crops"]]
     drawn = list(crop_pages(path, asked, dpi, 90, LIMITS))
@@ -275,7 +275,7 @@ def test_a_page_is_drawn_as_a_crop_as_it_is_drawn_as_a_page(
     path.write_bytes(document.tobytes())
     with pymupdf.open(path) as written_page:
         pixels = written_page.load_page(0).get_pixmap(dpi=72, alpha=False)
-    (found,) = [step for step in page_parts(path, 72, LIMITS) if not isinstance(step, int)]
+    (found,) = list(page_parts(path, 72, LIMITS))
     ((_, drawn_size, data),) = crop_pages(path, [(0, found["crops"][0]["box"])], 72, 100, LIMITS)
     assert drawn_size == tuple(found["crops"][0]["size"])
     assert drawn_size == pytest.approx((pixels.width, pixels.height), abs=1)
@@ -342,8 +342,8 @@ REAL = ("2303.05039v2", "0e94b4197b10", "avalaunchpre")
 @pytest.mark.parametrize("name", REAL)
 def test_crops_are_on_their_pages_apart_and_as_large_as_planned(name: str) -> None:
     (path,) = needs.shared("real", "mmlongbench-doc", "documents").glob(f"{name}*")
-    pages = [step for step in page_parts(path, 100, LIMITS) if not isinstance(step, int)]
-    sizes = page_sizes(path, 100, LIMITS)
+    pages = list(page_parts(path, 100, LIMITS))
+    sizes = list(page_sizes(path, 100, LIMITS))
     assert len(pages) == len(sizes)
     assert any(page["crops"] for page in pages)
     for page, (width, height) in zip(pages, sizes, strict=True):
@@ -369,7 +369,7 @@ def test_words_beside_and_under_a_photograph_of_half_a_page_are_in_the_text(tmp_
     with pymupdf.open(next(needs.shared("real", "mmlongbench-doc", "documents").glob("GPL-Graduate*"))) as document:
         document.select([12])
         document.save(tmp_path / "page.pdf")
-    (page,) = [step for step in page_parts(tmp_path / "page.pdf", 96, LIMITS) if not isinstance(step, int)]
+    (page,) = list(page_parts(tmp_path / "page.pdf", 96, LIMITS))
     text = " ".join("\n".join(page["texts"]).split())
     assert "PROFESSIONAL DEVELOPMENT PROGRAMMES AND COURSES" in text
     assert "Advanced Diploma in Primary Art Education" in text

@@ -85,10 +85,9 @@ PDFS = {
     "declared": (declared(1_000_000), "broken-document"),
     "shared": (shared(6), "broken-document"),
     "nested": (many(6_000, 6_000), "pages-of-a-document"),
-    "hidden": (many(25_000, 2), "pages-of-a-document"),
-    "deep": (deep(300), "nested-page-tree"),
-    "hundred": (deep(98), "above-admission-length"),  # a hundred levels are read; its page is a large one
-    "apart": (deep(300, is_apart=True), "nested-page-tree"),
+    "hidden": (many(25_000, 2), "above-admission-length"),
+    "deep": (deep(300), "above-admission-length"),  # it is read; its page is a large one
+    "apart": (deep(300, is_apart=True), "above-admission-length"),
     "encrypted": (drawn(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, user_pw="user"), "encrypted-document"),
     "torn": (drawn()[: len(drawn()) // 2], "truncated-document"),
     "empty": (b"", "broken-document"),

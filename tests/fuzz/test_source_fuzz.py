@@ -27,14 +27,13 @@ from mutated import TEXTS, changed_bytes, changed_file, fuzzing, refusal_or_none
 from PIL import Image
 
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.corpus import Article
-from mmlongbench.corpus.articles import fit
+from mmlongbench.corpus.articles import Article, fit
 from mmlongbench.corpus.cutting import cut
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages, read_pages_of, sizes_of, texts_of
-from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, render_pages
+from mmlongbench.documents.pdf import page_sizes, read_pages, render_pages
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.documents.pixels import opened
 from mmlongbench.errors import Fault, Rejected
@@ -335,8 +334,8 @@ def test_a_changed_pdf_is_read_or_refused(tmp_path: Path) -> None:
     def run(data: st.DataObject) -> None:
         path.write_bytes(changed_bytes(data.draw, whole))
         with refusal_or_none("x"):
-            sizes = page_sizes(path, 72, FILE_LIMITS)
-            assert len([*page_text(path, FILE_LIMITS)]) == len([*page_keys(path, FILE_LIMITS)]) == len(sizes)
+            sizes = list(page_sizes(path, 72, FILE_LIMITS))
+            assert len([*read_pages(path, FILE_LIMITS)]) == len(sizes)
             assert [size for _, size, _ in render_pages(path, range(len(sizes)), 72, 50, FILE_LIMITS)] == sizes
 
     run()
@@ -344,8 +343,8 @@ def test_a_changed_pdf_is_read_or_refused(tmp_path: Path) -> None:
 
 def test_a_pdf_that_is_not_changed_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.pdf").write_bytes(drawn_pdf())
-    assert page_sizes(tmp_path / "x.pdf", 72, FILE_LIMITS) == [(100, 80)] * 3
-    assert [text.strip() for text in page_text(tmp_path / "x.pdf", FILE_LIMITS)] == [
+    assert list(page_sizes(tmp_path / "x.pdf", 72, FILE_LIMITS)) == [(100, 80)] * 3
+    assert [page.text.strip() for page in read_pages(tmp_path / "x.pdf", FILE_LIMITS)] == [
         f"This is page {n}." for n in range(3)
     ]
 

@@ -21,7 +21,6 @@ from typing import Any
 from unittest import mock
 
 from mmlongbench.cli import main
-from mmlongbench.documents.pdf_process import answers
 from mmlongbench.io.files import TEMPORARY
 
 PAGE = 4096
@@ -122,8 +121,8 @@ def build(manifest: str, out: str) -> int:
 
 if __name__ == "__main__":
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # otherwise it warns about the fork
-    read_here = lambda call, path, limits, **arguments: answers(call, path, limits, arguments)  # noqa: E731
-    mock.patch("mmlongbench.documents.pdf_reader.ask", read_here).start()  # a process for each fork would take seconds
+    read_here = lambda function, path, limits, **arguments: function(path, limits=limits, **arguments)  # noqa: E731
+    mock.patch("mmlongbench.documents.confined.ask", read_here).start()  # a process for each fork would take seconds
     asked = sys.argv[1]
     with tempfile.TemporaryDirectory() as first:
         build(asked, first)  # every fork then has its modules loaded

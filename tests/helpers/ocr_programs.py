@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmlongbench.documents import ocr
-from mmlongbench.documents.pdf_reader import end_readers
+from mmlongbench.documents.confined import end_readers
 
 STAND_IN = """#!/bin/sh
 here=${{0%/*}}

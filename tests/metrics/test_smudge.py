@@ -12,7 +12,7 @@ from asked import document_question
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.errors import Fault, ScoringError, SourceError, TimeLimitError
+from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
 from mmlongbench.metrics.judge import page_texts
 from mmlongbench.metrics.smudge import SMuDGE, library, paths
 from mmlongbench.metrics.smudge.library import Library, Text
@@ -334,14 +334,14 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
     folder = drawn(tmp_path / "pdfs", "a")
 
     def late(*_: object, **__: object) -> Iterator[object]:
-        raise TimeLimitError("a.pdf, page 0: takes longer than 60 s")
+        raise PageLimitError(Fault("time-of-a-page", "at most 60 seconds", "more", "a.pdf", "page 1"))
         yield
 
     monkeypatch.setattr(library, "pdf_words", late)
     monkeypatch.setattr(page_texts, "page_text", late)
-    said = r"^a\.pdf, page 0: takes longer than 60 s; repair or remove the document, and run the same command again$"
+    said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
     for read in (Library(folder, None, ignores_reading_order=False).open, page_texts.PageTexts(folder).of):
-        with pytest.raises(TimeLimitError, match=said):
+        with pytest.raises(PageLimitError, match=said):
             read("a")
 
 

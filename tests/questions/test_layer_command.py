@@ -15,7 +15,7 @@ from drawn_tables import CATCHES, PORTS, VOLUMES, draw, draw_tables
 from once import once
 from tiny import Ran, command, records
 
-from mmlongbench.errors import TimeLimitError
+from mmlongbench.errors import Fault, PageLimitError
 
 FILES = ("table.jsonl", "questions.jsonl", "rejects.jsonl", "summary.json", "documents.jsonl")
 Lines = list[dict[str, Any]]
@@ -220,11 +220,12 @@ def test_a_document_with_a_page_that_nobody_reads_keeps_its_questions_where_it_i
     assert {each["reason"] for each in rejects_in(tmp_path / "both-out", "padding")} == {"page-not-readable"}
 
 
-def test_a_page_that_takes_too_long_ends_the_command_and_more_time_lets_it_go_on(
+def test_a_page_that_takes_too_long_is_named_and_more_time_lets_it_be_read(
     made: Path, layers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hurried(path: Path, sha256: str, cache: Path, limits: Any) -> None:
-        raise TimeLimitError(f"{path.name}, page 0: takes longer than {limits.seconds_a_page:g} s")
+        bound = f"at most {limits.seconds_a_page:g} seconds"
+        raise PageLimitError(Fault("time-of-a-page", bound, "more", path.name, "page 1"))
 
     def in_this_process(workers: int, function: Any, calls: list[tuple[Any, ...]], names: object) -> Any:
         yield from ((place, function(*arguments)) for place, arguments in enumerate(calls))
@@ -233,10 +234,9 @@ def test_a_page_that_takes_too_long_ends_the_command_and_more_time_lets_it_go_on
     with monkeypatch.context() as patch:
         patch.setattr("mmlongbench.questions.layer.make.pages_of", hurried)
         patch.setattr("mmlongbench.questions.layer.make.each_done", in_this_process)
-        ended = asked(alone, tmp_path / "out", layers, "-q", "--seconds-a-page", 0.5)
-    assert ended.code == 2
-    assert ended.err.startswith("error: dredging.pdf, page 0: takes longer than 0.5 s; run the same command with more ")
-    assert "--seconds-a-page" in ended.err
+        assert asked(alone, tmp_path / "out", layers, "-q", "--seconds-a-page", 0.5).code == 0
+    (left_out,) = rejects_in(tmp_path / "out", "document")
+    assert (left_out["document"], left_out["reason"]) == ("dredging", "time-of-a-page")
     assert asked(alone, tmp_path / "out", layers, "-q", "--seconds-a-page", 600).code == 0
     assert questions_in(made / "out", "dredging").items() <= questions_in(tmp_path / "out").items()
 

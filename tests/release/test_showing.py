@@ -36,7 +36,7 @@ from mmlongbench.release.showing import (
     shown_example,
 )
 from tokenization import TokenCount
-from tokenization.images import PatchRule
+from tokenization.counting import PatchRule
 
 SIZES = {"a.jpg": (56, 56), "b.jpg": (112, 56)}
 SECRETS = ["The secret number 0 is 222.", "The secret number 1 is 333."]

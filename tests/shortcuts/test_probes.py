@@ -17,7 +17,7 @@ from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import IFDRational, ImageFileDirectory_v2
 
 import mmlongbench as mm
-from mmlongbench.corpus.retrieval.dense import ModelError, Reranker
+from mmlongbench.corpus.retrieval.dense import ModelError, Reranker, SentenceEncoder
 from mmlongbench.draws import Draws
 from mmlongbench.shortcuts.answerable import DETECTORS, measure_answerable, shown_in, shown_of
 from mmlongbench.shortcuts.depths import UNEVEN, Depths, measure_depths
@@ -483,10 +483,11 @@ def test_the_same_questions_are_searched_for_at_each_length() -> None:
     assert drawn_questions("x", ids) == drawn_questions("x", ids[::-1])
 
 
-class Letters:
+class Letters(SentenceEncoder):
     """An encoder: the vector of a text says how often it has each letter."""
 
-    fingerprint, dtype, width = "letters", "float32", 26
+    def __init__(self) -> None:
+        self.fingerprint, self.dtype, self.width = "letters", "float32", 26
 
     def queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self.passages(texts)

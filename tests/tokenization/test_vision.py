@@ -13,27 +13,16 @@ from needs import shared
 
 from tokenization import PatchRule, TokenizationError, VisionRule, vision_rules
 from tokenization.vision import Crowd, Provenance, numbered
-from tokenization.vision.native import (
-    broken_rows,
-    long_side_tiles,
-    native_grid,
-    numbered_slices,
-    patch_cells,
-    sized_slices,
-    slice_grid,
-)
-from tokenization.vision.services import (
+from tokenization.vision.cells import (
     area_share,
+    broken_rows,
     budgeted_patches,
-    crop_units,
     fixed,
+    native_grid,
     padded_cells,
-    pan_and_scan,
-    plain_tiles,
-    quartered,
-    scaled_tiles,
+    patch_cells,
 )
-from tokenization.vision.tiling import (
+from tokenization.vision.tiles import (
     anyres,
     best_fit,
     canvas,
@@ -41,10 +30,19 @@ from tokenization.vision.tiling import (
     canvas_tiles,
     closest_aspect,
     covering_grid,
+    crop_units,
     fitted_tiles,
     grids,
     hd_crops,
+    long_side_tiles,
+    numbered_slices,
     padded_crops,
+    pan_and_scan,
+    plain_tiles,
+    quartered,
+    scaled_tiles,
+    sized_slices,
+    slice_grid,
 )
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "vision_vectors.json").read_text(encoding="utf-8"))
@@ -342,9 +340,7 @@ def test_what_extreme_sizes_are_refused_for(size: tuple[int, int]) -> None:
         assert reasons[name] in refused(RULES[name], *size)
 
 
-@pytest.mark.parametrize(
-    "size", [(0, 5), (5, 0), (-3, 5), (5.0, 5), ("5", 5), (None, 5), (True, 5), ([5], 5)], ids=repr
-)
+@pytest.mark.parametrize("size", [(0, 5), (5, 0), (-3, 5), (5.0, 5), ("5", 5), (None, 5), (True, 5)], ids=repr)
 @pytest.mark.parametrize("name", ["qwen2.5-vl", "gemma3", "nvila-lite-multi-image"])
 def test_bad_size(name: str, size: tuple[Any, Any]) -> None:
     RULES[name].tokens(5, 5)  # what is cached for 5 is no answer for 5.0

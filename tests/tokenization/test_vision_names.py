@@ -2,6 +2,7 @@
 
 import math
 import re
+import tomllib
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -13,10 +14,11 @@ from tokenization import TokenizationError, vision_rule, vision_rules
 from tokenization.errors import UnknownRuleError
 from tokenization.vision import VisionRules
 from tokenization.vision import registry as registry_module
-from tokenization.vision.registry import ALIASES, fold
+from tokenization.vision.registry import FORMULAS, built_in, fold
 
 RULES = vision_rules()
-WRITTEN = [*RULES, *(alias for aliases in ALIASES.values() for alias in aliases)]
+TABLES = tomllib.loads((Path(tokenization.__file__).parent / "vision/models.toml").read_text("utf-8"))
+WRITTEN = [*RULES, *(alias for table in TABLES.values() for alias in table.get("aliases", ()))]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +88,14 @@ def test_every_spelling(name: str) -> None:
 
 
 def test_no_name_means_two_rules() -> None:
-    assert len(set(map(fold, WRITTEN))) == len(WRITTEN)
-    assert set(ALIASES) <= set(RULES)
+    assert len(set(map(fold, WRITTEN))) == len(WRITTEN) == len(built_in()[1])
+
+
+def test_the_table_has_no_other_keys_and_every_formula_is_used() -> None:
+    keys = {"formula", "numbers", "checked", "parameters", "note", "aliases", "crowd", "is_numbered", "shared"}
+    for name, table in TABLES.items():
+        assert name == "texts" or set(table) <= keys | {"max_images", "variant_of"}, name
+    assert {table["formula"] for table in TABLES.values() if "formula" in table} == {*FORMULAS}
 
 
 @pytest.mark.parametrize(

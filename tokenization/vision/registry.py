@@ -1,54 +1,58 @@
-"""Vision rules by name: the built-in ones, and those that other packages add by entry points."""
+"""Vision rules by name: those of `models.toml`, and those that other packages add by entry points."""
 
 import difflib
 import functools
 import re
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from tokenization.errors import TokenizationError, UnknownRuleError
-from tokenization.vision.families import FAMILIES
-from tokenization.vision.rule import VisionRule
-from tokenization.vision.services import SERVICES
+from tokenization.vision import cells, tiles
+from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
 
-ALIASES = {
-    "mmlongbench": ("benchmark", "benchmark_mmlongbench"),
-    "mmlongbench-ceil": ("alt_ceil28",),
-    "mmlongbench-floor": ("alt_floor28",),
-    "glm-4.1v": ("glm-4.5v", "glm4_1v_4_5v"),
-    "glm-4.1v-max-47040000": ("glm4v_max47040000",),
-    "pixtral-12b": ("pixtral",),
-    "internvl": ("internvl2", "internvl2.5", "internvl3", "internvl2_2_5_3"),
-    "cohere2-vision": ("command-a-vision",),
-    "nvila": ("nvila_single_image",),
-    "nvila-lite": ("nvila_lite_single_image",),
-    "llama-3.2-vision": ("llama-3.2", "mllama"),  # counted as in the paper's Table 11; the prompt has a separate rule
-    "llava-onevision": ("llava-ov", "llava-onevision-qwen2"),  # a flat list of images, as in Table 11
-    "deepseek-vl2": ("deepseek_vl2_up_to_2_images", "deepseek-vl2-small", "deepseek-vl2-tiny"),
-    "idefics2": ("idefics2_split",),  # the hub's setting
-    "idefics3-8b": ("idefics3", "idefics3-8b-llama3"),
-    "smolvlm-2b": ("smolvlm", "smolvlm2", "smolvlm-2.2b", "smolvlm2-2.2b"),
-    "smolvlm-256m-500m": ("smolvlm-256m", "smolvlm-500m", "smolvlm2-256m", "smolvlm2-500m"),
-    "minicpm-v-2.6": ("minicpm-v-4", "minicpm-v-4.0", "minicpm-v-4.5", "minicpm-o-2.6"),
-    "gpt-4o": ("gpt-4.1", "gpt-4.5", "chatgpt-4o", "gpt_4o_4_1_high"),
-    "gpt-4o-mini": ("gpt_4o_mini_high",),
-    "o3": ("o1", "o1-pro", "o1_o3_high"),
-    "o3-low": ("o1-low",),
-    "gpt-5": ("gpt_5_high",),
-    "gpt-4.1-mini": ("gpt-5-mini", "gpt-5.4-mini"),
-    "gpt-4.1-nano": ("gpt-5-nano", "gpt-5.4-nano"),
-    # `claude` alone means the rule that is documented for most models, not the rule for 4.7 and later
-    "claude": (
-        *("claude_standard", "claude-3", "claude-3.5", "claude-3.7", "claude-4", "claude-4.1", "claude-4.5"),
-        "claude-4.6",
-    ),
-    "claude-high-resolution": ("claude-4.7", "claude-4.8"),
-    # `gemini` alone means the documented rule whose count depends on the size of the image
-    "gemini-2": ("gemini", "gemini-2.0", "gemini-2.0-flash", "gemini-2.0-flash-lite", "gemini_2_crop_unit"),
-    "gemini-3": ("gemini-3-high", "gemini-3-pro", "gemini-3-flash", "gemini-3.1-pro"),
+FORMULAS: Mapping[str, Callable[..., int]] = {
+    formula.__name__: formula
+    for formula in (
+        *(cells.area_share, cells.broken_rows, cells.budgeted_patches, cells.fixed, cells.native_grid),
+        *(cells.padded_cells, cells.patch_cells),
+        *(tiles.anyres, tiles.canvas, tiles.canvas_states, tiles.closest_aspect, tiles.covering_grid, tiles.crop_units),
+        *(tiles.fitted_tiles, tiles.hd_crops, tiles.long_side_tiles, tiles.numbered_slices, tiles.padded_crops),
+        *(tiles.pan_and_scan, tiles.plain_tiles, tiles.quartered, tiles.scaled_tiles, tiles.sized_slices),
+    )
 }
-"""Other names of each rule; names that differ only in parts that `spellings` removes need no entry."""
+"""The formulas that `models.toml` may name."""
+
+
+@functools.cache
+def built_in() -> tuple[Mapping[str, VisionRule], Mapping[str, str]]:
+    """Return the rules of `models.toml` by name, and the name of the rule by each folded name and alias."""
+    tables = tomllib.loads((Path(__file__).parent / "models.toml").read_text("utf-8"))
+    texts = tables.pop("texts")
+    rules: dict[str, VisionRule] = {}
+    for name, given in tables.items():
+        # A variant has what its rule has, and only changes the numbers if it is counted by the same formula.
+        base = tables.get(given.get("variant_of"), {})
+        found = {key: value for key, value in base.items() if key not in ("aliases", "note", "crowd", "is_numbered")}
+        numbers = {**(found["numbers"] if "formula" not in given else {}), **given.get("numbers", {})}
+        found |= {**given, "numbers": numbers}
+        rules[name] = VisionRule(
+            name,
+            FORMULAS[found["formula"]],
+            numbers,
+            Provenance(
+                found["checked"].format_map(texts), found["parameters"].format_map(texts), found.get("note", "")
+            ),
+            among=Crowd(**found["crowd"]) if "crowd" in found else numbered if "is_numbered" in found else None,
+            by_place="is_numbered" in found,
+            shared=found.get("shared", 0),
+            max_images=found.get("max_images"),
+            variant_of=found.get("variant_of", ""),
+        )
+    return rules, {fold(each): name for name in rules for each in (name, *tables[name].get("aliases", ()))}
+
 
 _SEPARATORS = re.compile(r"[-_.:@\s]+")
 _BOUNDARY = re.compile(r"(?<=[a-z])(?=[0-9])|(?<=[0-9])(?=[a-z])")
@@ -102,9 +106,6 @@ def _without_suffixes(name: str) -> Iterator[str]:
 
 
 GROUP = "mmlongbench.vision_rules"
-_BUILT_IN = {rule.name: rule for rule in (*FAMILIES, *SERVICES)}
-_WRITTEN = {name: name for name in _BUILT_IN} | {alias: name for name, many in ALIASES.items() for alias in many}
-_FOLDED = {fold(written): name for written, name in _WRITTEN.items()}
 
 
 class VisionRules(Mapping[str, VisionRule]):
@@ -123,32 +124,33 @@ class VisionRules(Mapping[str, VisionRule]):
         found = self._find(name)
         if found is None:
             raise UnknownRuleError(self._unknown(name))
+        rules, names = built_in()
         if found not in self._added:
-            return _BUILT_IN[_FOLDED[found]]
-        if found in _FOLDED:
-            built_in = f"{_FOLDED[found]!r} of this package"
-            raise TokenizationError(f"{_described(self._added[found])} hides {built_in}: rename or uninstall it")
+            return rules[names[found]]
+        if found in names:
+            hidden = f"{names[found]!r} of this package"
+            raise TokenizationError(f"{_described(self._added[found])} hides {hidden}: rename or uninstall it")
         return _load(self._added[found])
 
     def __contains__(self, name: object) -> bool:
         return self._find(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        yield from _BUILT_IN
-        yield from (points[0].name for folded, points in self._added.items() if folded not in _FOLDED)
+        rules, names = built_in()
+        yield from rules
+        yield from (points[0].name for folded, points in self._added.items() if folded not in names)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def _find(self, name: object) -> str | None:
-        """Return the folded name of the rule that a name means, or None."""
         if not isinstance(name, str):
             return None
-        return next((each for each in spellings(name) if each in _FOLDED or each in self._added), None)
+        names = built_in()[1]
+        return next((each for each in spellings(name) if each in names or each in self._added), None)
 
     def _unknown(self, name: object) -> str:
-        """Return the message for a name that no rule has."""
-        written = {fold(each): each for each in [*_WRITTEN, *self]}
+        written = {folded: folded for folded in built_in()[1]} | {fold(each): each for each in self}
         near = difflib.get_close_matches(next(spellings(str(name))), written, n=5)
         hint = f"did you mean {', '.join(repr(written[each]) for each in near)}? " if near else ""
         return (
@@ -190,7 +192,6 @@ def _load(points: list[EntryPoint]) -> VisionRule:
 
 
 def _described(points: list[EntryPoint]) -> str:
-    """Describe entry points and their origin for a message."""
     found = (f"{point.name!r} ({point.value} of {_origin(point)})" for point in points)
     return f"vision rule {' and '.join(found)}"
 

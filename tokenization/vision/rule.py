@@ -1,5 +1,4 @@
-"""What a vision rule is: a formula with the published numbers of a model, and a note of what its counts were compared
-with.
+"""Vision rules: a formula with the published numbers of a model, and a note of what its counts were compared with.
 
 Sizes are widths and heights in pixels after EXIF rotation. Tokens are everything that one image adds to the prompt:
 placeholders, markers, separators of rows and tiles.
@@ -101,11 +100,7 @@ class VisionRule:
         """
         if type(n_images) is not int or n_images < 1:
             raise TokenizationError(f"{n_images!r} images in a prompt: give an integer of at least 1")
-        try:
-            alone = self._alone(width, height)
-        except TypeError:  # a value that cannot be hashed is not a size
-            _require_size(width, height)
-            raise
+        alone = self._alone(width, height)
         return alone if self.among is None else self.among(alone, n_images)
 
     def total(self, sizes: Iterable[tuple[int, int]], adjacent: int = 0) -> int:
@@ -117,8 +112,8 @@ class VisionRule:
 
         """
         listed = list(sizes)
-        if not 0 <= adjacent <= max(0, len(listed) - 1):
-            most = max(0, len(listed) - 1)
+        most = max(0, len(listed) - 1)
+        if not 0 <= adjacent <= most:
             raise TokenizationError(f"adjacent: expected 0 to {most} of {len(listed)} images, found {adjacent}")
         if self.by_place:
             tokens = sum(self.tokens(*size, place) for place, size in enumerate(listed, 1))
@@ -133,7 +128,12 @@ class VisionRule:
 
 def _count(name: str, formula: Callable[[int, int], int], width: int, height: int) -> int:
     """Return the tokens of an image that is alone in its prompt, by the formula of the named rule."""
-    _require_size(width, height)
+    for side in (width, height):
+        if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= MAX_SIDE:
+            raise TokenizationError(
+                f"image size {width!r} x {height!r}: both sides must be integers from 1 to {MAX_SIDE} pixels; "
+                "check the header of the file it was read from"
+            )
     try:
         tokens = formula(width, height)
     except (ValueError, ArithmeticError) as refusal:
@@ -146,13 +146,3 @@ def _count(name: str, formula: Callable[[int, int], int], width: int, height: in
             f"image size {width} x {height}: rule {name!r} counts {tokens!r} tokens; correct the rule"
         )
     return tokens
-
-
-def _require_size(width: object, height: object) -> None:
-    """Refuse a size that no image header can have."""
-    for side in (width, height):
-        if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= MAX_SIDE:
-            raise TokenizationError(
-                f"image size {width!r} x {height!r}: both sides must be integers from 1 to {MAX_SIDE} pixels; "
-                "check the header of the file it was read from"
-            )

@@ -14,7 +14,7 @@ from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.documents.page_store import KeptTexts, Pages, parts_of, read_pages_of, sizes_of
-from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
+from mmlongbench.errors import BuildError, ReaderDiedError, SourceError
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.task.spec import TaskSpec
 
@@ -29,7 +29,7 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     with the document.
     """
     plan = session.plan(shard.dataset)
-    file, asked = plan.documents[shard.name], session.task(shard.dataset)
+    file, asked = plan.documents[shard.name], plan.bound.task
     with reading(session.source_files, shard.dataset, file):
         if plan.ocr:
             check_engine(plan.ocr)
@@ -45,17 +45,12 @@ def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[No
 
     Raises:
         SourceChangedError: a file of the document has changed.
-        BuildError: a page takes too long, or the process that reads the document dies at it.
+        BuildError: the process that reads the document dies, or `tesseract` fails or takes too long.
 
     """
     try:
         with files.unchanged(*files_of_document(file.pages)):
             yield
-    except TimeLimitError as error:
-        raise BuildError(
-            f"dataset {dataset!r}, document {file.id!r}: {error.what}; {excluding(file.id)}, or raise "
-            "limits.seconds_a_page, and run the same command to continue"
-        ) from error
     except ReaderDiedError as error:
         raise BuildError(f"dataset {dataset!r}, document {file.id!r}: {error}: {excluding(file.id)}") from error
 

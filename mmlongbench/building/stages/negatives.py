@@ -3,11 +3,10 @@
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from numbers import Real
 
-from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.build_dir import Shard, blocks, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import FoundNegatives
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.records import block_rows, blocks_of, questions_of
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query
 from mmlongbench.errors import DraftError, Rejected
 from mmlongbench.manifest.binding import broken, calling
@@ -17,14 +16,14 @@ from mmlongbench.task.rows import Row
 def negative_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of questions, if the dataset has a corpus."""
     questions = len(session.questions(name)) if session.plan(name).corpus else 0
-    return [Shard("negatives", name, block, questions_of(block, questions)) for block in blocks_of(questions)]
+    return [Shard("negatives", name, block, steps) for block, steps in blocks(questions).items()]
 
 
 def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
     """Yield one line for each query: the passage numbers of its hard negatives, and how many passages were rejected, by
     reason.
     """
-    yield from search_for(session, shard.dataset, block_rows(session, shard.dataset, shard.name))
+    yield from search_for(session, shard.dataset, session.questions(shard.dataset)[places_in(shard.name)])
 
 
 def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[FoundNegatives]:
@@ -34,8 +33,8 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
     dataset, ids = session.dataset(name), {row.id for row in session.questions(name)}
     for row in rows:
         for query, chosen in _queries(dataset, row, ids):
-            found = session.search(name).find(query.text, chosen)
-            yield FoundNegatives(query.id, list(found.numbers), dict(sorted(found.rejected.items())))
+            numbers, rejected = session.search(name).find(query.text, chosen)
+            yield FoundNegatives(query.id, numbers, dict(sorted(rejected.items())))
 
 
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
@@ -72,7 +71,6 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
 
 
 def _wrong_fact(facts: Facts) -> str:
-    """Return which field of facts has a wrong type, and what was found; empty if none has."""
     for name, texts in (("answers", facts.answers), ("entities", facts.entities)):
         if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
             return f"{name} must be a tuple of texts, found {texts!r:.80}"

@@ -1,29 +1,27 @@
 """The records stage: packs drafts into public records and items. It writes integers and paths, no pixels."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 from urllib.parse import quote
 
-from mmlongbench.building.build_dir import Shard
-from mmlongbench.building.dataset import Dataset, names_by_content
+from mmlongbench.building.build_dir import Shard, places_in
+from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import (
-    RECORDS,
     BundledRecord,
     LeftOutUnits,
     PackedRecord,
     RecordLine,
     SharedCounts,
     ShownImages,
-    TakenRecords,
 )
-from mmlongbench.building.released import ReleasedCell
+from mmlongbench.building.session import TOGETHER, Session
 from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, draft_fault
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
-from mmlongbench.errors import BuildError, DraftError, Fault, Rejected
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples, pack
@@ -35,8 +33,162 @@ from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
 
-if TYPE_CHECKING:
-    from mmlongbench.building.session import Session
+PackedContext: TypeAlias = tuple[Draft, list[PackedExample] | DoesNotFitError]
+_Packed: TypeAlias = tuple[RecordLine, PackedExample | None]
+"""A line, and the example whose record it holds, if any."""
+
+
+def record_shards(session: Session, name: str) -> list[Shard]:
+    """Return the shards of all lengths of a dataset (see `Session.record_shards`)."""
+    return session.record_shards(name, session.plan(name).spec.lengths)
+
+
+def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
+    """Pack a block of questions at a length into records and items: integers and paths, no pixels.
+
+    The last line lists all images and texts that they show, so that these are known without reading the other lines.
+    """
+    dataset = session.dataset(shard.dataset)
+    cell, block = shard.name.split("/")
+    rows = session.questions(shard.dataset)[slice(None) if block == TOGETHER else places_in(block)]
+    pages: set[str] = set()
+    texts: set[tuple[str, int, str]] = set()
+    pictures: dict[str, set[str]] = {}
+    for line, example in _pack(dataset, rows, parse_length(cell)):
+        if example and dataset.sources.has_images:
+            for path in example.prompt.images:
+                if origin := dataset.sources.images.origin(path):
+                    pictures.setdefault(path, set()).add(origin)
+        if example and isinstance(line, PackedRecord):
+            pages.update(item["image"] for item in line.items if item["image"])
+            for unit in example.units:
+                if isinstance(unit.body, str):
+                    chars, digest = text_digest(unit.body)
+                    texts.add((unit.id, chars, digest.hex()))
+                if unit.further:
+                    pages.update(unit.images)  # crops of a page
+        yield line
+    named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
+    yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
+
+
+def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
+    """Pack some questions at a length, and yield the lines of the result. If questions share contexts, `rows` must be
+    all questions.
+    """
+    yield from (line for line, _ in _pack(dataset, rows, length))
+
+
+def _pack(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[_Packed]:
+    if isinstance(dataset.builder, SharedContextBuilder):
+        yield from _pack_shared(dataset, rows, length)
+        return
+    same = SameAnswers(dataset)
+    for row in rows:
+        try:
+            made = pack_row(dataset, row, length)
+        except (DoesNotFitError, Rejected) as error:
+            yield reject_row(dataset.spec.name, row, _fault(error, length), length), None
+        else:
+            for example in made:
+                yield _packed_record(dataset, example, row, same), example
+            # left-out units belong to the context, which is the same at every placement
+            yield LeftOutUnits(dict(made[0].left_out)), None
+
+
+def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
+    """Return all examples of a row at a length."""
+    draws = dataset.draws(row.id)
+    with calling("builder", dataset.spec.builder, "draft()", row):
+        draft = dataset.builder.draft(row, dataset.sources, draws)
+        return _examples(dataset, draft, draws, length)
+
+
+def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[_Packed]:
+    """Yield the lines of all shared contexts at a length. Each question has a record, made from its home context
+    (`Question.is_home`). If the costliest question of a context has another home, it also has a `BundledRecord` from
+    this context.
+    """
+    place = {row.id: number for number, row in enumerate(rows)}
+    packed: list[PackedExample] = []
+    rejected = 0
+    for context, made in pack_contexts(dataset, rows, length):
+        if isinstance(made, NothingAskedError):
+            continue
+        if isinstance(made, DoesNotFitError):
+            groups = context.take_order.groups(length) or frozenset()
+            for question in context.questions:
+                if question.is_home and (question.group is None or question.group in groups):
+                    rejected += 1
+                    fault = _fault(made, length)
+                    yield reject_row(dataset.spec.name, rows[place[question.id]], fault, length), None
+            continue
+        costliest = max(made, key=lambda example: (example.count.total, example.id))
+        packed += [example for example in made if example.question.is_home or example is costliest]
+        yield LeftOutUnits(dict(costliest.left_out)), None
+    missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
+    same = SameAnswers(dataset)
+    for example in sorted(packed, key=lambda example: place[example.id]):
+        row = rows[place[example.id]]
+        if example.question.is_home:
+            yield _packed_record(dataset, example, row, same), example
+        else:
+            yield BundledRecord(released_record(dataset, example, row)), example
+    # a set, because a question has one example for each placement
+    asked = {example.id for example in packed if example.question.is_home}
+    yield SharedCounts(len(rows) - rejected - len(asked), sum(missing.values())), None
+
+
+def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedContext]:
+    """Yield each shared context at a length with its examples, or why it has none. Contexts with the same
+    `Draft.family` show the same groups (`Question.group`).
+    """
+    for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
+        drafts = list(family)
+        made = [_tried(dataset, draft, length) for draft in drafts]
+        while _shown_units(made, must_be_dry=True):
+            wide = wider(dataset, drafts, length)
+            tried = [_tried(dataset, draft, length) for draft in wide]
+            if _shown_units(tried) <= _shown_units(made):
+                break
+            drafts, made = wide, tried
+        yield from zip(drafts, made, strict=True)
+
+
+def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
+    """Return how many units the context with the fewest units shows; 0 if a context does not fit. With `must_be_dry`,
+    also 0 if no context has run out of units.
+    """
+    found = [contexts[0] for contexts in made if isinstance(contexts, list)]
+    if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
+        return 0
+    return min(len(example.items) for example in found)
+
+
+def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
+    """Return all shared contexts of a task; empty if the questions of the task share no contexts."""
+    builder = dataset.builder
+    if not isinstance(builder, SharedContextBuilder):
+        return ()
+    with calling("builder", dataset.spec.builder, "contexts()"):
+        found: list[Draft] = list(builder.contexts(rows, dataset.sources))
+        fault = next(filter(None, map(draft_fault, found)), "")
+        asked = {question.id for draft in found for question in draft.questions}
+    if fault:
+        raise broken("builder", dataset.spec.builder, "contexts()", fault)
+    if unknown := sorted(asked - {row.id for row in rows}):
+        raise broken("builder", dataset.spec.builder, "contexts()", f"the question {unknown[0]!r} belongs to no row")
+    return found
+
+
+def _tried(dataset: Dataset, draft: Draft, length: int) -> list[PackedExample] | DoesNotFitError:
+    try:
+        with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
+            return _examples(dataset, draft, dataset.sources.draws.at(draft.id), length)
+    except DoesNotFitError as error:
+        return error
+    except Rejected as error:  # a picture has been removed since the questions were chosen
+        return DoesNotFitError(f"{draft.id}: {error.fault}")
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
@@ -90,254 +242,30 @@ def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tup
     return min((len(each.units) for each in packed), default=0), any(each.ran_dry for each in packed)
 
 
-BLOCK = 32
-"""The maximum number of questions in a block."""
-TOGETHER = "all"
-"""The name of the only block at a length if questions share contexts."""
-
-
-def blocks_of(rows: int) -> list[str]:
-    """Return the names of the blocks into which `rows` questions are divided."""
-    return [f"{block:05d}" for block in range((rows + BLOCK - 1) // BLOCK)]
-
-
-def questions_of(block: str, rows: int) -> int:
-    """Return how many questions a block has, if there are `rows` questions in all."""
-    return min(BLOCK, rows - int(block) * BLOCK)
-
-
-def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
-    """Return the shards of a dataset at these lengths: block after block and, in each block, the longest length first.
-    A length that is taken whole from an extended release has none.
-
-    So a process can reuse what it has read and counted for a block at the next length, and the build does not end with
-    one long shard.
-    """
-    is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.questions(name))
-    blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
-    return [
-        Shard("records", name, f"{format_length(length)}/{block}", steps)
-        for block, steps in blocks.items()
-        for length in sorted((each for each in lengths if not session.takes_whole(name, each)), reverse=True)
-    ]
-
-
-def all_record_shards(session: "Session", name: str) -> list[Shard]:
-    """Return the shards of all lengths of a dataset."""
-    return record_shards(session, name, session.plan(name).spec.lengths)
-
-
-def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
-    """Return the questions of a block."""
-    return session.questions(dataset)[block_places(block)]
-
-
-def block_places(block: str) -> slice:
-    """Return the places of a block's questions among all questions."""
-    first = int(block) * BLOCK
-    return slice(first, first + BLOCK)
-
-
-def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
-    """Pack a block of questions at a length into records and items: integers and paths, no pixels."""
-    dataset = session.dataset(shard.dataset)
-    cell, block = shard.name.split("/")
-    rows = session.questions(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
-    length = parse_length(cell)
-    taken = session.taken(shard.dataset, length)
-    yield from _and_shown(
-        pack_lines(dataset, rows, length) if taken is None else _with_taken(dataset, rows, length, taken)
-    )
-
-
-def _with_taken(dataset: Dataset, rows: Sequence[Row], length: int, taken: ReleasedCell) -> Iterator[RecordLine]:
-    """Pack those questions that have no examples at a length in the extended release; yield a `TakenRecords` for each
-    of the others. A question that did not fit is tried again, because its row may have another place in the source.
-    """
-    for row in rows:
-        if row.id in taken.asked:
-            yield TakenRecords(row.id)
-        else:
-            yield from pack_lines(dataset, (row,), length)
-
-
-def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the lines, and a last line that lists all images and texts that they show, so that these are known without
-    reading the other lines.
-    """
-    pages: set[str] = set()
-    texts: set[tuple[str, int, str]] = set()
-    pictures: dict[str, set[str]] = {}
-    for line in lines:
-        if isinstance(line, PackedRecord | BundledRecord):
-            for path, origin in line.pictures.items():
-                pictures.setdefault(path, set()).add(origin)
-        if isinstance(line, PackedRecord):
-            pages.update(item["image"] for item in line.items if item["image"])
-            texts.update(line.texts)
-            pages.update(line.crops)
-        yield _without_images(line)
-    named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
-    yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
-
-
-def _without_images(line: RecordLine) -> RecordLine:
-    """Return a line as it is written: its images are listed in the last line."""
-    if isinstance(line, PackedRecord):
-        return replace(line, pictures={}, texts=[], crops=[])
-    return replace(line, pictures={}) if isinstance(line, BundledRecord) else line
-
-
-def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Pack some questions at a length, and yield the lines of the result. If questions share contexts, `rows` must be
-    all questions.
-    """
-    if isinstance(dataset.builder, SharedContextBuilder):
-        yield from _shared(dataset, rows, length)
-        return
-    same = SameAnswers(dataset)
-    for row in rows:
-        try:
-            made = pack_row(dataset, row, length)
-        except (DoesNotFitError, Rejected) as error:
-            yield reject_row(dataset.spec.name, row, _fault(error, length), length)
-        else:
-            for example in made:
-                line = _line(dataset, example, row)
-                same.check(example, line.record, row)
-                yield line
-            # left-out units belong to the context, which is the same at every placement
-            yield LeftOutUnits(dict(made[0].left_out))
-
-
-def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
-    """Return all examples of a row at a length."""
-    draws = dataset.draws(row.id)
-    with calling("builder", dataset.spec.builder, "draft()", row):
-        draft = dataset.builder.draft(row, dataset.sources, draws)
-        return _packed(dataset, draft, draws, length)
-
-
-PackedContext = tuple[Draft, list[PackedExample] | DoesNotFitError]
-
-
-def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedContext]:
-    """Yield each shared context at a length with its examples, or why it has none. Contexts with the same
-    `Draft.family` show the same groups (`Question.group`).
-    """
-    for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
-        drafts = list(family)
-        made = [_tried(dataset, draft, length) for draft in drafts]
-        while _shown_units(made, must_be_dry=True):
-            wide = wider(dataset, drafts, length)
-            tried = [_tried(dataset, draft, length) for draft in wide]
-            if _shown_units(tried) <= _shown_units(made):
-                break
-            drafts, made = wide, tried
-        yield from zip(drafts, made, strict=True)
-
-
-def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
-    """Return how many units the context with the fewest units shows; 0 if a context does not fit. With `must_be_dry`,
-    also 0 if no context has run out of units.
-    """
-    found = [contexts[0] for contexts in made if isinstance(contexts, list)]
-    if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
-        return 0
-    return min(len(example.items) for example in found)
-
-
-def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
-    """Return all shared contexts of a task; empty if the questions of the task share no contexts."""
-    builder = dataset.builder
-    if not isinstance(builder, SharedContextBuilder):
-        return ()
-    with calling("builder", dataset.spec.builder, "contexts()"):
-        found: list[Draft] = list(builder.contexts(rows, dataset.sources))
-        fault = next(filter(None, map(draft_fault, found)), "")
-        asked = {question.id for draft in found for question in draft.questions}
-    if fault:
-        raise broken("builder", dataset.spec.builder, "contexts()", fault)
-    if unknown := sorted(asked - {row.id for row in rows}):
-        raise broken("builder", dataset.spec.builder, "contexts()", f"the question {unknown[0]!r} belongs to no row")
-    return found
-
-
-def _tried(dataset: Dataset, draft: Draft, length: int) -> list[PackedExample] | DoesNotFitError:
-    try:
-        with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
-            return _packed(dataset, draft, dataset.sources.draws.at(draft.id), length)
-    except DoesNotFitError as error:
-        return error
-    except Rejected as error:  # a picture has been removed since the questions were chosen
-        return DoesNotFitError(f"{draft.id}: {error.fault}")
-
-
-def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
+def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
     """Return the examples of a draft; a unit whose picture cannot be decoded is excluded, and the next unit is taken
     instead. If such a picture is required or part of a question, raise an error.
     """
-    broken: dict[str, str] = {}
+    faults: dict[str, str] = {}
     while True:
-        whole = replace(draft, take_order=Without(draft.take_order, broken)) if broken else draft
+        whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
         made = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
-        shown = {*made[0].prompt.images, *(path for example in made for path in _asked(example.question))}
-        found = {path: reason for path in sorted(shown) if (reason := _undecodable(dataset, path))}
+        if not dataset.sources.has_images:
+            return made
+        shown = {*made[0].prompt.images, *(path for example in made for path in _pictures_in(example.question))}
+        found = {path: fault for path in sorted(shown) if (fault := dataset.sources.images.fault_of(path))}
         if not found:
             return made
         required = {path for unit in draft.required for path in unit.images}
-        asked = {path for question in draft.questions for path in _asked(question)}
+        asked = {path for question in draft.questions for path in _pictures_in(question)}
         if changed := (required | asked) & found.keys():
             # it could be decoded before, so it has changed
             raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")
-        broken |= found
+        faults |= found
 
 
-def _undecodable(dataset: Dataset, path: str) -> str:
-    """Return why a picture of the release cannot be decoded; empty if it can be, or if it is the page of a document."""
-    return dataset.sources.images.fault_of(path) if dataset.sources.has_images else ""
-
-
-def _asked(question: Question) -> Iterator[str]:
-    """Yield the paths of the pictures that a question shows."""
+def _pictures_in(question: Question) -> Iterator[str]:
     return (part.path for part in question.parts if isinstance(part, Image))
-
-
-def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Yield the lines of all shared contexts at a length. Each question has a record, made from its home context
-    (`Question.is_home`). If the costliest question of a context has another home, it also has a `BundledRecord` from
-    this context.
-    """
-    place = {row.id: number for number, row in enumerate(rows)}
-    found: list[PackedExample] = []
-    rejected = 0
-    for context, made in pack_contexts(dataset, rows, length):
-        if isinstance(made, NothingAskedError):
-            continue
-        if isinstance(made, DoesNotFitError):
-            groups = context.take_order.groups(length) or frozenset()
-            for question in context.questions:
-                if question.is_home and (question.group is None or question.group in groups):
-                    rejected += 1
-                    yield reject_row(dataset.spec.name, rows[place[question.id]], _fault(made, length), length)
-            continue
-        costliest = max(made, key=lambda example: (example.count.total, example.id))
-        found += [example for example in made if example.question.is_home or example is costliest]
-        yield LeftOutUnits(dict(costliest.left_out))
-    missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
-    same = SameAnswers(dataset)
-    for example in sorted(found, key=lambda example: place[example.id]):
-        row = rows[place[example.id]]
-        if example.question.is_home:
-            line = _line(dataset, example, row)
-            same.check(example, line.record, row)
-            yield line
-        else:
-            yield BundledRecord(released_record(dataset, example, row), _shown(dataset, example))
-    # a set, because a question has one example for each placement
-    asked = {example.id for example in found if example.question.is_home}
-    not_asked = len(rows) - rejected - len(asked)
-    yield SharedCounts(not_asked, sum(missing.values()))
 
 
 def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
@@ -351,25 +279,10 @@ def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
     )
 
 
-def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
-    """Return the name that each picture of an example has in the source, by the path of the picture in the release."""
-    if not dataset.sources.has_images:
-        return {}
-    return {path: name for path in example.prompt.images if (name := dataset.sources.images.origin(path))}
-
-
-def _line(dataset: Dataset, example: PackedExample, row: Row) -> PackedRecord:
-    record, pictures = released_record(dataset, example, row), _shown(dataset, example)
-    crops = [path for unit in example.units if unit.further for path in unit.images]
-    items, texts = _items(example), _texts(example)
-    return PackedRecord(record, items, example.ran_dry, example.missing, pictures, texts, crops)
-
-
-def _texts(example: PackedExample) -> list[tuple[str, int, str]]:
-    """Return (unit, characters, SHA-256) of each unit of an example that is shown as a text."""
-    shown = ((unit.id, unit.body) for unit in example.units if isinstance(unit.body, str))
-    digests = ((id, *text_digest(body)) for id, body in shown)
-    return [(id, chars, digest.hex()) for id, chars, digest in digests]
+def _packed_record(dataset: Dataset, example: PackedExample, row: Row, same: SameAnswers) -> PackedRecord:
+    line = PackedRecord(released_record(dataset, example, row), _items(example), example.ran_dry, example.missing)
+    same.check(example, line.record, row)
+    return line
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
@@ -420,7 +333,11 @@ def _items(example: PackedExample) -> list[Item]:
             "position": position,
             "unit": item.unit.id,
             "role": item.unit.role,
-            "inside": " ".join(_spelled(needle.id) for needle in item.unit.needles),
+            # blanks separate the ids, so blanks and percent signs within an id are escaped as in a URL
+            "inside": " ".join(
+                "".join(quote(char) if char.isspace() or char == "%" else char for char in needle.id)
+                for needle in item.unit.needles
+            ),
             "image": None if isinstance(item.unit.body, str) else item.unit.body.path,
             "start": item.start,
             "text_tokens": item.count.text,
@@ -428,47 +345,3 @@ def _items(example: PackedExample) -> list[Item]:
         }
         for position, item in enumerate(example.items)
     ]
-
-
-def _spelled(id: str) -> str:
-    """Return an id with its blanks and percent signs escaped as in a URL, so that blanks can separate ids."""
-    return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)
-
-
-@dataclass(frozen=True, slots=True)
-class NeededImages:
-    """The images that must be made."""
-
-    pages: frozenset[str]
-    """The paths of pages of documents in the release."""
-    pictures: tuple[tuple[str, str], ...]
-    """(path in the release, name in the source) of each picture, sorted. A picture that an extended release has is
-    among them if its path does not depend on its content: it is compared, because two names may give one path."""
-
-
-def needed_images(session: "Session", name: str) -> NeededImages:
-    """Return the images that the examples of a dataset show and that must be made; all its records must be packed.
-    Images that an extended release has are left out.
-
-    Raises:
-        BuildError: two pictures of the source have one name in the release.
-
-    """
-    by_content = names_by_content(session.plan(name).spec)
-    pages: set[str] = set()
-    pictures: dict[str, str] = {}
-    for shard in record_shards(session, name, session.plan(name).spec.lengths):
-        shown = session.build_dir.last(shard, RECORDS)
-        if not isinstance(shown, ShownImages):
-            raise session.build_dir.damaged(shard)
-        pages.update(shown.pages)
-        for path, origins in shown.pictures.items():
-            for origin in origins:
-                other = pictures.setdefault(path, origin)
-                if by_content:  # all pictures with one path have the same content
-                    pictures[path] = min(origin, other)
-                elif other != origin:
-                    raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
-    made = session.released.shown if session.released else frozenset()
-    left = {path: origin for path, origin in pictures.items() if path not in made or not by_content}
-    return NeededImages(frozenset(pages.difference(pictures, made)), tuple(sorted(left.items())))

@@ -16,7 +16,6 @@ from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
@@ -32,7 +31,7 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
     occurred before.
     """
     plan = session.plan(shard.dataset)
-    spec, reader = plan.spec, reader_type(plan.spec.reader)()
+    spec, reader = plan.spec, plan.bound.reader_type()
     errata = load_errata(spec.errata) if spec.errata else None
     known: dict[str, str] = {}
     for found in read_rows(reader, plan.sources, errata, spec.reader):
@@ -48,7 +47,7 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
 
 
 def _position(found: Row | RowFault) -> str:
-    """Return where a row is in its source, such as `on line 3`; empty if the reader does not say."""
+    # such as `on line 3`; empty if the reader does not say
     place = found.place if isinstance(found, Row) else found.fault.place
     return f"on {place}" if place.startswith("line ") else f"at {place}" if place else ""
 
@@ -143,7 +142,6 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
 def _row(
     reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
 ) -> Row | RowFault:
-    """Return one row, corrected by its erratum and cleaned, or what is wrong with it."""
     if erratum and erratum.drop:
         fault = Fault(
             "dropped-by-errata", "a row that can be asked", erratum.source, todo="take it out of the errata to keep it"

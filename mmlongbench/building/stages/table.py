@@ -16,13 +16,14 @@ from pydantic import TypeAdapter
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import Shard, StageName
 from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.cells import cell_shards, write_cell
 from mmlongbench.building.stages.documents import document_shards, read_document
 from mmlongbench.building.stages.images import image_shards, make_images
 from mmlongbench.building.stages.negatives import find_negatives, negative_shards
 from mmlongbench.building.stages.questions import choose, question_shards
 from mmlongbench.building.stages.rankings import rank_pages, ranking_shards
-from mmlongbench.building.stages.records import all_record_shards, pack_block
+from mmlongbench.building.stages.records import pack_block, record_shards
 from mmlongbench.building.stages.rows import read_source, row_shards
 
 
@@ -54,10 +55,14 @@ STAGES = (
     Stage("rankings", ranking_shards, rank_pages, lines.RANKINGS, "rankings of pages", is_prepared=True),
     Stage("questions", question_shards, choose, lines.QUESTIONS, "questions", is_prepared=True),
     Stage("negatives", negative_shards, find_negatives, lines.NEGATIVES, "negatives"),
-    Stage("records", all_record_shards, pack_block, lines.RECORDS),
+    Stage("records", record_shards, pack_block, lines.RECORDS),
     Stage("images", image_shards, make_images, lines.IMAGES),
     Stage("cells", cell_shards, write_cell, lines.CELLS, "files"),
 )
+
+
+PREPARED = tuple(stage for stage in STAGES if stage.is_prepared)
+"""The stages that `--stage prepare` runs."""
 
 
 def stage_named(name: StageName) -> Stage:
@@ -70,13 +75,13 @@ def run_shard(session: Session, shard: Shard) -> float:
     build_dir, begun = session.build_dir, time.perf_counter()
     with build_dir.lock_shard(shard), _collected_seldom():
         if not build_dir.is_done(shard):
-            build_dir.write(shard, _unchanged(session, shard))
+            build_dir.write(shard, _lines(session, shard))
     return time.perf_counter() - begun
 
 
-def _unchanged(session: Session, shard: Shard) -> Iterator[Any]:
-    """Yield the lines of a shard, and raise an error at the end if a source file changed in the meantime."""
-    with session.source_files.unchanged_tables(shard.dataset):
+def _lines(session: Session, shard: Shard) -> Iterator[Any]:
+    """Yield the lines of a shard. If a source file has changed, raise an error before the result is complete."""
+    with session.source_files.unchanged_tables(Compared.EACH_SHARD, [shard.dataset]):
         yield from stage_named(shard.stage).run(session, shard)
 
 

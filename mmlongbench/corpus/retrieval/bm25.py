@@ -1,21 +1,23 @@
-"""Search by words: BM25 over a corpus of any size, with an index on disk that tantivy keeps.
+"""Search by words: BM25 over a corpus of any size, with an index on disk that tantivy keeps, or in memory.
 
 Tantivy gets tokens, so a query is never read as query syntax. With a single writer thread, and with merges completed
 after every block, the same corpus always gives the same index. Scores follow Robertson & Zaragoza 2009 with Lucene's
-idf, ln(1 + (N − n + ½) / (n + ½)), and lengths rounded to one byte.
+idf, ln(1 + (N − n + ½) / (n + ½)), and lengths rounded to one byte. The index in memory is rank-bm25's, whose scores
+are exact: it is for small corpora, for the texts of one document, and to check the other.
 """
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from mmlongbench.corpus.retrieval.passages import ROUNDING, Hit, Passages, ranks_of, settle
+from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.text import UNSPACED, tokens
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
@@ -39,18 +41,46 @@ TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
 HEAP = 128_000_000
 """How many bytes the writer may use in memory."""
 BLOCK = 50_000
-"""Passages between two commits; they fit into the writer's memory, so that segments do not depend on timing."""
+"""How many passages are written between two commits. They fit into the writer's memory; otherwise it would write
+segments at moments that depend on timing."""
 SPARE = 64
 """How many more hits than k are fetched at first, to see where a tie ends."""
-
+ROUNDING = 2.0**-23
+"""The relative difference that one addition in single precision can make between two sums that are compared."""
+TOLERANCE = 2.0**-40
+"""The relative difference below which scores of rank-bm25 are equal; its sums are in double precision."""
+MOST = 100_000
+"""The maximum number of passages of an index in memory; a hundred thousand take a gigabyte."""
+_DOCUMENTS = 8
+"""How many documents' scorers are kept for the next question; the scorer of 50 pages takes about a megabyte."""
 _TEXT, _NUMBER = "text", "number"
 
 
-class TantivyIndex:
-    """An open BM25 index. Its hits do not depend on threads or on the machine."""
+class Hit(NamedTuple):
+    """A passage that a search found."""
+
+    number: int
+    """The number of the passage in the corpus, from 0."""
+    score: float
+    """The score; higher is better. Hits with the same score are ordered by passage id."""
+
+
+class WordIndex(ABC):
+    """An index by words. Its hits do not depend on threads or on the machine."""
+
+    fingerprint: str
+    """A hash; with equal fingerprints, equal queries give equal hits."""
+
+    @abstractmethod
+    def search(self, query: str, k: int) -> list[Hit]:
+        """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
+
+
+class TantivyIndex(WordIndex):
+    """An index on disk."""
 
     def __init__(self, folder: Path, about: dict[str, object]) -> None:
-        """Open the index that `build_index` wrote; `find_index` checks that it belongs to the corpus."""
+        """Open an index; `find_index` checks that it belongs to the corpus."""
         import numpy as np
         import tantivy
 
@@ -60,27 +90,23 @@ class TantivyIndex:
         self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
 
     def __len__(self) -> int:
-        """How many passages are indexed."""
         return min(self._searcher.num_docs, len(self._ranks))
 
     def search(self, query: str, k: int) -> list[Hit]:
         """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
-        words = tokens(query)
-        most = len(self)
+        words, most = tokens(query), len(self)
         limit = min(most, k + SPARE)
         while words and limit > 0:
             scores, numbers = self._fetch(words, limit)
             is_all = len(scores) < limit or limit == most
-            hits = settle(scores, numbers, self._ranks, k, len(words) * ROUNDING, is_all)
+            hits = _settled(scores, numbers, self._ranks, k, len(words) * ROUNDING, is_all=is_all)
             if hits is not None:
                 return hits
             limit = min(most, 2 * limit)
         return []
 
     def _fetch(self, words: list[str], limit: int) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
-        """Return the scores and numbers of the best `limit` passages; passages with equal scores may be in
-        any order.
-        """
+        """Return the scores and numbers of the best `limit` passages; those with equal scores may be in any order."""
         import numpy as np
         from tantivy import Occur, Query
 
@@ -88,46 +114,71 @@ class TantivyIndex:
             queries = [Query.regex_query(self._schema, _TEXT, f".?{word}.?") for word in words]
         else:
             queries = [Query.term_query(self._schema, _TEXT, word, "freq") for word in words]
-        asked = [(Occur.Should, query) for query in queries]
-        found = self._searcher.search(Query.boolean_query(asked), limit=limit, count=False).hits
-        numbers = self._searcher.fast_field_values(_NUMBER, [address for _, address in found])
-        return np.array([score for score, _ in found], np.float64), np.array(numbers, np.int64)
+        either = Query.boolean_query([(Occur.Should, query) for query in queries])
+        hits = self._searcher.search(either, limit=limit, count=False).hits
+        numbers = self._searcher.fast_field_values(_NUMBER, [address for _, address in hits])
+        return np.array([score for score, _ in hits], np.float64), np.array(numbers, np.int64)
 
 
-def find_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> TantivyIndex:
+def find_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -> TantivyIndex:
     """Open the index of a corpus in a folder; if the folder does not exist, build the index first.
 
     Raises:
         SourceError: the folder has no valid index, or the index of another corpus.
 
     """
+
+    def fault(reason: str, expected: str, found: str) -> SourceError:
+        todo = f"remove the folder {folder}, and the next search builds it again"
+        return SourceError(Fault(reason, expected, found, folder.name, todo=todo))
+
+    wanted = {
+        "format": 1,
+        "corpus": corpus.fingerprint,
+        "passages": len(corpus),
+        "engine": _engine(),
+        "k1": K1,
+        "b": B,
+        "tokens": TOKENS,
+    }
     if not folder.exists():
         with file_lock(folder.with_name(f".{folder.name}.lock"), f"the index {folder.name} of the corpus"):
             if not folder.exists():
-                build_index(corpus, folder, progress)
-    about = _checked(corpus, folder)
+                _build_index(corpus, folder, wanted, progress)
+    try:
+        about: object = json.loads((folder / ABOUT).read_bytes())
+    except (OSError, ValueError) as error:
+        raise fault("no-index", f"an index with its {ABOUT}", f"none ({type(error).__name__})") from error
+    about = about if isinstance(about, dict) else {}
+    for name, value in wanted.items():
+        if about.get(name) != value and name != "engine":
+            raise fault("foreign-index", f"one whose {name} is {value!r}", f"{about.get(name)!r}")
     try:
         index = TantivyIndex(folder, about)
     except (OSError, ValueError, EOFError) as error:
-        raise _fault(folder, "broken-index", "files that belong together", str(error)) from error
+        raise fault("broken-index", "files that belong together", str(error)) from error
     if len(index) != len(corpus):
-        raise _fault(folder, "broken-index", f"{len(corpus):,} passages", f"{len(index):,}")
+        raise fault("broken-index", f"{len(corpus):,} passages", f"{len(index):,}")
     return index
 
 
-def build_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> None:
+def _engine() -> str:
+    return f"tantivy {version('tantivy')}"
+
+
+def _build_index(corpus: Corpus, folder: Path, about: dict[str, object], progress: Progress | None) -> None:
     """Write the index of a corpus into a new folder, which appears complete or not at all."""
     import numpy as np
 
     temporary = folder.with_name(f"{TEMPORARY}{folder.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    np.save(temporary / RANKS, ranks_of(_written(corpus, temporary, progress)))
-    write_whole(temporary / ABOUT, [json.dumps(_about(corpus), indent=1, sort_keys=True).encode(), b"\n"])
+    np.save(temporary / RANKS, _ranks_of(_indexed(corpus, temporary, progress)))
+    write_whole(temporary / ABOUT, [json.dumps(about, indent=1, sort_keys=True).encode(), b"\n"])
     temporary.rename(folder)
 
 
-def _written(corpus: Passages, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
+def _indexed(corpus: Corpus, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
     """Index the passages in blocks; yield the ids of each block."""
     import tantivy
 
@@ -149,54 +200,10 @@ def _written(corpus: Passages, folder: Path, progress: Progress | None) -> Itera
             advance()
 
 
-def _about(corpus: Passages) -> dict[str, object]:
-    return {
-        "format": 1,
-        "corpus": corpus.fingerprint,
-        "passages": len(corpus),
-        "engine": _engine(),
-        "k1": K1,
-        "b": B,
-        "tokens": TOKENS,
-    }
+class RankBm25Index(WordIndex):
+    """An index in memory."""
 
-
-def _engine() -> str:
-    from importlib.metadata import version
-
-    return f"tantivy {version('tantivy')}"
-
-
-def _checked(corpus: Passages, folder: Path) -> dict[str, object]:
-    """Return the description of the index; an index of another corpus raises an error."""
-    try:
-        about: object = json.loads((folder / ABOUT).read_bytes())
-    except (OSError, ValueError) as error:
-        raise _fault(folder, "no-index", f"an index with its {ABOUT}", f"none ({type(error).__name__})") from error
-    for name, expected in _about(corpus).items():
-        found = about.get(name) if isinstance(about, dict) else about
-        if found != expected and name != "engine":
-            raise _fault(folder, "foreign-index", f"one whose {name} is {expected!r}", f"{found!r}")
-    return about if isinstance(about, dict) else {}
-
-
-def _fault(folder: Path, reason: str, expected: str, found: str) -> SourceError:
-    todo = f"remove the folder {folder}, and the next search builds it again"
-    return SourceError(Fault(reason, expected, found, folder.name, todo=todo))
-
-
-MOST = 100_000
-"""The maximum number of passages; a hundred thousand take a gigabyte."""
-TOLERANCE = 2.0**-40
-"""The relative difference below which scores are equal; sums here are in double precision."""
-_DOCUMENTS = 8
-"""How many documents' scorers are kept for the next question; the scorer of 50 pages takes about a megabyte."""
-
-
-class RankBm25Index:
-    """The index of a corpus in memory."""
-
-    def __init__(self, corpus: Passages) -> None:
+    def __init__(self, corpus: Corpus) -> None:
         """Read the whole corpus.
 
         Raises:
@@ -207,7 +214,7 @@ class RankBm25Index:
             raise MMLongBenchError(f"rank-bm25 can hold 1 to {MOST:,} passages, not {len(corpus):,}; use tantivy")
         passages = list(corpus)
         self._scorer = _Scorer([tokens(f"{p.title}\n{p.text}") for p in passages])
-        self._ranks = ranks_of([[p.id for p in passages]])
+        self._ranks = _ranks_of([[p.id for p in passages]])
         made_by = f"rank-bm25 {version('rank-bm25')}"
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
@@ -252,4 +259,52 @@ class _Scorer:
         scores = np.asarray(self._engine.get_scores(tokens(query)), np.float64)
         numbers = np.argsort(-scores, kind="stable")
         numbers = numbers[: np.count_nonzero(scores > 0)]
-        return settle(scores[numbers], numbers, ranks, k, TOLERANCE, is_all=True) or []
+        return _settled(scores[numbers], numbers, ranks, k, TOLERANCE, is_all=True) or []
+
+
+def _ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
+    """Return for each passage the place of its id among all sorted ids; shape (passages,).
+
+    The ids come in blocks, and are kept as bytes: about 25 bytes a passage.
+    """
+    import numpy as np
+    import pyarrow
+    import pyarrow.compute
+
+    text = pyarrow.large_string()
+    ids = pyarrow.chunked_array([pyarrow.array(block, text) for block in blocks], text)
+    order = pyarrow.compute.sort_indices(ids).to_numpy()
+    ranks = np.empty(len(order), np.uint32)
+    ranks[order] = np.arange(len(order), dtype=np.uint32)
+    return ranks
+
+
+def _settled(
+    scores: "NDArray[np.float64]",
+    numbers: "NDArray[np.int64]",
+    ranks: "NDArray[np.uint32]",
+    k: int,
+    tolerance: float,
+    *,
+    is_all: bool,
+) -> list[Hit] | None:
+    """Return the best k passages; None if a passage that is not given may have the same score as the last of these.
+
+    Args:
+        scores: highest first, up to rounding.
+        numbers: the passage of each score.
+        ranks: the ranks of all passages of the corpus, see `_ranks_of`.
+        k: how many passages to return.
+        tolerance: the relative difference that rounding can make; scores that differ by less count as equal.
+        is_all: whether these are the scores of all passages.
+
+    """
+    import numpy as np
+
+    falls = scores[:-1] - scores[1:] > tolerance * np.abs(scores[:-1])
+    group = np.concatenate(([0], np.cumsum(falls)))[: len(scores)]
+    if not is_all and (len(scores) <= k or int(group[k - 1]) == int(group[-1])):
+        return None
+    best = np.lexsort((ranks[numbers], group))[:k]
+    tied = scores[np.searchsorted(group, group[best])]  # of equal scores, each hit has the highest
+    return list(map(Hit._make, zip(numbers[best].tolist(), tied.tolist(), strict=True)))

@@ -4,15 +4,14 @@ The filter reads no files. Every passage that it rejects is counted by the first
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
+from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.numbers import numbers_in
-from mmlongbench.corpus.retrieval.passages import Passage
 from mmlongbench.corpus.retrieval.spellings import usual_spellings, value_of
-from mmlongbench.corpus.retrieval.text import TEXTS_KEPT, NearDuplicates, forms, needles, normalise, shingles_of
+from mmlongbench.corpus.retrieval.text import TEXTS_KEPT, NearDuplicates, forms, needles, normalise, shingles
 from mmlongbench.errors import Fault
 
 REASONS = ("gold", "barred", "answer", "number-in-range", "entity", "near-duplicate", "empty")
@@ -58,14 +57,6 @@ class Query:
     """What must not occur in a negative."""
 
 
-@dataclass(frozen=True, slots=True)
-class Negatives:
-    """The admitted passages in the order of the ranking, and how many passages were rejected, by reason."""
-
-    passages: tuple[Passage, ...]
-    rejected: Counter[str] = field(default_factory=Counter)
-
-
 class NegativeFilter:
     """The filter of one question. It remembers the passages that it admitted, because a later passage may be a
     near-duplicate of one of them.
@@ -82,7 +73,9 @@ class NegativeFilter:
         self._entities = _Needles(facts.entities)
         self._values = {value for answer in facts.answers if (value := value_of(answer)) is not None}
         self._within = facts.within
-        self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
+        self._seen = NearDuplicates(near)
+        for passage in facts.gold:
+            self._seen.add(shingles(normalise(passage.text)))
 
     def admit(self, passage: Passage) -> str | None:
         """Admit a passage as a negative and return None, or return the reason why it is rejected, one of `REASONS`."""
@@ -91,41 +84,22 @@ class NegativeFilter:
         if passage.id in self._excluded:
             return "barred"
         title, text = forms(passage.title), forms(passage.text)
-        numbers = self._numbers(passage)
+        numbers: frozenset[float] = frozenset()
+        if self._values or self._within is not None:
+            numbers = _numbers_in(passage.title) | _numbers_in(passage.text)
         if not numbers.isdisjoint(self._values) or self._answers.stand_in(title) or self._answers.stand_in(text):
             return "answer"
         if self._within and any(self._within[0] <= number <= self._within[1] for number in numbers):
             return "number-in-range"
         if self._entities.stand_in(title) or self._entities.stand_in(text):
             return "entity"
-        found = shingles_of(text.partition("\n")[0])
+        found = shingles(text.partition("\n")[0])
         if not found:
             return "empty"
         if self._seen.near(found):
             return "near-duplicate"
         self._seen.add(found)
         return None
-
-    def _numbers(self, passage: Passage) -> frozenset[float]:
-        """Return the numbers of a passage; none are read if no answer of the question is a number or a range."""
-        if self._within is None and not self._values:
-            return frozenset()
-        return _numbers_in(passage.title) | _numbers_in(passage.text)
-
-
-def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | None = None) -> Negatives:
-    """Return the first `most` hard negatives among ranked passages; if `most` is None, return all of them."""
-    chosen = NegativeFilter(facts, near)
-    taken: list[Passage] = []
-    rejected: Counter[str] = Counter()
-    passages = iter(ranked)
-    while (most is None or len(taken) < most) and (passage := next(passages, None)) is not None:
-        reason = chosen.admit(passage)
-        if reason is None:
-            taken.append(passage)
-        else:
-            rejected[reason] += 1
-    return Negatives(tuple(taken), rejected)
 
 
 def unfilterable_answer(facts: Facts) -> Fault | None:
@@ -134,22 +108,22 @@ def unfilterable_answer(facts: Facts) -> Fault | None:
     An answer of one character or a stop word occurs in most passages; an answer without a letter or digit occurs in
     all. A name of the entity must have a letter or digit to be searched for.
     """
+
+    def fault(reason: str, field: str, expected: str, found: str) -> Fault:
+        todo = "correct the source, or leave the question out: this cannot be kept out of its negatives"
+        return Fault(reason, expected, found, field=field, todo=todo)
+
     for answer in facts.answers:
         bare = normalise(answer)
         if len(bare) < 2 or bare in STOP_WORDS:
             what = "a stop word" if len(bare) > 1 else "one character" if bare else "no letter or digit"
-            return _fault("common-answer", "answer", "an answer that passages can be free of", f"{answer!r}, {what}")
+            return fault("common-answer", "answer", "an answer that passages can be free of", f"{answer!r}, {what}")
     for name in facts.entities:
         if not normalise(name):
-            return _fault("nameless-entity", "entity", "a name with a letter or digit", repr(name))
+            return fault("nameless-entity", "entity", "a name with a letter or digit", repr(name))
     if not facts.answers and facts.within is None:
-        return _fault("no-answer", "answer", "at least one answer", "none")
+        return fault("no-answer", "answer", "at least one answer", "none")
     return None
-
-
-def _fault(reason: str, name: str, expected: str, found: str) -> Fault:
-    todo = "correct the source, or leave the question out: this cannot be kept out of its negatives"
-    return Fault(reason, expected, found, field=name, todo=todo)
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
@@ -161,18 +135,16 @@ class _Needles:
     """Texts to search for in passages. Each is searched for only in passages that contain its longest word."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        found: dict[str, set[str]] = {}
-        for needle in (needle for name in names for needle in _telling(name)):
-            longest = max(needle.split(), key=lambda word: (len(word), word))
-            found.setdefault(f" {longest} ", set()).add(needle)
-        self._by_word = tuple((word, tuple(sorted(found[word]))) for word in sorted(found))
+        by_word: dict[str, set[str]] = {}
+        for name in names:
+            whole = normalise(name)
+            for needle in needles(name):
+                form = needle.strip()
+                if form == whole or form not in STOP_WORDS:
+                    longest = max(form.split(), key=lambda word: (len(word), word))
+                    by_word.setdefault(f" {longest} ", set()).add(needle)
+        self._by_word = tuple((word, tuple(sorted(by_word[word]))) for word in sorted(by_word))
 
     def stand_in(self, text: str) -> bool:
         """Return whether one of these texts occurs in a passage, given by its `forms`."""
         return any(word in text and any(needle in text for needle in found) for word, found in self._by_word)
-
-
-def _telling(name: str) -> Iterator[str]:
-    """Yield the texts by which a name is found in a passage. A stop word is left out, unless it is the whole name."""
-    bare = normalise(name)
-    return (needle for needle in needles(name) if needle.strip() == bare or needle.strip() not in STOP_WORDS)

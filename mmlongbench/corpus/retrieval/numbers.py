@@ -141,19 +141,25 @@ def _readings(piece: str) -> list[Decimal]:
 
 
 def _exact(digits: str) -> Decimal:
-    return Decimal(digits) if len(digits) <= _LONGEST else Decimal(float(digits))
+    return Decimal(digits if len(digits) <= _LONGEST else float(digits))
 
 
 def _words(text: str) -> Iterator[Decimal]:
     """Yield the values of number words, singly and together: `twenty-five` gives 20, 5 and 25."""
     for run in _runs(text):
         yield from (Decimal(SMALL[word]) for word in run if word in SMALL)
-        yield value_of_words(run)
-        parts = _parts(run)
-        values = [value_of_words(part) for part in parts]
+        yield _value(run)
+        parts: list[list[str]] = [[]]
+        for word in run:
+            if word in _LINKS:
+                parts.append([])
+            else:
+                parts[-1].append(word)
+        parts = [part for part in parts if any(word not in _SKIPPED for word in part)]
+        values = [_value(part) for part in parts]
         yield from values
         for at, part in enumerate(parts[1:], 1):
-            factor = _last_factor(part)
+            factor = FACTORS.get(part[-1], 1)
             yield from (value * factor for value in values[max(0, at - _MAX_LINKS) : at])
 
 
@@ -169,39 +175,23 @@ def _runs(text: str) -> Iterator[list[str]]:
             run = []
 
 
-def _parts(run: Sequence[str]) -> list[list[str]]:
-    parts: list[list[str]] = [[]]
-    for word in run:
-        if word in _LINKS:
-            parts.append([])
-        else:
-            parts[-1].append(word)
-    return [part for part in parts if any(word not in _SKIPPED for word in part)]
-
-
-def _last_factor(part: Sequence[str]) -> int:
-    return FACTORS.get(part[-1], 1)
-
-
-def value_of_words(words: Sequence[str]) -> Decimal:
+def _value(words: Sequence[str]) -> Decimal:
     """Return the value of number words taken together; other words are skipped.
 
-    >>> value_of_words(["two", "and", "a", "half", "million"]), value_of_words(["a", "hundred", "and", "six"])
+    >>> _value(["two", "and", "a", "half", "million"]), _value(["a", "hundred", "and", "six"])
     (Decimal('2500000.0'), Decimal('106'))
     """
     total, current = Decimal(0), None
     for word in words:
-        if word in SCALES:
-            total, current = min(total + _or_one(current) * SCALES[word], _LARGEST), None
-        elif word in FACTORS:
-            current = min(_or_one(current) * FACTORS[word], _LARGEST)
-        elif word in SMALL or word == "half":
+        if word in SMALL or word == "half":
             current = (current or Decimal(0)) + (SMALL[word] if word in SMALL else Decimal("0.5"))
+        elif word in FACTORS:
+            product = (Decimal(1) if current is None else current) * FACTORS[word]
+            if word in SCALES:  # what follows `thousand` is added to it
+                total, current = min(total + product, _LARGEST), None
+            else:
+                current = min(product, _LARGEST)
     return total + (current or 0)
-
-
-def _or_one(value: Decimal | None) -> Decimal:
-    return Decimal(1) if value is None else value
 
 
 def spoken(text: str) -> Decimal | None:
@@ -214,4 +204,4 @@ def spoken(text: str) -> Decimal | None:
     is_number = all(word in _VOCABULARY and word not in ("or", "to") for word in words)
     is_started = words[0] in SMALL or (len(words) > 1 and words[0] in {"half", *_SKIPPED})
     has_value = any(word in SMALL or word in FACTORS for word in words)
-    return value_of_words(words) if is_number and is_started and has_value and words[-1] not in _SKIPPED else None
+    return _value(words) if is_number and is_started and has_value and words[-1] not in _SKIPPED else None

@@ -7,22 +7,16 @@ from decimal import Decimal
 
 from mmlongbench.corpus.retrieval.numbers import CURRENCIES, ENGLISH, NAMES, SCALES, SHORT, spoken
 
-MONTHS: list[str] = re.findall(
-    r"\w+", "January February March April May June July August September October November December"
+_WORDS = re.compile(r"\w+")
+_MONTHS: list[str] = _WORDS.findall(
+    "January February March April May June July August September October November December"
 )
-_FIRST: list[str] = re.findall(
-    r"\w+",
+_FIRST: list[str] = _WORDS.findall(
     "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-    "fifteenth sixteenth seventeenth eighteenth nineteenth",
+    "fifteenth sixteenth seventeenth eighteenth nineteenth"
 )
-ORDINALS = (
-    *_FIRST,
-    *(
-        f"{name.partition('-')[0]}-{_FIRST[at % 10]}" if at % 10 else f"{name[:-1]}ieth"
-        for at, name in enumerate(NAMES)
-        if at >= 20
-    ),
-)
+_TENS = [name for name in NAMES[20:] if "-" not in name]
+ORDINALS = (*_FIRST, *(f"{tens}-{_FIRST[at]}" if at else f"{tens[:-1]}ieth" for tens in _TENS for at in range(10)))
 """The ordinals below a hundred, in order."""
 PERCENT = ("%", " percent", " per cent")
 MAX_DECIMALS = 3
@@ -51,7 +45,7 @@ _QUANTITY = re.compile(
 )
 _ORDINAL = re.compile(rf"(?:(\d{{1,9}})(?:st|nd|rd|th)|({'|'.join(reversed(ORDINALS))}))(\s+\D+)?", re.I)
 _NTH = rf"(?:(\d{{1,2}})(?:st|nd|rd|th)?|({'|'.join(reversed(ORDINALS[1:32]))}))"
-_MONTH = rf"({'|'.join(f'{month[:3]}(?:{month[3:]})?' for month in MONTHS)}|sept)\.?"
+_MONTH = rf"({'|'.join(f'{month[:3]}(?:{month[3:]})?' for month in _MONTHS)}|sept)\.?"
 _DAY_FIRST = re.compile(rf"(?:the\s+)?{_NTH}(?:\s+day)?(?:\s+of)?[\s-]+{_MONTH},?[\s-]+(\d{{3,4}})", re.I)
 _MONTH_FIRST = re.compile(rf"{_MONTH}[\s-]+(?:the\s+)?{_NTH},?[\s-]+(\d{{3,4}})", re.I)
 _ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:t[\d:.z+-]*)?", re.I)
@@ -118,13 +112,10 @@ def value_of(text: str) -> float | None:
 
 
 def _read(text: str) -> str:
-    return _at_length(" ".join(text.translate(_ODD_CASES).split()))
-
-
-def _at_length(text: str) -> str:
-    """Return a text with its short scale in full: `3.5bn` as `3.5 billion`. A single letter is a unit (`5m`), unless
-    the number has a currency sign.
+    """Return a text with single spaces, and with its short scale in full: `3.5bn` as `3.5 billion`. A single letter is
+    a unit (`5m`), unless the number has a currency sign.
     """
+    text = " ".join(text.translate(_ODD_CASES).split())
     match = _SHORTENED.fullmatch(text)
     if match is None or (len(match[3]) == 1 and not match[1]):
         return text
@@ -172,20 +163,29 @@ def _value(match: re.Match[str]) -> Decimal:
 
 
 def _ordinals(text: str) -> Iterator[str]:
-    match = _ORDINAL.fullmatch(text)
-    if match:
+    if match := _ORDINAL.fullmatch(text):
         number = int(match[1]) if match[1] else ORDINALS.index(match[2].lower())
-        yield from (f"{spelling}{match[3] or ''}" for spelling in _ordinal(number))
-
-
-def _ordinal(number: int) -> Iterator[str]:
-    yield f"{number}{_suffix(number)}"
-    if number < len(ORDINALS):
-        yield ORDINALS[number]
+        what = match[3] or ""
+        yield f"{number}{_suffix(number)}{what}"
+        if number < len(ORDINALS):
+            yield f"{ORDINALS[number]}{what}"
 
 
 def _suffix(number: int) -> str:
     return "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+_DATE_FORMS = (
+    "{day} {month} {year}",
+    "{month} {day} {year}",
+    "{nth} {month} {year}",
+    "{nth} of {month} {year}",
+    "{month} {nth} {year}",
+    "{nth} day of {month} {year}",
+    "{ordinal} of {month} {year}",
+    "{ordinal} day of {month} {year}",
+    "{month} {ordinal} {year}",
+)
 
 
 def _dates(text: str) -> Iterator[str]:
@@ -194,48 +194,36 @@ def _dates(text: str) -> Iterator[str]:
             date(year, month, day)
         except ValueError:
             continue
-        yield from _day(day, month, year)
+        name, nth = _MONTHS[month - 1], f"{day}{_suffix(day)}"
+        for shown in dict.fromkeys((name, name[:3])):
+            for form in _DATE_FORMS:
+                yield form.format(day=day, nth=nth, ordinal=ORDINALS[day], month=shown, year=year)
+        yield f"{year:04d}-{month:02d}-{day:02d}"
+        for separator in "/.-":
+            for one, two in ((day, month), (month, day)):
+                yield f"{one:02d}{separator}{two:02d}{separator}{year}"
+                yield f"{one}{separator}{two}{separator}{year}"
 
 
 def _days(text: str) -> Iterator[tuple[int, int, int]]:
     """Yield each (day, month, year) that a text can mean."""
+
+    def nth(digits: str | None, word: str | None) -> int:
+        return int(digits) if digits else ORDINALS.index((word or "").lower())
+
+    def month(name: str) -> int:
+        return next(at for at, month in enumerate(_MONTHS, 1) if month[:3].lower() == name[:3].lower())
+
     if match := _DAY_FIRST.fullmatch(text):
-        yield _nth(match[1], match[2]), _month(match[3]), int(match[4])
+        yield nth(match[1], match[2]), month(match[3]), int(match[4])
     elif match := _MONTH_FIRST.fullmatch(text):
-        yield _nth(match[2], match[3]), _month(match[1]), int(match[4])
+        yield nth(match[2], match[3]), month(match[1]), int(match[4])
     elif match := _ISO.fullmatch(text):
         yield int(match[3]), int(match[2]), int(match[1])
     elif match := _NUMERIC.fullmatch(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
         yield first, second, year
         yield second, first, year
-
-
-def _nth(digits: str | None, word: str | None) -> int:
-    return int(digits) if digits else ORDINALS.index((word or "").lower())
-
-
-def _month(name: str) -> int:
-    return next(at for at, month in enumerate(MONTHS, 1) if month[:3].lower() == name[:3].lower())
-
-
-def _day(day: int, month: int, year: int) -> Iterator[str]:
-    name, nth = MONTHS[month - 1], f"{day}{_suffix(day)}"
-    for shown in dict.fromkeys((name, name[:3])):
-        yield f"{day} {shown} {year}"
-        yield f"{shown} {day} {year}"
-        yield f"{nth} {shown} {year}"
-        yield f"{nth} of {shown} {year}"
-        yield f"{shown} {nth} {year}"
-        yield f"{nth} day of {shown} {year}"
-        yield f"{ORDINALS[day]} of {shown} {year}"
-        yield f"{ORDINALS[day]} day of {shown} {year}"
-        yield f"{shown} {ORDINALS[day]} {year}"
-    yield f"{year:04d}-{month:02d}-{day:02d}"
-    for separator in "/.-":
-        for one, two in ((day, month), (month, day)):
-            yield f"{one:02d}{separator}{two:02d}{separator}{year}"
-            yield f"{one}{separator}{two}{separator}{year}"
 
 
 MAX_ORDINAL = 999_999
@@ -252,23 +240,12 @@ def ordinal_words(number: int) -> str:
     if not 1 <= number <= MAX_ORDINAL:
         raise ValueError(f"an ordinal of {number}: expected 1 to {MAX_ORDINAL}")
     thousands, below = divmod(number, 1000)
-    if not thousands:
-        return _below_thousand(below)
-    head = f"{_cardinal(thousands)} thousand"
-    if not below:
-        return f"{head}th"
-    return f"{head}{' and' if below < 100 else ','} {_below_thousand(below)}"
-
-
-def _below_thousand(number: int) -> str:
-    hundreds, below = divmod(number, 100)
-    last: str = ORDINALS[below]
+    if thousands:
+        hundreds, rest = divmod(thousands, 100)
+        words = [f"{NAMES[hundreds]} hundred"] if hundreds else []
+        head = " and ".join([*words, NAMES[rest]] if rest else words) + " thousand"
+        return f"{head}{' and' if below < 100 else ','} {ordinal_words(below)}" if below else f"{head}th"
+    hundreds, rest = divmod(below, 100)
     if not hundreds:
-        return last
-    return f"{NAMES[hundreds]} hundred and {last}" if below else f"{NAMES[hundreds]} hundredth"
-
-
-def _cardinal(number: int) -> str:
-    hundreds, below = divmod(number, 100)
-    parts = [f"{NAMES[hundreds]} hundred"] if hundreds else []
-    return " and ".join([*parts, *([NAMES[below]] if below else [])])
+        return ORDINALS[rest]
+    return f"{NAMES[hundreds]} hundred and {ORDINALS[rest]}" if rest else f"{NAMES[hundreds]} hundredth"

@@ -44,19 +44,8 @@ _INNER = re.compile(r"(?<=\d)[.,](?=\d)")
 _UNIT = re.compile(r"(?<=\d)(?=[^\W\d_])(?!(?:st|nd|rd|th|s)\b)")
 _DIGIT = re.compile(r"\d")
 _LETTERS = {
-    **{
-        "ł": "l",
-        "ø": "o",
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "đ": "d",
-        "ð": "d",
-        "þ": "th",
-        "ħ": "h",
-        "ı": "i",
-        "ς": "σ",
-    },
+    **dict(zip("łøđðħıς", "loddhiσ", strict=True)),
+    **{"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"},
     **dict.fromkeys("ʹʻʼʽʾʿˈ", "'"),
 }
 """Characters that Unicode does not decompose: letters with strokes, ligatures, and letters used as apostrophes."""
@@ -74,13 +63,13 @@ class _Table(dict[int, str | None]):
         return self[code]
 
 
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
 def _is_mark(character: str) -> bool:
     is_mark = bool(unicodedata.combining(character)) or "\ufe00" <= character <= "\ufe0f" or character == "\u034f"
     return is_mark and character not in _VOICING
-
-
-def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(character).startswith("P")
 
 
 def _is_zero_width(character: str) -> bool:
@@ -95,10 +84,6 @@ def _folded(character: str) -> str:
     return f" {whole} " if UNSPACED.match(whole) else whole
 
 
-def _bare(character: str) -> str:
-    return "".join(part for part in _folded(character) if not _is_punctuation(part))
-
-
 def _apart(character: str) -> str:
     """Return a character as `_folded` does, but with spaces around a symbol or a raised digit, so that it is a word of
     its own. "&" becomes "and".
@@ -111,19 +96,11 @@ def _as_words(character: str) -> str:
     return "".join(part if part.isalnum() else " " for part in _apart(character))
 
 
-def _broken(character: str) -> str:
-    return " " if _is_zero_width(character) else _as_words(character)
-
-
-def _unaccented(character: str) -> str:
-    return "" if unicodedata.combining(character) and character not in _VOICING else character
-
-
-_BARE = _Table(_bare)
+_BARE = _Table(lambda character: "".join(part for part in _folded(character) if not _is_punctuation(part)))
 _APART = _Table(_apart)
 _AS_WORDS = _Table(_as_words)
-_BROKEN = _Table(_broken)
-_UNACCENTED = _Table(_unaccented)
+_BROKEN = _Table(lambda character: " " if _is_zero_width(character) else _as_words(character))
+_UNACCENTED = _Table(lambda c: "" if unicodedata.combining(c) and c not in _VOICING else c)
 
 
 def normalise(text: str) -> str:
@@ -148,8 +125,12 @@ def contains(text: str, answer: str) -> bool:
     >>> contains("答案是艾勒里。", "艾勒里"), contains("がらす", "からす")
     (True, False)
     """
+
+    def glued(text: str) -> str:  # normalised, but with decimal points
+        return normalise(_INNER.sub(_POINT, _COMMAS.sub(lambda found: found.group().replace(",", ""), text)))
+
     bare, spaced = normalise(answer), _spaced(answer)
-    if not bare or f" {_glued(answer)} " in f" {_glued(text)} ":
+    if not bare or f" {glued(answer)} " in f" {glued(text)} ":
         return True
     return (len(spaced) > 1 or spaced == bare) and f" {spaced} " in f" {_spaced(text)} "
 
@@ -157,11 +138,6 @@ def contains(text: str, answer: str) -> bool:
 def _composed(text: str) -> str:
     """Return a text with each letter and its voicing mark as one character, since other tables read single ones."""
     return _VOICED.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
-
-
-def _glued(text: str) -> str:
-    """Return the normalised text, but keep decimal points."""
-    return normalise(_INNER.sub(_POINT, _COMMAS.sub(lambda found: found.group().replace(",", ""), text)))
 
 
 def _spaced(text: str) -> str:
@@ -217,35 +193,23 @@ def tokens(text: str) -> list[str]:
     if not text.isascii():  # lower case again: a ligature like № has capitals when it is decomposed
         folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", folded).translate(_UNACCENTED).lower())
         if UNSPACED.search(folded):
-            runs = (run for word in _WORD.findall(folded) for run in _RUNS.findall(word))
-            return [each for run in runs for each in _searched(run)]
+            words: list[str] = []
+            for run in (run for word in _WORD.findall(folded) for run in _RUNS.findall(word)):
+                if UNSPACED.match(run):
+                    words += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+                else:
+                    words.append(run[:LONGEST_WORD])
+            return words
     return [word[:LONGEST_WORD] for word in _WORD.findall(folded)]
 
 
-def _searched(run: str) -> list[str]:
-    """Return the words of a run of characters that all are, or all are not, of a script without blanks."""
-    if not UNSPACED.match(run):
-        return [run[:LONGEST_WORD]]
-    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-
-
-def shingles(text: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str]:
-    """Return all runs of `width` normalised words; a shorter text is one shingle, an empty text has none."""
-    return shingles_of(normalise(text), width)
-
-
-def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str]:
-    """Return the shingles of a text that is already normalised."""
+def shingles(normalised: str) -> frozenset[str]:
+    """Return all runs of five words of a normalised text; a shorter text is one shingle, an empty text has none."""
     words = normalised.split()
     if not words:
         return frozenset()
-    return frozenset(" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1)))
-
-
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how many shingles are in both texts, divided by how many are in at least one; 0 if there are none."""
-    either = len(one | other)
-    return len(one & other) / either if either else 0.0
+    ends = range(WORDS_IN_SHINGLE, max(len(words), WORDS_IN_SHINGLE) + 1)
+    return frozenset(" ".join(words[end - WORDS_IN_SHINGLE : end]) for end in ends)
 
 
 class NearDuplicates:
@@ -255,7 +219,7 @@ class NearDuplicates:
     nothing.
     """
 
-    def __init__(self, threshold: float, texts: Iterable[str] = ()) -> None:
+    def __init__(self, threshold: float) -> None:
         """Two texts are near if the Jaccard similarity of their shingles is at least `threshold`, 0 < threshold <=
         1.
         """
@@ -264,8 +228,6 @@ class NearDuplicates:
         self._threshold = threshold
         self._sizes: list[int] = []
         self._holders: dict[str, list[int]] = {}
-        for text in texts:
-            self.add(shingles(text))
 
     def add(self, found: frozenset[str]) -> None:
         """Add the shingles of a text."""

@@ -29,8 +29,7 @@ from mmlongbench.models.calls import ModelCall
 from mmlongbench.models.client import Failed
 from mmlongbench.models.fences import fence, numbered
 from mmlongbench.models.pace import Backoff
-from mmlongbench.task.evidence import Evidence
-from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings
+from mmlongbench.task.metric import Details, Evidence, Profile, Score, ScoringInput, Settings
 
 JUDGES = 3
 """The number of judges in the paper and in the public code."""

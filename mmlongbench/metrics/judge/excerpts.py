@@ -12,7 +12,7 @@ from mmlongbench.metrics.judge.gold_pages import MOST, GoldPages, picture_at
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.models.fences import fence
 from mmlongbench.models.pictures import Picture
-from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.metric import Evidence
 
 
 @dataclass(frozen=True, slots=True)

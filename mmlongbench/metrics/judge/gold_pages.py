@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmlongbench.io.folders import file_inside
 from mmlongbench.models.pictures import Picture, picture_of
-from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.metric import Evidence
 
 MOST = 20
 """The maximum number of pages with the answer that a judge sees; the first of them are shown."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.pdf_reader import page_text
-from mmlongbench.errors import Fault, SourceError, TimeLimitError
+from mmlongbench.errors import Fault, PageLimitError, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name
 
 MAX_KEPT = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ class PageTexts:
 
         Raises:
             SourceError: the folder cannot be read.
-            TimeLimitError: a page of the document takes too long.
+            PageLimitError: a page of the document takes too much time or memory.
 
         """
         with self._guard:
@@ -52,7 +52,7 @@ class PageTexts:
         inside = file_inside(self._folder, found.relative_to(self._folder))
         try:
             return tuple(page_text(inside, self._limits)) if inside else ()
-        except TimeLimitError as error:
+        except PageLimitError as error:
             raise error.in_scores() from error
         except SourceError:
             return ()

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
-from mmlongbench.errors import Fault, SourceError, TimeLimitError
+from mmlongbench.errors import Fault, PageLimitError, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name
 from mmlongbench.metrics.smudge.paths import Paths
 from mmlongbench.metrics.smudge.pdf_words import pdf_words
@@ -56,7 +56,7 @@ class Library:
 
         Raises:
             SourceError: the list of words, or the folder, cannot be read.
-            TimeLimitError: a page of the document takes too long.
+            PageLimitError: a page of the document takes too much time or memory.
 
         """
         if name in self._kept:
@@ -76,10 +76,10 @@ class Library:
             return source
         try:
             words = words_of(source, name)
+        except PageLimitError as error:
+            raise error.in_scores() from error
         except SourceError as error:
             return error.fault
-        except TimeLimitError as error:
-            raise error.in_scores() from error
         if not len(words):
             todo = "give a list of words from an OCR"
             return Fault("document-without-words", "words on its pages", "none", name, todo=todo)

@@ -13,7 +13,7 @@ def pdf_words(path: Path, limits: Limits) -> Iterator[Word]:
 
     Raises:
         SourceError: the PDF, or one of its pages, cannot be read within limits.
-        TimeLimitError: a page takes too long.
+        PageLimitError: a page takes too much time or memory.
 
     """
     for number, words in enumerate(page_words(path, limits)):

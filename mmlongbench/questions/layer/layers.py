@@ -23,7 +23,7 @@ def pages_of(path: Path, sha256: str, cache: Path, limits: Limits) -> list[Page]
     """Return the pages of a document.
 
     Raises:
-        SourceError, TimeLimitError, ReaderDiedError: as `pdf_reader.page_layers`.
+        SourceError, ReaderDiedError: as `pdf_reader.page_layers`.
 
     """
     file = cache / f"{sha256}-{layer_version()}.jsonl.gz"

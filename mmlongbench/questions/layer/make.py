@@ -92,7 +92,7 @@ def make_questions(
 
     Raises:
         SourceError: the folder has no PDF.
-        TimeLimitError, BuildError: a page takes too long, or the machine cannot read it.
+        BuildError: the machine cannot read a page.
 
     """
     unread: list[Reject] = []

@@ -55,7 +55,7 @@ def differing(
     """Return, by its number, each candidate whose words OCR reads otherwise. What was read is kept in a file.
 
     Raises:
-        SourceError, TimeLimitError, ReaderDiedError: as `pdf_reader.page_crops`, or `tesseract` fails.
+        SourceError, ReaderDiedError: as `pdf_reader.page_crops`, or `tesseract` fails.
 
     """
     read = [_read_marks(each, pages) for each in candidates]

@@ -41,7 +41,7 @@ def other_texts(path: Path, pages: Sequence[Page], limits: Limits, kept: Path | 
         kept: the file that keeps what OCR has read; None if OCR reads nothing.
 
     Raises:
-        SourceError, TimeLimitError, ReaderDiedError, BuildError: as `pdf_reader.read_pages` and `read_page`.
+        SourceError, ReaderDiedError, BuildError: as `pdf_reader.read_pages` and `read_page`.
 
     """
     doubtful = {page.number for page in pages if is_doubtful(page)}

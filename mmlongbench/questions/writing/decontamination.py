@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import page_keys
+from mmlongbench.documents.pdf_reader import read_pages
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.tables import ENDINGS, Columns, table_rows
@@ -115,7 +115,7 @@ def _keys(pdf: Path, sha256: str, kept: Path) -> list[str]:
         known: list[str] = json.loads(file.read_bytes())
         return known
     try:
-        found = list(page_keys(pdf, Limits()))
+        found = [page.key for page in read_pages(pdf, Limits())]
     except SourceError:
         found = []  # a document of a benchmark that cannot be read has no pages to compare
     write_whole(file, [json.dumps(found).encode()])

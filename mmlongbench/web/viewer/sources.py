@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest.binding import bind_builder
+from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.code import package_sha256
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.items import items_path
@@ -22,7 +22,7 @@ from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
 from mmlongbench.task.rows import Row
 from tokenization import TextTokenizer
-from tokenization.images import PatchRule
+from tokenization.counting import PatchRule
 
 _NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 
@@ -148,7 +148,7 @@ def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
     files: list[ViewedFile] = []
     for data in lock.manifest:
         spec, _ = locked_spec(data, tasks=tasks)
-        builder = bind_builder(spec)
+        builder = bind(spec).builder
         known = [(name, each) for name in names if (each := recognised(builder, name))]
         for name, found in known:
             if found.is_bundle:

@@ -3,10 +3,9 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -17,29 +16,23 @@ from samples import Sources
 from builders.vrag.infoseek import InfoSeek
 from builders.vrag.rows import EntityQuestion
 from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.corpus import Corpus
-from mmlongbench.corpus.retrieval.negatives import (
-    REASONS,
-    Facts,
-    NegativeFilter,
-    Negatives,
-    negatives,
-    unfilterable_answer,
-)
-from mmlongbench.corpus.sources import make_corpus
+from mmlongbench.corpus.build import make_corpus
+from mmlongbench.corpus.corpus import Corpus, Passage
+from mmlongbench.corpus.retrieval.negatives import REASONS, Facts, NegativeFilter, unfilterable_answer
 
 LONG = "the river runs from the hills through nine old towns to the sea and back in every drawing of it"
 NEAR = 0.6
 
 
-class Plain(NamedTuple):
-    id: str
-    title: str
-    text: str
+def passage(id: str, text: str, title: str = "") -> Passage:
+    return Passage(id, "", title, text, 0)
 
 
-def passage(id: str, text: str, title: str = "") -> Plain:
-    return Plain(id, title, text)
+def negatives(facts: Facts, ranked: Iterable[Passage], near: float = NEAR) -> tuple[list[str], Counter[str]]:
+    """The ids of the passages that the filter admits, and how many it rejects, by reason."""
+    chosen = NegativeFilter(facts, near)
+    reasons = [(each.id, chosen.admit(each)) for each in ranked]
+    return [id for id, reason in reasons if reason is None], Counter(reason for _, reason in reasons if reason)
 
 
 def test_every_reason_is_counted_once() -> None:
@@ -61,9 +54,9 @@ def test_every_reason_is_counted_once() -> None:
         passage("like the last", "Limaçon is a curve of 12,001 points and 15 loops!"),
         passage("not so like", "Limaçon is a word."),
     ]
-    found = negatives(facts, ranked, NEAR)
-    assert [taken.id for taken in found.passages] == ["clean", "not so like"]
-    assert found.rejected == {
+    taken, rejected = negatives(facts, ranked)
+    assert taken == ["clean", "not so like"]
+    assert rejected == {
         "gold": 1,
         "barred": 1,
         "answer": 3,
@@ -72,31 +65,18 @@ def test_every_reason_is_counted_once() -> None:
         "near-duplicate": 2,
         "empty": 1,
     }
-    assert set(found.rejected) == set(REASONS)
-    assert sum(found.rejected.values()) + len(found.passages) == len(ranked)
+    assert set(rejected) == set(REASONS)
+    assert rejected.total() + len(taken) == len(ranked)
 
 
 def test_an_answer_does_not_stand_across_title_and_text() -> None:
     split = passage("split", "York is a town.", "New")
-    assert negatives(Facts(("New York",)), [split], NEAR) == Negatives((split,), Counter())
+    assert negatives(Facts(("New York",)), [split]) == (["split"], Counter())
 
 
 def test_the_range_includes_its_ends() -> None:
     ranked = [passage(text, text) for text in ("at 4.49", "at 4.5", "at 5", "at 5.5", "at 5.51", "at 5 million")]
-    found = negatives(Facts((), within=(4.5, 5.5)), ranked, NEAR)
-    assert [taken.id for taken in found.passages] == ["at 4.49", "at 5.51"]
-
-
-def test_the_order_stays_and_nothing_is_read_beyond_what_is_asked() -> None:
-    ranked = [passage(str(number), f"passage of number {number}") for number in range(20)]
-
-    def read() -> Iterator[Plain]:
-        yield from ranked[:3]
-        raise AssertionError("read too far")
-
-    found = negatives(Facts(("answer",)), read(), NEAR, most=3)
-    assert [taken.id for taken in found.passages] == ["0", "1", "2"]
-    assert [taken.id for taken in negatives(Facts(("answer",)), ranked, NEAR).passages] == list(map(str, range(20)))
+    assert negatives(Facts((), within=(4.5, 5.5)), ranked)[0] == ["at 4.49", "at 5.51"]
 
 
 def test_a_filter_goes_on_where_the_ranking_ended() -> None:
@@ -110,11 +90,11 @@ words = st.lists(st.sampled_from(["lima", "nine", "9", "9.0", "grass", "hopper",
 
 @given(st.lists(words.map(" ".join), max_size=12))
 def test_no_answer_and_no_entity_gets_through(texts: list[str]) -> None:
-    ranked = [Plain(str(at), text[::-1], text) for at, text in enumerate(texts)]
-    found = negatives(Facts(("Lima", "nine"), ("grass hopper",)), ranked, NEAR)
-    for taken in found.passages:
-        assert not re.search(r"\b(lima|nine|9|9\.0|grass hopper)\b", taken.text)
-    assert len(found.passages) + sum(found.rejected.values()) == len(texts)
+    ranked = [passage(str(at), text, text[::-1]) for at, text in enumerate(texts)]
+    taken, rejected = negatives(Facts(("Lima", "nine"), ("grass hopper",)), ranked)
+    for id in taken:
+        assert not re.search(r"\b(lima|nine|9|9\.0|grass hopper)\b", texts[int(id)])
+    assert len(taken) + rejected.total() == len(texts)
 
 
 @pytest.mark.parametrize(
@@ -163,14 +143,14 @@ def unaccented(text: str) -> str:
     return "".join(part for part in unicodedata.normalize("NFKD", text) if not unicodedata.combining(part))
 
 
-def hits(passages: list[Plain], names: tuple[str, ...]) -> list[tuple[str, str]]:
+def hits(passages: list[Passage], names: tuple[str, ...]) -> list[tuple[str, str]]:
     """Which of the names stand in which passages as they are, not within a word."""
     found = [(name, re.compile(rf"(?<!\w){re.escape(unaccented(name))}(?!\w)", re.IGNORECASE)) for name in names]
     texts = [(passage.id, unaccented(text)) for passage in passages for text in (passage.title, passage.text)]
     return [(name, id) for name, pattern in found for id, text in texts if pattern.search(text)]
 
 
-Drawn = tuple[list[Plain], list[tuple[EntityQuestion, list[Plain]]]]
+Drawn = tuple[list[Passage], list[tuple[EntityQuestion, list[Passage]]]]
 
 
 @pytest.fixture(scope="module")
@@ -182,13 +162,13 @@ def drawn(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFac
         make_corpus(str(sources["corpus"]), folder / "corpus")
 
     folder = once(tmp_path_factory, "infoseek-corpus", make) / "corpus"
-    every = [Plain(each.id, each.title, each.text) for each in Corpus.open(folder)]
+    every = list(Corpus.open(folder))
     rows = [row for row in read_rows(InfoSeek(), sources) if isinstance(row, EntityQuestion)]
     assert len(rows) == 40
     found = []
     for row in rows[::3]:
         facts = Facts(row.answer, (row.entity,), within=row.answer_range)
-        taken = {each.id for each in negatives(facts, every, 0.8).passages}
+        taken = set(negatives(facts, every, 0.8)[0])
         found.append((row, [each for each in every if each.id in taken]))
     return every, found
 
@@ -228,9 +208,9 @@ def test_no_punctuation_hides_an_answer_or_a_name(
     answer: str, left: str, right: str, joint: str, is_title: bool
 ) -> None:
     held = f"{left}{answer.replace(' ', joint)}{right}"
-    passage = Plain("1", held, "nothing") if is_title else Plain("1", "nothing", f"They say {held} and so on.")
-    assert negatives(Facts((answer,)), [passage], NEAR).rejected == {"answer": 1}
-    assert negatives(Facts(("nowhere",), (answer,)), [passage], NEAR).rejected == {"entity": 1}
+    holds = passage("1", "nothing", held) if is_title else passage("1", f"They say {held} and so on.", "nothing")
+    assert negatives(Facts((answer,)), [holds])[1] == {"answer": 1}
+    assert negatives(Facts(("nowhere",), (answer,)), [holds])[1] == {"entity": 1}
 
 
 @pytest.mark.parametrize(
@@ -253,4 +233,4 @@ def test_no_punctuation_hides_an_answer_or_a_name(
     ],
 )
 def test_what_a_reader_takes_for_the_answer_is_turned_away(answer: str, text: str) -> None:
-    assert negatives(Facts((answer,)), [Plain("1", "", text)], NEAR).rejected == {"answer": 1}
+    assert negatives(Facts((answer,)), [passage("1", text)])[1] == {"answer": 1}

@@ -1,13 +1,11 @@
 """Search by words: the order and its ties, the same on every machine, rankings that are kept, the command."""
 
-import hashlib
 import json
 import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,11 +14,13 @@ import pytest
 from tiny import Ran, command
 
 import mmlongbench.task as mt
+from mmlongbench.corpus.articles import Article
+from mmlongbench.corpus.build import build_corpus
+from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval import bm25
-from mmlongbench.corpus.retrieval.bm25 import RankBm25Index, TantivyIndex, find_index
-from mmlongbench.corpus.retrieval.page_ranking import WordRanker
-from mmlongbench.corpus.retrieval.passages import Hit, Passage
-from mmlongbench.corpus.retrieval.rankings import Rankings
+from mmlongbench.corpus.retrieval.bm25 import Hit, RankBm25Index, TantivyIndex, WordIndex, find_index
+from mmlongbench.corpus.retrieval.pages import WordRanker
+from mmlongbench.corpus.retrieval.search import Search
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, MMLongBenchError, SourceError
@@ -31,48 +31,25 @@ WORDS = 3000
 IDS = Draws(("ids",))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    id: str
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    rows: tuple[Text, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        return hashlib.sha256(repr(self.rows).encode()).hexdigest()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Passage]:
-        return iter(self.rows)
-
-    def passage(self, number: int, /) -> Passage:
-        return self.rows[number]
-
-
 def zipf(draws: Draws, count: int) -> str:
     """Words of which the n-th commonest has a chance of about 1 / n."""
     ranks = (int(WORDS ** draws.fraction(f"word {at}")) for at in range(count))
     return " ".join(f"word{rank}" for rank in ranks)
 
 
-def corpus_of(texts: Sequence[str], title: str = "") -> Texts:
-    """A corpus of texts, perhaps under one title, whose ids are not in the order of the texts."""
-    return Texts(tuple(Text(f"{IDS.rank('id', str(at)):019}", title, text) for at, text in enumerate(texts)))
+def corpus_of(folder: Path, texts: Sequence[str], title: str = "…") -> Corpus:
+    """A corpus of ready passages under one title, without a word by default. Their ids are not in their order."""
+    ids = (f"{IDS.rank('id', str(at)):019}" for at in range(len(texts)))
+    build_corpus([Article("d", title, (text,), passage_id=id) for id, text in zip(ids, texts, strict=True)], folder)
+    return Corpus.open(folder)
 
 
 @pytest.fixture(scope="module")
-def drawn() -> Texts:
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """A thousand passages of 60 to 100 words, and then the first hundred of them again."""
     draws = [Draws(("passage", at)) for at in range(1000)]
     texts = [zipf(named, named.integer("words", 60, 100)) for named in draws]
-    return corpus_of([*texts, *texts[:100]])
+    return corpus_of(tmp_path_factory.mktemp("drawn") / "corpus", [*texts, *texts[:100]])
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +64,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def index(drawn: Texts, folder: Path) -> TantivyIndex:
+def index(drawn: Corpus, folder: Path) -> TantivyIndex:
     return find_index(drawn, folder)
 
 
 @pytest.fixture(scope="module")
-def oracle(drawn: Texts) -> RankBm25Index:
+def oracle(drawn: Corpus) -> RankBm25Index:
     return RankBm25Index(drawn)
 
 
@@ -120,7 +97,7 @@ def test_the_top_100_and_their_scores_are_those_of_rank_bm25(
 
 
 def test_hits_fall_ties_are_in_the_order_of_ids_and_fewer_are_the_first_of_more(
-    drawn: Texts, index: TantivyIndex, oracle: RankBm25Index, queries: list[str]
+    drawn: Corpus, index: TantivyIndex, oracle: RankBm25Index, queries: list[str]
 ) -> None:
     for query in queries[:10]:
         for engine in (index, oracle):
@@ -133,17 +110,17 @@ def test_hits_fall_ties_are_in_the_order_of_ids_and_fewer_are_the_first_of_more(
 
 @pytest.mark.parametrize("k", [1, 10, 64, 65, 999, 1000])
 def test_a_tie_at_the_edge_is_broken_by_id(tmp_path: Path, k: int) -> None:
-    corpus = corpus_of([f"common {'filler' if at % 2 else 'padding'}" for at in range(1000)])
+    corpus = corpus_of(tmp_path / "corpus", [f"common {'filler' if at % 2 else 'padding'}" for at in range(1000)])
     expected = sorted(range(1000), key=lambda number: corpus.passage(number).id)[:k]
     assert numbers(find_index(corpus, tmp_path / "bm25").search("common", k)) == expected
     assert numbers(RankBm25Index(corpus).search("common", k)) == expected
 
 
 def test_words_count_each_time_titles_are_searched_and_accents_folded(tmp_path: Path) -> None:
-    animals = corpus_of(["ox one", "cow two", "hen three", "pig four"])
+    animals = corpus_of(tmp_path / "fauna", ["ox one", "cow two", "hen three", "pig four"])
     for engine in (find_index(animals, tmp_path / "animals"), RankBm25Index(animals)):
         assert engine.search("ox OX", 1)[0].score == pytest.approx(2 * engine.search("ox", 1)[0].score)
-    zola = corpus_of(["wrote", "painted", "sang"], "Émile Zola")
+    zola = corpus_of(tmp_path / "arts", ["wrote", "painted", "sang"], "Émile Zola")
     for engine in (find_index(zola, tmp_path / "zola"), RankBm25Index(zola)):
         assert sorted(numbers(engine.search("emile zola’s", 5))) == [0, 1, 2]
 
@@ -157,7 +134,7 @@ def test_a_query_is_words_and_no_syntax(index: TantivyIndex, oracle: RankBm25Ind
 
 
 def test_two_builds_find_the_same_in_blocks_that_are_merged(
-    drawn: Texts, index: TantivyIndex, queries: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drawn: Corpus, index: TantivyIndex, queries: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = find_index(drawn, tmp_path / "bm25")
     monkeypatch.setattr(bm25, "BLOCK", 50)
@@ -170,19 +147,19 @@ def test_two_builds_find_the_same_in_blocks_that_are_merged(
     assert len(segments) < 1100 / 50
 
 
-def test_an_index_is_opened_and_not_built_again(drawn: Texts, folder: Path, index: TantivyIndex) -> None:
+def test_an_index_is_opened_and_not_built_again(drawn: Corpus, folder: Path, index: TantivyIndex) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert find_index(drawn, folder).fingerprint == index.fingerprint
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_the_index_of_another_corpus_is_refused(folder: Path, index: TantivyIndex) -> None:
+def test_the_index_of_another_corpus_is_refused(folder: Path, index: TantivyIndex, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"bm25: foreign-index: expected one whose corpus is '.*found '.*remove the"):
-        find_index(corpus_of(["another"]), folder)
+        find_index(corpus_of(tmp_path / "corpus", ["another"]), folder)
 
 
 def test_what_is_no_index_or_a_broken_one_is_named_and_kept(tmp_path: Path) -> None:
-    corpus = corpus_of(["one", "two"])
+    corpus = corpus_of(tmp_path / "corpus", ["one", "two"])
     (tmp_path / "other").mkdir()
     (tmp_path / "other/mine.txt").write_text("mine")
     with pytest.raises(SourceError, match=r"no-index: .*bm25\.json"):
@@ -196,22 +173,22 @@ def test_what_is_no_index_or_a_broken_one_is_named_and_kept(tmp_path: Path) -> N
 
 
 def test_one_process_builds_and_a_killed_build_leaves_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = corpus_of(["word1", "word2"])
+    corpus = corpus_of(tmp_path / "corpus", ["word1", "word2"])
     with (
         file_lock(tmp_path / ".bm25.lock", "x"),
         pytest.raises(BuildError, match="the index bm25 of the corpus is being"),
     ):
         find_index(corpus, tmp_path / "bm25")
-    monkeypatch.setattr(bm25, "ranks_of", lambda blocks: [list(blocks), 1 / 0])
+    monkeypatch.setattr(bm25, "_ranks_of", lambda blocks: [list(blocks), 1 / 0])
     with pytest.raises(ZeroDivisionError):
         find_index(corpus, tmp_path / "bm25")
     assert not (tmp_path / "bm25").exists()
     monkeypatch.undo()
     assert find_index(corpus, tmp_path / "bm25").search("word1", 1)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".bm25.lock", "bm25"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".bm25.lock", "bm25", "corpus"]
 
 
-def test_rank_bm25_is_for_small_corpora(drawn: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_bm25_is_for_small_corpora(drawn: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bm25, "MOST", 1000)
     with pytest.raises(MMLongBenchError, match="can hold 1 to 1,000 passages, not 1,100; use tantivy"):
         RankBm25Index(drawn)
@@ -225,9 +202,9 @@ def test_texts_are_ranked_by_their_words_and_ties_by_place() -> None:
         assert mt.rank_texts(query, given) == ()
 
 
-def test_texts_are_ranked_as_a_corpus_of_them_is() -> None:
+def test_texts_are_ranked_as_a_corpus_of_them_is(tmp_path: Path) -> None:
     texts = [f"word{n} word{n % 7} word{n % 11}" for n in range(200)]
-    oracle = RankBm25Index(corpus_of(texts))
+    oracle = RankBm25Index(corpus_of(tmp_path / "corpus", texts))
     for query in ("word1 word3", "word8 word2 word6", "word40 word5 word5", "word150 word4 word0 word3"):
         score = {hit.number: hit.score for hit in oracle.search(query, 200)}
         ranked = mt.rank_texts(query, texts)
@@ -269,7 +246,7 @@ def test_words_rank_pages_that_share_one_and_a_page_without_text_is_not_ranked()
     ranker.close()
 
 
-class Counting:
+class Counting(WordIndex):
     """An index that counts its queries."""
 
     def __init__(self, found: Sequence[int], fingerprint: str = "index") -> None:
@@ -283,43 +260,41 @@ class Counting:
 
 
 @pytest.fixture
-def three() -> Texts:
-    return corpus_of(["one", "two", "three"])
+def three(tmp_path: Path) -> Corpus:
+    return corpus_of(tmp_path / "corpus", ["one", "two", "three"])
 
 
-def test_a_ranking_is_made_once_and_the_same_bytes_every_time(three: Texts, tmp_path: Path) -> None:
+def test_a_ranking_is_made_once_and_the_same_bytes_every_time(three: Corpus, tmp_path: Path) -> None:
     index, later = Counting([2, 0]), Counting([1])
-    ranking = Rankings(tmp_path / "a", three, index, 5).rank("two \ud800")
-    assert ranking.numbers == (2, 0)
-    assert Rankings(tmp_path / "a", three, later, 5).rank("two \ud800") == ranking
+    ranking = Search(tmp_path / "a", three, index, 5).rank("two \ud800")
+    assert ranking == [2, 0]
+    assert Search(tmp_path / "a", three, later, 5).rank("two \ud800") == ranking
     assert (index.asked, later.asked) == ([("two \ud800", 5)], [])
-    Rankings(tmp_path / "b", three, Counting([2, 0]), 5).rank("two \ud800")
+    Search(tmp_path / "b", three, Counting([2, 0]), 5).rank("two \ud800")
     [one], [other] = ([*(tmp_path / name).rglob("*.json")] for name in "ab")
     assert (one.name, one.read_bytes()) == (other.name, other.read_bytes())
 
 
-def test_whatever_decides_a_ranking_makes_it_anew(three: Texts, tmp_path: Path) -> None:
-    made = [
-        Rankings(tmp_path, three, Counting([0]), 5).rank("a"),
-        Rankings(tmp_path, three, Counting([0]), 5).rank("b"),
-        Rankings(tmp_path, three, Counting([0]), 6).rank("a"),
-        Rankings(tmp_path, three, Counting([0], "another index"), 5).rank("a"),
-        Rankings(tmp_path, corpus_of(["another"]), Counting([0]), 5).rank("a"),
-        Rankings(tmp_path, three, RankBm25Index(three), 5).rank("one"),
-    ]
-    assert len({ranking.fingerprint for ranking in made}) == len(list(tmp_path.rglob("*.json"))) == 6
-    assert made[-1].numbers == (0,)
+def test_whatever_decides_a_ranking_makes_it_anew(three: Corpus, tmp_path: Path) -> None:
+    kept, another = tmp_path / "kept", corpus_of(tmp_path / "another", ["another"])
+    Search(kept, three, Counting([0]), 5).rank("a")
+    Search(kept, three, Counting([0]), 5).rank("b")
+    Search(kept, three, Counting([0]), 6).rank("a")
+    Search(kept, three, Counting([0], "another index"), 5).rank("a")
+    Search(kept, another, Counting([0]), 5).rank("a")
+    assert Search(kept, three, RankBm25Index(three), 5).rank("one") == [0]
+    assert len(list(kept.rglob("*.json"))) == 6
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"numbers": 3}', b'{"numbers": [1], "query": "b"}', b"\xff"])
-def test_a_file_that_does_not_hold_is_made_anew(three: Texts, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_does_not_hold_is_made_anew(three: Corpus, tmp_path: Path, content: bytes) -> None:
     index = Counting([1])
-    rankings = Rankings(tmp_path, three, index, 5)
-    first = rankings.rank("a")
-    [path] = tmp_path.rglob("*.json")
+    search = Search(tmp_path / "kept", three, index, 5)
+    first = search.rank("a")
+    [path] = (tmp_path / "kept").rglob("*.json")
     kept = path.read_bytes()
     path.write_bytes(content)
-    assert rankings.rank("a") == first
+    assert search.rank("a") == first
     assert path.read_bytes() == kept
     assert len(index.asked) == 2
 

@@ -21,7 +21,6 @@ from mmlongbench.corpus.retrieval.text import (
     NearDuplicates,
     contains,
     forms,
-    jaccard,
     needles,
     normalise,
     shingles,
@@ -166,9 +165,8 @@ def test_a_long_text_is_read_in_passing() -> None:
 
 def test_shingles_of_short_texts_and_thresholds() -> None:
     assert shingles("one two three four five six") == {"one two three four five", "two three four five six"}
-    assert shingles("One, two.") == {"one two"}
-    assert shingles("…") == frozenset()
-    assert jaccard(frozenset(), frozenset()) == 0
+    assert shingles("one two") == {"one two"}
+    assert shingles("") == frozenset()
     for threshold in (0.0, -1.0, 1.1):
         with pytest.raises(ValueError, match="above 0 and at most 1, not"):
             NearDuplicates(threshold)
@@ -178,11 +176,11 @@ def test_shingles_of_short_texts_and_thresholds() -> None:
     st.lists(st.lists(st.sampled_from("bcde"), max_size=9).map(" ".join), max_size=8), st.sampled_from([0.3, 0.5, 1.0])
 )
 def test_near_duplicates_are_those_of_every_pair(several: list[str], threshold: float) -> None:
-    *seen, last = [shingles(text) for text in ["b", *several]]
+    *seen, last = [shingles(normalise(text)) for text in ["b", *several]]
     near = NearDuplicates(threshold)
     for found in seen:
         near.add(found)
-    assert near.near(last) == any(jaccard(last, found) >= threshold for found in seen)
+    assert near.near(last) == any(len(last & found) >= threshold * len(last | found) > 0 for found in seen)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.metric import Evidence
 from mmlongbench.web.viewer.index_lines import IndexRow
 from mmlongbench.web.viewer.records import example_of
 from mmlongbench.web.viewer.reviewing.subjects import Subject

@@ -1,15 +1,93 @@
-"""The corpus as a builder uses it: an article's lead section, its paragraphs, and hard negatives for a question."""
+"""Hard negatives in a corpus: the search that finds them, and the corpus in which a builder gets them.
 
+A ranking is computed once, kept on disk, and read from there while it is valid. Vectors differ in their last bits
+between devices, so the order of two passages may differ too; a build from saved rankings has the same bytes everywhere.
+"""
+
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mmlongbench.corpus.articles import wikidata_number
-from mmlongbench.corpus.corpus import Corpus
-from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.corpus import Corpus, Passage
+from mmlongbench.corpus.retrieval.bm25 import WordIndex
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
-from mmlongbench.draws import Draws
+from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import DraftError, Rejected
+from mmlongbench.io.files import write_whole
+
+if TYPE_CHECKING:
+    from mmlongbench.corpus.retrieval.dense import Reranker
+
+FORMAT = 2
+"""The version of the files of saved rankings."""
+
+
+class Search:
+    """The search in one corpus. It keeps each ranking in a folder, one file for each query."""
+
+    def __init__(
+        self, folder: Path, corpus: Corpus, index: WordIndex, k: int, reranker: "Reranker | None" = None
+    ) -> None:
+        """Rank by words, and let the reranker, if there is one, reorder the best k by meaning."""
+        self._folder = folder
+        self._corpus = corpus
+        self._index = index
+        self._k = k
+        self._reranker = reranker
+
+    def rank(self, query: str) -> list[int]:
+        """Return the numbers of the passages nearest to a query, the nearest first, from disk if they were saved."""
+        # everything that decides the order
+        facts: dict[str, object] = {
+            "format": FORMAT,
+            "corpus": self._corpus.fingerprint,
+            "index": self._index.fingerprint,
+            "reranker": self._reranker.fingerprint if self._reranker else None,
+            "k": self._k,
+            "query": query,
+        }
+        name = digest(json.dumps(facts, sort_keys=True)).hex()
+        path = self._folder / name[:2] / f"{name}.json"
+        numbers = _saved(path, facts)
+        if numbers is None:
+            numbers = [hit.number for hit in self._index.search(query, self._k)]
+            if self._reranker:
+                passages = [self._corpus.passage(number) for number in numbers]
+                numbers = [numbers[place] for place, _ in self._reranker.scored(query, passages)]
+            write_whole(path, [json.dumps(facts | {"numbers": numbers}, sort_keys=True).encode(), b"\n"])
+        return numbers
+
+    def find(self, text: str, chosen: NegativeFilter) -> tuple[list[int], Counter[str]]:
+        """Rank passages for a query text. Return the numbers of those that a filter admits, the hardest first, and how
+        many of the others, for example those that answer the question, it rejected, by reason.
+
+        `chosen` is the filter of the question; it must not have admitted any passage yet.
+        """
+        numbers, rejected = [], Counter[str]()
+        for number in self.rank(text):
+            reason = chosen.admit(self._corpus.passage(number))
+            if reason is None:
+                numbers.append(number)
+            else:
+                rejected[reason] += 1
+        return numbers, rejected
+
+
+def _saved(path: Path, facts: dict[str, object]) -> list[int] | None:
+    """Return the numbers of a saved ranking; None if its file is missing, damaged or was saved for other facts."""
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("numbers"), list):
+        return None
+    numbers = found.pop("numbers")
+    return list(numbers) if found == facts else None
+
 
 FoundBy: TypeAlias = Literal["id", "wikidata id", "title", ""]
 
@@ -57,20 +135,21 @@ class SearchedCorpus:
         `doc_id` may be the id in the corpus or the Wikidata id. In a corpus without sections, the first passage of the
         article is returned.
         """
-        rows, found_by = self._article(doc_id, title)
-        passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
-        first = passages[0].doc_id if passages else ""
-        return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == first), found_by)
+        numbers, found_by = self._article(doc_id, title)
+        if not self._corpus.info.sectioned:
+            numbers = numbers[:1]
+        passages = [self._corpus.passage(number) for number in numbers]
+        return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == passages[0].doc_id), found_by)
 
-    def _article(self, doc_id: str, title: str) -> tuple[Sequence[int], FoundBy]:
+    def _article(self, doc_id: str, title: str) -> tuple[list[int], FoundBy]:
         """Return the passage numbers of an article, and the key by which it was found. If several articles have the
         Wikidata id, the article with the title is taken; if none has the title, the first article.
         """
-        if rows := self._corpus.of_document(doc_id) if doc_id else []:
-            return rows, "wikidata id" if wikidata_number(doc_id) else "id"
+        if numbers := self._corpus.of_document(doc_id) if doc_id else []:
+            return numbers, "wikidata id" if wikidata_number(doc_id) else "id"
         titled = self._corpus.by_title(title)
         if articles := self._corpus.of_wikidata(doc_id):
-            return next((rows for rows in articles if rows[0] in titled), articles[0]), "wikidata id"
+            return next((numbers for numbers in articles if numbers[0] in titled), articles[0]), "wikidata id"
         return titled, "title" if titled else ""
 
     def paragraphs(self, doc_id: str, first: int, last: int) -> tuple[Passage, ...]:

@@ -3,22 +3,19 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.lines import WrittenCell
+from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Hashed, hash_files
 from mmlongbench.building.stages.cells import cell_shards
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.errors import BuildError
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import LockedFile
-
-if TYPE_CHECKING:
-    from mmlongbench.building.session import Session
 
 
 def written_cell(build_dir: BuildDir, shard: Shard) -> WrittenCell:
@@ -27,7 +24,7 @@ def written_cell(build_dir: BuildDir, shard: Shard) -> WrittenCell:
 
 
 def check_made(
-    plans: Sequence[DatasetPlan], session: "Session", files: Mapping[str, LockedFile], executor: Executor
+    plans: Sequence[DatasetPlan], session: Session, files: Mapping[str, LockedFile], executor: Executor
 ) -> None:
     """Make sure that every file of the release is as its shard has made it.
 
@@ -103,7 +100,7 @@ def _is_same(found: Hashed | OSError, made: LockedFile) -> bool:
     return isinstance(found, Hashed) and found.sha256 == made.sha256
 
 
-def _makers(plans: Sequence[DatasetPlan], session: "Session") -> Iterator[tuple[str, Shard]]:
+def _makers(plans: Sequence[DatasetPlan], session: Session) -> Iterator[tuple[str, Shard]]:
     """Yield (path in the release, shard) for every file that a shard has made."""
     build_dir = session.build_dir
     for plan in plans:
