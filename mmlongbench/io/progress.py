@@ -17,9 +17,9 @@ PATIENCE = 2.0
 """The seconds before a bar appears."""
 
 
-Advance: TypeAlias = Callable[[int], None]
+Advance: TypeAlias = Callable[[float], None]
 """A function that moves a bar by a number of steps."""
-AdvanceGroup: TypeAlias = Callable[[str, int], None]
+AdvanceGroup: TypeAlias = Callable[[str, float], None]
 """A function that moves the bar of a group by a number of steps."""
 
 
@@ -71,7 +71,7 @@ class Progress:
                 return
             bars, tasks = found
 
-            def advance(group: str, steps: int) -> None:
+            def advance(group: str, steps: float) -> None:
                 bars.advance(tasks[group], steps)
                 bars.update(tasks[group], visible=not bars.tasks[tasks[group]].finished)
                 if not any(task.visible for task in bars.tasks):

@@ -133,8 +133,6 @@ def _result(account: Account, folder: Path) -> FetchedPlace:
 
 
 class _Run:
-    """One run of `fetch`."""
-
     def __init__(self, folder: Path, progress: Progress, *, is_update: bool) -> None:
         self._folder, self._progress, self._is_update = folder, progress, is_update
         self._record = load_record(folder)  # it grows with each file
@@ -155,11 +153,11 @@ class _Run:
         if any(account.jobs for account in accounts):
             save_record(self._folder, self._record)
         with self._progress.meter("fetching, MB", sum(job.size or 0 for _, job in missing) // _MB + 1) as advance:
-            in_megabytes, fetched = _in_megabytes(advance), set[str]()
+            fetched = set[str]()
             for account, job in missing:
                 if job.path in fetched:
                     self._count(account, job)
-                elif not account.is_stopped and self._download(account, job, in_megabytes):
+                elif not account.is_stopped and self._download(account, job, lambda size: advance(size / _MB)):
                     fetched.add(job.path)
         for account in accounts:
             if account.there == len(account.jobs) and not account.problems:
@@ -167,7 +165,6 @@ class _Run:
         return accounts
 
     def _account(self, place: Place) -> Account:
-        """Return the files of a place, or why they are not known."""
         account, spec = Account(place), place.spec
         try:
             if spec.hub:
@@ -254,10 +251,9 @@ class _Run:
         targets = [self._folder / job.path for _, job in jobs]
         here = sum(target.stat().st_size for target in targets if target.is_file())
         with self._progress.meter("checking, MB", here // _MB + 1) as advance:
-            in_megabytes = _in_megabytes(advance)
             for account, job in jobs:
                 try:
-                    if self._is_there(account, job, in_megabytes):
+                    if self._is_there(account, job, lambda size: advance(size / _MB)):
                         self._count(account, job)
                         continue
                     if job.place.spec.url:
@@ -298,7 +294,6 @@ class _Run:
         return False
 
     def _refuse_small_disk(self, jobs: Sequence[Job]) -> None:
-        """Raise an error if there is less room than the files need whose sizes are known."""
         needed, free = sum(job.size or 0 for job in jobs), shutil.disk_usage(self._folder).free
         if needed > free:
             raise DiskFullError(
@@ -372,7 +367,6 @@ class _Run:
 
 
 def _said(job: Job, error: FetchError) -> str:
-    """Return why a file cannot be downloaded; if its server refuses it, with what to do."""
     if not isinstance(error, HttpRefusal):
         return str(error)
     spec, is_refused = job.place.spec, error.status in (401, 403)
@@ -383,7 +377,6 @@ def _said(job: Job, error: FetchError) -> str:
 
 
 def _no_access(place: Place, status: int) -> str:
-    """Return that the hub does not give a dataset to this user, with what to do."""
     name, agree = place.spec.hub, place.spec.agree
     page = without_secrets(f"{hub_address()}/datasets/{name}")
     first = f"agree to {agree} at {page}" if agree else f"check the name, or ask for access at {page}"
@@ -393,19 +386,6 @@ def _no_access(place: Place, status: int) -> str:
 
 
 def _other_bytes(job: Job) -> str:
-    """Return why downloaded bytes may be other ones than expected, with what to do."""
     if job.place.spec.hub:
         return "the hub sends other bytes than it lists: run the same command again later"
     return f"{job.origin} has other bytes than at the first download (downloads.json): --update takes the new file"
-
-
-def _in_megabytes(advance: Advance) -> Advance:
-    """Return a function that takes bytes, and moves a bar by whole megabytes."""
-    done = 0
-
-    def add(size: int) -> None:
-        nonlocal done
-        before, done = done, done + size
-        advance(done // _MB - before // _MB)
-
-    return add
