@@ -209,8 +209,9 @@ class _Content:
 
 
 def _safe_name(name: str, other: str, archive: Path, field: str) -> str:
-    """Return the path of a member below the folder that it is unpacked into; empty for hidden files. `other` says what a
-    member is that is no file.
+    """Return the path of a member below the folder that it is unpacked into; empty for hidden files.
+
+    `other` says what the member is, if it is no file.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     is_bad = name.startswith(("/", "\\")) or ".." in parts or not parts or name[1:2] == ":"

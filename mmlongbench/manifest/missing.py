@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from mmlongbench.errors import FetchError, MMLongBenchError
 from mmlongbench.io.locations import LocalPath
+from mmlongbench.manifest.download_record import DownloadRecord, Place, load_record
 from mmlongbench.manifest.downloads import DownloadSpec
-from mmlongbench.manifest.fetching.record import DownloadRecord, Place, load_record
 from mmlongbench.manifest.loading import installed_manifests, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
 

@@ -24,8 +24,7 @@ from mmlongbench.io.downloads import (
 from mmlongbench.io.files import file_lock, said_bytes
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance, Progress
-from mmlongbench.manifest.downloads import FETCH_LOCK, MAIN
-from mmlongbench.manifest.fetching.record import (
+from mmlongbench.manifest.download_record import (
     Fetched,
     FetchedDataset,
     FetchedFile,
@@ -39,6 +38,7 @@ from mmlongbench.manifest.fetching.record import (
     safe_target,
     save_record,
 )
+from mmlongbench.manifest.downloads import FETCH_LOCK, MAIN
 from mmlongbench.manifest.model import Manifest
 
 _MB = 1_000_000
