@@ -109,9 +109,8 @@ def list_dataset(name: str, revision: str) -> tuple[str, tuple[RemoteFile, ...]]
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint=hub_address(), library_name="mmlongbench")
-    found = asked(
-        f"hub:{name}", lambda: api.dataset_info(name, revision=revision, files_metadata=True, timeout=_SECONDS)
-    )
+    options: dict[str, Any] = {"revision": revision, "files_metadata": True, "timeout": _SECONDS}
+    found = asked(f"hub:{name}", lambda: api.dataset_info(name, **options))
     if not _COMMIT.fullmatch(found.sha or ""):
         raise FetchError(f"hub:{name}: the hub names no commit for {revision!r}; check HF_ENDPOINT")
     files = []
@@ -132,21 +131,10 @@ def hub_file(name: str, commit: str, path: str, into: Path, advance: Advance) ->
     """
     from huggingface_hub import hf_hub_download
 
-    return Path(
-        asked(
-            f"hub:{name}/{path}",
-            lambda: hf_hub_download(
-                name,
-                path,
-                repo_type="dataset",
-                revision=commit,
-                local_dir=into,
-                endpoint=hub_address(),
-                library_name="mmlongbench",
-                tqdm_class=_steps(advance),
-            ),
-        )
-    )
+    options: dict[str, Any] = {"repo_type": "dataset", "revision": commit, "local_dir": into}
+    options |= {"endpoint": hub_address(), "library_name": "mmlongbench", "tqdm_class": _steps(advance)}
+    found: str = asked(f"hub:{name}/{path}", lambda: hf_hub_download(name, path, **options))
+    return Path(found)
 
 
 def url_facts(url: str) -> tuple[int | None, str]:
@@ -189,13 +177,12 @@ def url_file(url: str, size: int | None, into: Path, advance: Advance) -> None:
     """
     from huggingface_hub.file_download import http_get
 
-    name, headers = without_secrets(url), {"accept-encoding": "identity"}
+    name = without_secrets(url)
+    options: dict[str, Any] = {"expected_size": size, "displayed_filename": name, "tqdm_class": _steps(advance)}
 
     def get() -> None:
         with into.open("wb") as file:
-            http_get(
-                url, file, headers=headers, expected_size=size, displayed_filename=name, tqdm_class=_steps(advance)
-            )
+            http_get(url, file, headers={"accept-encoding": "identity"}, **options)
 
     asked(name, get)
 

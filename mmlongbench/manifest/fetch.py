@@ -48,7 +48,6 @@ _MB = 1_000_000
 class Job:
     """A file that a place has."""
 
-    place: Place
     path: str
     """The path below the data folder."""
     origin: str
@@ -173,7 +172,7 @@ class _Run:
                 before = self._record.files.get(spec.to)
                 is_known = before is not None and before.origin == spec.name and not self._is_update
                 file = RemoteFile("", before.size, before.sha256) if before and is_known else RemoteFile("")
-                account.jobs = [Job(place, spec.to, spec.name, file)]
+                account.jobs = [Job(spec.to, spec.name, file)]
         except HttpRefusal as error:
             is_kept_from_us = error.status in (401, 403, 404)
             account.problems.append(_no_access(place, error.status) if is_kept_from_us else str(error))
@@ -197,7 +196,7 @@ class _Run:
         dataset = FetchedDataset(commit=account.commit, files=tuple(path for _, path in paths))
         self._record.datasets[place.key] = dataset
         for file, path in paths:
-            yield Job(place, path, f"hub:{name}@{account.commit}/{file}", files[file], files[file].size)
+            yield Job(path, f"hub:{name}@{account.commit}/{file}", files[file], files[file].size)
 
     def _pinned(self, place: Place, account: Account) -> tuple[str, tuple[RemoteFile, ...]]:
         """Return the commit that the record names, and its files; a note says if the revision has moved since then."""
@@ -256,12 +255,12 @@ class _Run:
                     if self._is_there(account, job, lambda size: advance(size / _MB)):
                         self._count(account, job)
                         continue
-                    if job.place.spec.url:
-                        size, version = url_facts(job.place.spec.url)
+                    if account.place.spec.url:
+                        size, version = url_facts(account.place.spec.url)
                         job = replace(job, size=size, version=version)
                     missing.append((account, job))
                 except FetchError as error:
-                    account.problems.append(_said(job, error))
+                    account.problems.append(_said(account.place, job, error))
         return missing
 
     def _is_there(self, account: Account, job: Job, advance: Advance) -> bool:
@@ -271,14 +270,14 @@ class _Run:
             FetchError: another file is there that was not downloaded here.
 
         """
-        target = safe_target(self._folder, job.path)
+        target, url = safe_target(self._folder, job.path), account.place.spec.url
         if not target.exists():
             return False
         size, sha256, before = target.stat().st_size, hash_of(target, advance=advance), self._record.files.get(job.path)
         is_ours = before is not None and (before.size, before.sha256) == (size, sha256)
         fault, version = job.file.fault(target, size, sha256), before.version if before else ""
-        if job.place.spec.url and not job.file.sha256:  # only the server knows what is right
-            expected, version = url_facts(job.place.spec.url)
+        if url and not job.file.sha256:  # only the server knows what is right
+            expected, version = url_facts(url)
             fault = f"expected {expected:,} bytes, found {size:,}" if expected not in (None, size) else ""
             if before is not None and not (is_ours and version and version == before.version):
                 fault = fault or "may be of another version"
@@ -303,7 +302,7 @@ class _Run:
 
     def _download(self, account: Account, job: Job, advance: Advance) -> bool:
         """Download one file, and add it to the record; return whether it is there."""
-        target, spec = safe_target(self._folder, job.path), job.place.spec
+        target, spec = safe_target(self._folder, job.path), account.place.spec
         # The name is always the same, so that the next run removes what a killed one left.
         folder = target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
         try:
@@ -316,13 +315,17 @@ class _Run:
                 url_file(spec.url, job.size, path, advance)
             size, sha256 = path.stat().st_size, hash_of(path)
             if fault := job.file.fault(path, size, sha256):
-                account.problems.append(f"{target}: {fault}; {_other_bytes(job)}")
+                todo = "the hub sends other bytes than it lists: run the same command again later"
+                if spec.url:
+                    first = f"{job.origin} has other bytes than at the first download (downloads.json)"
+                    todo = f"{first}: --update takes the new file"
+                account.problems.append(f"{target}: {fault}; {todo}")
                 return False
             with path.open("rb") as file:
                 os.fsync(file.fileno())
             path.replace(target)
         except FetchError as error:
-            account.problems.append(_said(job, error))
+            account.problems.append(_said(account.place, job, error))
             account.is_stopped = True  # what stopped one file of a place would stop the next one
             return False
         except OSError as error:
@@ -366,13 +369,13 @@ class _Run:
         self._record.files[job.path] = file
 
 
-def _said(job: Job, error: FetchError) -> str:
+def _said(place: Place, job: Job, error: FetchError) -> str:
     if not isinstance(error, HttpRefusal):
         return str(error)
-    spec, is_refused = job.place.spec, error.status in (401, 403)
-    if spec.hub and is_refused:
-        return _no_access(job.place, error.status)
-    todo = f"see {spec.name}" if is_refused else "check whether the place still exists"
+    is_refused = error.status in (401, 403)
+    if place.spec.hub and is_refused:
+        return _no_access(place, error.status)
+    todo = f"see {place.spec.name}" if is_refused else "check whether the place still exists"
     return f"{error}; {todo}, or download the file by hand to {job.path}"
 
 
@@ -383,9 +386,3 @@ def _no_access(place: Place, status: int) -> str:
     login = "log in with `hf auth login` or set HF_TOKEN, and run the same command"
     what = "the hub has no such dataset for you" if status == 404 else "the hub refuses access"
     return f"hub:{name}: {what} ({status}); {first}, {login}"
-
-
-def _other_bytes(job: Job) -> str:
-    if job.place.spec.hub:
-        return "the hub sends other bytes than it lists: run the same command again later"
-    return f"{job.origin} has other bytes than at the first download (downloads.json): --update takes the new file"
