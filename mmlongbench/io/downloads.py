@@ -178,13 +178,15 @@ def url_file(url: str, size: int | None, into: Path, advance: Advance) -> None:
     from huggingface_hub.file_download import http_get
 
     name = without_secrets(url)
-    options: dict[str, Any] = {"expected_size": size, "displayed_filename": name, "tqdm_class": _steps(advance)}
+    options: dict[str, Any] = {"displayed_filename": name, "tqdm_class": _steps(advance)}
 
     def get() -> None:
-        with into.open("wb") as file:
+        with into.open("wb") as file:  # the client refuses 50 GB and more if it knows the size
             http_get(url, file, headers={"accept-encoding": "identity"}, **options)
 
     asked(name, get)
+    if size not in (None, found := into.stat().st_size):
+        raise FetchError(f"{name}: expected {size:,} bytes, found {found:,}; run the same command again later")
 
 
 def asked(what: str, call: Callable[[], T]) -> T:
@@ -198,8 +200,7 @@ def asked(what: str, call: Callable[[], T]) -> T:
     import httpx2
     from huggingface_hub import errors
 
-    for logger in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
-        logging.getLogger(logger).addFilter(_hide_secrets)
+    _hide_secrets()
     for attempt in range(1, ATTEMPTS + 1):
         seconds: float | None = None
         try:
@@ -225,7 +226,7 @@ def asked(what: str, call: Callable[[], T]) -> T:
                 said = f"the server cannot be reached ({_kind(error)})"
             elif isinstance(error, OSError) and error.errno is not None:
                 raise
-            else:  # also another size than the server said
+            else:
                 todo = "check the address (that of the hub is HF_ENDPOINT), or download it by hand"
                 raise FetchError(f"{what}: the answer cannot be used ({_kind(error)}); {todo}") from error
             if seconds is not None and seconds > MAX_ASKED:
@@ -238,8 +239,13 @@ def asked(what: str, call: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def _hide_secrets(record: logging.LogRecord) -> bool:
-    """Take secrets out of a warning of the hub's client, which has whole addresses."""
+def _hide_secrets() -> None:
+    """Take secrets out of the warnings of the hub's client, which have whole addresses."""
+    for logger in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
+        logging.getLogger(logger).addFilter(_without_secrets)
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
     record.msg, record.args = without_secrets(record.getMessage()), ()
     return True
 
@@ -321,6 +327,7 @@ def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str,
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
+    _hide_secrets()
     (enable_progress_bars if is_shown else disable_progress_bars)()
     revision = location.revision or None
     try:

@@ -572,6 +572,13 @@ def test_offline_mode_checks_files_against_the_record_and_says_what_to_unset(
     assert "checked against the record of downloads alone" in done.places[0].notes[0]
 
 
+def test_a_file_of_another_size_than_its_server_says_is_not_kept(server: HubServer, data: Path, tmp_path: Path) -> None:
+    server.fail("a.bin", Fault(), Fault(body=BIG[:900]))
+    said = problem(fetch(url_of(server, tmp_path, "a.bin"), data))
+    assert said.endswith("a.bin: expected 10,240 bytes, found 900; run the same command again later")
+    assert files_in(data) == {}
+
+
 def test_a_file_of_a_server_that_does_not_say_its_size_is_noted(server: HubServer, data: Path, tmp_path: Path) -> None:
     server.fail("a.bin", *[Fault(200, {"content-length": "", "connection": "close"}, body=BIG[:900], cut=900)] * 2)
     (place,) = fetch(url_of(server, tmp_path, "a.bin"), data).places
