@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
-    from mmlongbench.manifest.fetching.record import Fetched, FetchedPlace, LeftToDo
+    from mmlongbench.manifest.download_record import Fetched, FetchedPlace, LeftToDo
     from mmlongbench.manifest.mix import MixSpec
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
@@ -350,7 +350,7 @@ def fetch(
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.locations import local_path
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.fetching.fetch import fetch as run
+    from mmlongbench.manifest.fetch import fetch as run
     from mmlongbench.manifest.loading import chosen_manifest
 
     loaded = chosen_manifest(manifest, None, None, None)
@@ -936,7 +936,7 @@ _MODULES = {
     ),
     "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
     "mmlongbench.exports.target": ("Exported",),
-    "mmlongbench.manifest.fetching.record": ("Fetched", "FetchedPlace", "LeftToDo"),
+    "mmlongbench.manifest.download_record": ("Fetched", "FetchedPlace", "LeftToDo"),
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
     "mmlongbench.manifest.task_files": ("TaskFiles",),
     "mmlongbench.messages": ("Messages",),

@@ -26,8 +26,8 @@ from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import FetchError
 from mmlongbench.io.locations import HubFiles, Location, Url
 from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.download_record import Place, load_record
 from mmlongbench.manifest.downloads import DownloadSpec
-from mmlongbench.manifest.fetching.record import Place, load_record
 from mmlongbench.manifest.licences import strictness, terms_of
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec

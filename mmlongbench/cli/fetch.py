@@ -10,7 +10,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.manifest.fetching.record import Fetched, FetchedPlace, LeftToDo, Place
+    from mmlongbench.manifest.download_record import Fetched, FetchedPlace, LeftToDo, Place
     from mmlongbench.manifest.model import Manifest
 
 
@@ -38,7 +38,7 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
         _list(loaded, to, only)
         return
     from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.fetching.fetch import fetch as run
+    from mmlongbench.manifest.fetch import fetch as run
 
     done = run(loaded, to, only=only, update=update, progress=Progress(False if quiet else None))
     _show(done, is_quiet=quiet)
@@ -95,7 +95,7 @@ def _show_steps(left: "LeftToDo", data: Path) -> None:
 
 def _list(loaded: "Manifest", to: Path, only: tuple[str, ...]) -> None:
     """Print the places of a manifest, what they give, and what is there, without asking a server."""
-    from mmlongbench.manifest.fetching.record import load_record, places_of, state_of
+    from mmlongbench.manifest.download_record import load_record, places_of, state_of
 
     places = places_of(loaded, only)
     record = load_record(to)

@@ -147,7 +147,6 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
 
 
 def _unpack_tar(path: Path, into: Path, field: str, advance: Advance) -> Iterator[str]:
-    """Yield the name of each file before it is written."""
     with path.open("rb") as raw:
         content, at = _Content(raw, archive_ending(path.name), path, field), 0
         with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -212,9 +211,7 @@ class _Content:
 def _safe_name(name: str, other: str, archive: Path, field: str) -> str:
     """Return the path of a member below the folder that it is unpacked into; empty for hidden files.
 
-    Raises:
-        SourceError: the path leads out of the folder, or the member is not a file, but what `other` says.
-
+    `other` says what the member is, if it is no file.
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     is_bad = name.startswith(("/", "\\")) or ".." in parts or not parts or name[1:2] == ":"
@@ -228,7 +225,6 @@ def _safe_name(name: str, other: str, archive: Path, field: str) -> str:
 
 
 def _most(path: Path) -> int:
-    """Return how many bytes a packed file may unpack to."""
     return FREE_BYTES + MAX_RATIO * path.stat().st_size
 
 
@@ -244,7 +240,6 @@ def _refused(reason: str, expected: str, found: str, path: Path, field: str) -> 
 
 @contextmanager
 def _named_errors(path: Path, field: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is unpacked into an error that names the file."""
     try:
         yield
     except (*_ERRORS, NotImplementedError, RuntimeError, ValueError) as error:  # encrypted, an unknown method

@@ -109,9 +109,8 @@ def list_dataset(name: str, revision: str) -> tuple[str, tuple[RemoteFile, ...]]
     from huggingface_hub import HfApi
 
     api = HfApi(endpoint=hub_address(), library_name="mmlongbench")
-    found = asked(
-        f"hub:{name}", lambda: api.dataset_info(name, revision=revision, files_metadata=True, timeout=_SECONDS)
-    )
+    options: dict[str, Any] = {"revision": revision, "files_metadata": True, "timeout": _SECONDS}
+    found = asked(f"hub:{name}", lambda: api.dataset_info(name, **options))
     if not _COMMIT.fullmatch(found.sha or ""):
         raise FetchError(f"hub:{name}: the hub names no commit for {revision!r}; check HF_ENDPOINT")
     files = []
@@ -132,21 +131,10 @@ def hub_file(name: str, commit: str, path: str, into: Path, advance: Advance) ->
     """
     from huggingface_hub import hf_hub_download
 
-    return Path(
-        asked(
-            f"hub:{name}/{path}",
-            lambda: hf_hub_download(
-                name,
-                path,
-                repo_type="dataset",
-                revision=commit,
-                local_dir=into,
-                endpoint=hub_address(),
-                library_name="mmlongbench",
-                tqdm_class=_steps(advance),
-            ),
-        )
-    )
+    options: dict[str, Any] = {"repo_type": "dataset", "revision": commit, "local_dir": into}
+    options |= {"endpoint": hub_address(), "library_name": "mmlongbench", "tqdm_class": _steps(advance)}
+    found: str = asked(f"hub:{name}/{path}", lambda: hf_hub_download(name, path, **options))
+    return Path(found)
 
 
 def url_facts(url: str) -> tuple[int | None, str]:
@@ -189,15 +177,16 @@ def url_file(url: str, size: int | None, into: Path, advance: Advance) -> None:
     """
     from huggingface_hub.file_download import http_get
 
-    name, headers = without_secrets(url), {"accept-encoding": "identity"}
+    name = without_secrets(url)
+    options: dict[str, Any] = {"displayed_filename": name, "tqdm_class": _steps(advance)}
 
     def get() -> None:
-        with into.open("wb") as file:
-            http_get(
-                url, file, headers=headers, expected_size=size, displayed_filename=name, tqdm_class=_steps(advance)
-            )
+        with into.open("wb") as file:  # the client refuses 50 GB and more if it knows the size
+            http_get(url, file, headers={"accept-encoding": "identity"}, **options)
 
     asked(name, get)
+    if size not in (None, found := into.stat().st_size):
+        raise FetchError(f"{name}: expected {size:,} bytes, found {found:,}; run the same command again later")
 
 
 def asked(what: str, call: Callable[[], T]) -> T:
@@ -211,8 +200,7 @@ def asked(what: str, call: Callable[[], T]) -> T:
     import httpx2
     from huggingface_hub import errors
 
-    for logger in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
-        logging.getLogger(logger).addFilter(_hide_secrets)
+    _hide_secrets()
     for attempt in range(1, ATTEMPTS + 1):
         seconds: float | None = None
         try:
@@ -238,7 +226,7 @@ def asked(what: str, call: Callable[[], T]) -> T:
                 said = f"the server cannot be reached ({_kind(error)})"
             elif isinstance(error, OSError) and error.errno is not None:
                 raise
-            else:  # also another size than the server said
+            else:
                 todo = "check the address (that of the hub is HF_ENDPOINT), or download it by hand"
                 raise FetchError(f"{what}: the answer cannot be used ({_kind(error)}); {todo}") from error
             if seconds is not None and seconds > MAX_ASKED:
@@ -251,8 +239,13 @@ def asked(what: str, call: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def _hide_secrets(record: logging.LogRecord) -> bool:
-    """Take secrets out of a warning of the hub's client, which has whole addresses."""
+def _hide_secrets() -> None:
+    """Take secrets out of the warnings of the hub's client, which have whole addresses."""
+    for logger in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
+        logging.getLogger(logger).addFilter(_without_secrets)
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
     record.msg, record.args = without_secrets(record.getMessage()), ()
     return True
 
@@ -334,6 +327,7 @@ def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str,
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
+    _hide_secrets()
     (enable_progress_bars if is_shown else disable_progress_bars)()
     revision = location.revision or None
     try:

@@ -222,7 +222,6 @@ def folder_lock(folder: Path, what: str, *, patience: float = 0.0) -> Iterator[N
 
 
 def _take(descriptor: int, what: str, kind: int, patience: float) -> None:
-    """Take a kernel lock, and wait for it for `patience` seconds."""
     end = time.monotonic() + patience
     while True:
         try:

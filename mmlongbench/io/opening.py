@@ -195,7 +195,6 @@ class SourceOpener:
         return OpenedSource(plain, kept + (plain.stat().st_size if plain != path else 0))
 
     def _plain(self, path: Path, field: str) -> Path:
-        """Return a file, unpacked if it is a packed one."""
         ending = packed_ending(path.name)
         if not ending:
             return path
@@ -253,7 +252,6 @@ class SourceOpener:
             _copy(file, target, field)
 
     def _place(self, kind: str, *identity: str) -> Path:
-        """Return the folder for something that is kept."""
         digest = hashlib.sha256("\0".join((kind, *identity)).encode("utf-8", "surrogateescape")).hexdigest()
         return self._folder / digest[:_DIGITS]
 
@@ -304,7 +302,6 @@ def _identity(path: Path) -> Iterator[str]:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, or of all files below a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 

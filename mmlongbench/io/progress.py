@@ -17,28 +17,10 @@ PATIENCE = 2.0
 """The seconds before a bar appears."""
 
 
-Advance: TypeAlias = Callable[[int], None]
+Advance: TypeAlias = Callable[[float], None]
 """A function that moves a bar by a number of steps."""
-AdvanceGroup: TypeAlias = Callable[[str, int], None]
+AdvanceGroup: TypeAlias = Callable[[str, float], None]
 """A function that moves the bar of a group by a number of steps."""
-
-
-def new_bars() -> "Bars":
-    """Return progress lines on standard error that disappear when they are done."""
-    from rich import progress
-    from rich.console import Console
-    from rich.text import Text
-
-    class Rate(progress.ProgressColumn):
-        """The column with the steps a second, measured over the last steps."""
-
-        def render(self, task: progress.Task) -> Text:
-            """Return the steps a second, or an empty text until the first steps are done."""
-            return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
-
-    group = progress.TextColumn("{task.description}", markup=False)
-    columns = (group, progress.BarColumn(), progress.MofNCompleteColumn(), Rate(), progress.TimeRemainingColumn())
-    return progress.Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)
 
 
 class Progress:
@@ -89,7 +71,7 @@ class Progress:
                 return
             bars, tasks = found
 
-            def advance(group: str, steps: int) -> None:
+            def advance(group: str, steps: float) -> None:
                 bars.advance(tasks[group], steps)
                 bars.update(tasks[group], visible=not bars.tasks[tasks[group]].finished)
                 if not any(task.visible for task in bars.tasks):
@@ -105,7 +87,19 @@ class Progress:
             yield None
             return
 
-        bars = new_bars()
+        from rich import progress
+        from rich.console import Console
+        from rich.text import Text
+
+        class Rate(progress.ProgressColumn):
+            """The column with the steps a second, measured over the last steps."""
+
+            def render(self, task: progress.Task) -> Text:
+                return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
+
+        group = progress.TextColumn("{task.description}", markup=False)
+        columns = (group, progress.BarColumn(), progress.MofNCompleteColumn(), Rate(), progress.TimeRemainingColumn())
+        bars = progress.Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)
         tasks = {group: bars.add_task(shown(group), total=total, visible=False) for group, total in totals.items()}
         bars.update(next(iter(tasks.values())), visible=True)
         patience = threading.Timer(PATIENCE, bars.start)

@@ -114,7 +114,6 @@ def _rows_of(path: Path, columns: Columns) -> Iterator[PlacedRow]:
 
 
 def _has_nul(value: object) -> bool:
-    """Return whether a text in a value, at any depth, has a NUL character."""
     left = [value]
     while left:
         each = left.pop()
@@ -187,12 +186,7 @@ def _csv_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
 
 
 def _decoded(data: bytes, path: Path) -> str:
-    """Return the text of a table in UTF-8, or in UTF-16 with a byte order mark.
-
-    Raises:
-        SourceError: the table has another encoding; the error names the encoding if it is recognised.
-
-    """
+    """Return the text of a table in UTF-8, or in UTF-16 with a byte order mark."""
     expected, todo = "CSV in UTF-8", "save it as CSV UTF-8"
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16")
@@ -220,12 +214,7 @@ def _separator(text: str, columns: Columns) -> str:
 
 
 def _header(names: Sequence[str], path: Path, place: str, columns: Columns) -> list[str]:
-    """Return the names of the columns, with known ones in small letters and without blanks.
-
-    Raises:
-        SourceError: a needed column is missing, or a column occurs twice.
-
-    """
+    """Return the names of the columns, with known ones in small letters and without blanks."""
     known = {name.lower(): name for name in columns.known}
     header = [known.get(plain, name.strip()) for name, plain in zip(names, _plain(names), strict=True)]
     if twice := next((name for name in header if name and header.count(name) > 1), None):
@@ -250,7 +239,6 @@ def _renaming(lacking: Sequence[str], header: Sequence[str], columns: Columns) -
 
 
 def _plain(names: Sequence[str]) -> list[str]:
-    """Return names of columns without blanks, quotes and capital letters."""
     return [name.strip().strip('"').strip().lower() for name in names]
 
 
@@ -263,7 +251,6 @@ def _fields(header: Sequence[str], cells: Sequence[str]) -> dict[str, object] | 
 
 
 def _sheet_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
-    """Yield the rows of the first sheet of an Excel file."""
     rows = _sheet_cells(path)
     header = _header(rows[0] if rows else [], path, "row 1", columns)
     for number, cells in enumerate(rows[1:], 2):
@@ -279,12 +266,7 @@ def _sheet_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
 
 
 def _sheet_cells(path: Path) -> list[list[str]]:
-    """Return the cells of each row of the first sheet, without the empty cells after the last header.
-
-    Raises:
-        SourceError: the file is no Excel file or is too large, or openpyxl is not installed.
-
-    """
+    """Return the cells of each row of the first sheet, without the empty cells after the last header."""
     expected = "an Excel file"
     try:
         import openpyxl

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from mmlongbench.errors import FetchError
 from mmlongbench.io.locations import LocalPath
+from mmlongbench.manifest.download_record import DownloadRecord, Place, load_record
 from mmlongbench.manifest.downloads import DownloadSpec
-from mmlongbench.manifest.fetching.record import DownloadRecord, Place, load_record
 from mmlongbench.manifest.loading import installed_datasets, installed_manifests
 from mmlongbench.manifest.model import DatasetSpec
 

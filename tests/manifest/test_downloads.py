@@ -18,9 +18,9 @@ from tiny import PAGES, command, hashes, write_manifest
 from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
 from mmlongbench.io.files import file_lock, sha256_of
 from mmlongbench.io.printable import has_secret
+from mmlongbench.manifest.download_record import Fetched, places_of
 from mmlongbench.manifest.downloads import FETCH_LOCK, RESERVED, DownloadSpec, fault_of_path
-from mmlongbench.manifest.fetching.fetch import fetch
-from mmlongbench.manifest.fetching.record import Fetched, places_of
+from mmlongbench.manifest.fetch import fetch
 from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest
 from mmlongbench.manifest.missing import local_paths, missing_of
 from mmlongbench.manifest.model import Manifest
@@ -570,6 +570,13 @@ def test_offline_mode_checks_files_against_the_record_and_says_what_to_unset(
     done = fetch(loaded, data)
     assert done.is_complete
     assert "checked against the record of downloads alone" in done.places[0].notes[0]
+
+
+def test_a_file_of_another_size_than_its_server_says_is_not_kept(server: HubServer, data: Path, tmp_path: Path) -> None:
+    server.fail("a.bin", Fault(), Fault(body=BIG[:900]))
+    said = problem(fetch(url_of(server, tmp_path, "a.bin"), data))
+    assert said.endswith("a.bin: expected 10,240 bytes, found 900; run the same command again later")
+    assert files_in(data) == {}
 
 
 def test_a_file_of_a_server_that_does_not_say_its_size_is_noted(server: HubServer, data: Path, tmp_path: Path) -> None:

@@ -123,11 +123,6 @@ class FetchedDataset(_Model):
     files: tuple[str, ...]
     """Their paths below the data folder, whether they were downloaded or not."""
 
-    @field_validator("files", mode="before")
-    @classmethod
-    def _tuple(cls, value: object) -> object:
-        return tuple(value) if isinstance(value, list) else value
-
 
 class DownloadRecord(_Model):
     """What was downloaded into a data folder."""
@@ -243,12 +238,6 @@ class Fetched:
         return all(place.is_complete for place in self.places)
 
 
-def left_to_do(place: Place, folder: Path) -> LeftToDo:
-    """Return the steps of a place."""
-    target = folder / place.spec.to
-    return LeftToDo(target, place.spec.steps, place.datasets, place.licence, is_there=is_filled(target))
-
-
 def state_of(place: Place, folder: Path, record: DownloadRecord) -> str:
     """Return in words what is there of a place, by names and sizes alone; no server is asked."""
     spec, target = place.spec, folder / place.spec.to
@@ -256,11 +245,11 @@ def state_of(place: Place, folder: Path, record: DownloadRecord) -> str:
         return "there (not checked)" if is_filled(target) else "missing"
     known = record.datasets.get(place.key)
     paths = [spec.to] if spec.url else known.files if known else ()
-    sizes = [
-        record.files[path].size
-        for path in paths
-        if path in record.files and _size(folder / path) == record.files[path].size
-    ]
+    sizes = []
+    for path in paths:
+        file = folder / path
+        if path in record.files and file.is_file() and file.stat().st_size == record.files[path].size:
+            sizes.append(record.files[path].size)
     if sizes:
         if len(sizes) == len(paths) == 1:
             return f"there ({said_bytes(sizes[0])})"
@@ -268,10 +257,6 @@ def state_of(place: Place, folder: Path, record: DownloadRecord) -> str:
         return f"{state}: {len(sizes):,} of {len(paths):,} files ({said_bytes(sum(sizes))})"
     patterns = [f"{spec.to}/{pattern}" for pattern in spec.files] or [spec.to]
     return "there (not checked)" if all(any(folder.glob(pattern)) for pattern in patterns) else "missing"
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else -1
 
 
 def is_filled(path: Path) -> bool:

@@ -24,20 +24,21 @@ from mmlongbench.io.downloads import (
 from mmlongbench.io.files import file_lock, said_bytes
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance, Progress
-from mmlongbench.manifest.downloads import FETCH_LOCK, MAIN
-from mmlongbench.manifest.fetching.record import (
+from mmlongbench.manifest.download_record import (
     Fetched,
     FetchedDataset,
     FetchedFile,
     FetchedPlace,
+    LeftToDo,
     Place,
-    left_to_do,
+    is_filled,
     load_record,
     paths_of,
     places_of,
     safe_target,
     save_record,
 )
+from mmlongbench.manifest.downloads import FETCH_LOCK, MAIN
 from mmlongbench.manifest.model import Manifest
 
 _MB = 1_000_000
@@ -47,7 +48,6 @@ _MB = 1_000_000
 class Job:
     """A file that a place has."""
 
-    place: Place
     path: str
     """The path below the data folder."""
     origin: str
@@ -98,15 +98,19 @@ def fetch(
         FetchError: there is no room, or the record of the folder cannot be read.
 
     """
-    places = places_of(manifest, only)
-    programs = [place for place in places if not place.spec.steps]
-    left = tuple(left_to_do(place, folder) for place in places if place.spec.steps)
+    programs, left = [], []
+    for place in places_of(manifest, only):
+        if not place.spec.steps:
+            programs.append(place)
+            continue
+        target = folder / place.spec.to
+        left.append(LeftToDo(target, place.spec.steps, place.datasets, place.licence, is_there=is_filled(target)))
     if not programs:
-        return Fetched(folder, (), left)
+        return Fetched(folder, (), tuple(left))
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / FETCH_LOCK, f"{folder}"):
         run = _Run(folder, progress or Progress(False), is_update=update)
-        return Fetched(folder, tuple(_result(account, folder) for account in run.all(programs)), left)
+        return Fetched(folder, tuple(_result(account, folder) for account in run.all(programs)), tuple(left))
 
 
 def _result(account: Account, folder: Path) -> FetchedPlace:
@@ -128,8 +132,6 @@ def _result(account: Account, folder: Path) -> FetchedPlace:
 
 
 class _Run:
-    """One run of `fetch`."""
-
     def __init__(self, folder: Path, progress: Progress, *, is_update: bool) -> None:
         self._folder, self._progress, self._is_update = folder, progress, is_update
         self._record = load_record(folder)  # it grows with each file
@@ -150,11 +152,11 @@ class _Run:
         if any(account.jobs for account in accounts):
             save_record(self._folder, self._record)
         with self._progress.meter("fetching, MB", sum(job.size or 0 for _, job in missing) // _MB + 1) as advance:
-            in_megabytes, fetched = _in_megabytes(advance), set[str]()
+            fetched = set[str]()
             for account, job in missing:
                 if job.path in fetched:
                     self._count(account, job)
-                elif not account.is_stopped and self._download(account, job, in_megabytes):
+                elif not account.is_stopped and self._download(account, job, lambda size: advance(size / _MB)):
                     fetched.add(job.path)
         for account in accounts:
             if account.there == len(account.jobs) and not account.problems:
@@ -162,7 +164,6 @@ class _Run:
         return accounts
 
     def _account(self, place: Place) -> Account:
-        """Return the files of a place, or why they are not known."""
         account, spec = Account(place), place.spec
         try:
             if spec.hub:
@@ -171,7 +172,7 @@ class _Run:
                 before = self._record.files.get(spec.to)
                 is_known = before is not None and before.origin == spec.name and not self._is_update
                 file = RemoteFile("", before.size, before.sha256) if before and is_known else RemoteFile("")
-                account.jobs = [Job(place, spec.to, spec.name, file)]
+                account.jobs = [Job(spec.to, spec.name, file)]
         except HttpRefusal as error:
             is_kept_from_us = error.status in (401, 403, 404)
             account.problems.append(_no_access(place, error.status) if is_kept_from_us else str(error))
@@ -195,7 +196,7 @@ class _Run:
         dataset = FetchedDataset(commit=account.commit, files=tuple(path for _, path in paths))
         self._record.datasets[place.key] = dataset
         for file, path in paths:
-            yield Job(place, path, f"hub:{name}@{account.commit}/{file}", files[file], files[file].size)
+            yield Job(path, f"hub:{name}@{account.commit}/{file}", files[file], files[file].size)
 
     def _pinned(self, place: Place, account: Account) -> tuple[str, tuple[RemoteFile, ...]]:
         """Return the commit that the record names, and its files; a note says if the revision has moved since then."""
@@ -249,18 +250,17 @@ class _Run:
         targets = [self._folder / job.path for _, job in jobs]
         here = sum(target.stat().st_size for target in targets if target.is_file())
         with self._progress.meter("checking, MB", here // _MB + 1) as advance:
-            in_megabytes = _in_megabytes(advance)
             for account, job in jobs:
                 try:
-                    if self._is_there(account, job, in_megabytes):
+                    if self._is_there(account, job, lambda size: advance(size / _MB)):
                         self._count(account, job)
                         continue
-                    if job.place.spec.url:
-                        size, version = url_facts(job.place.spec.url)
+                    if account.place.spec.url:
+                        size, version = url_facts(account.place.spec.url)
                         job = replace(job, size=size, version=version)
                     missing.append((account, job))
                 except FetchError as error:
-                    account.problems.append(_said(job, error))
+                    account.problems.append(_said(account.place, job, error))
         return missing
 
     def _is_there(self, account: Account, job: Job, advance: Advance) -> bool:
@@ -270,14 +270,14 @@ class _Run:
             FetchError: another file is there that was not downloaded here.
 
         """
-        target = safe_target(self._folder, job.path)
+        target, url = safe_target(self._folder, job.path), account.place.spec.url
         if not target.exists():
             return False
         size, sha256, before = target.stat().st_size, hash_of(target, advance=advance), self._record.files.get(job.path)
         is_ours = before is not None and (before.size, before.sha256) == (size, sha256)
         fault, version = job.file.fault(target, size, sha256), before.version if before else ""
-        if job.place.spec.url and not job.file.sha256:  # only the server knows what is right
-            expected, version = url_facts(job.place.spec.url)
+        if url and not job.file.sha256:  # only the server knows what is right
+            expected, version = url_facts(url)
             fault = f"expected {expected:,} bytes, found {size:,}" if expected not in (None, size) else ""
             if before is not None and not (is_ours and version and version == before.version):
                 fault = fault or "may be of another version"
@@ -293,7 +293,6 @@ class _Run:
         return False
 
     def _refuse_small_disk(self, jobs: Sequence[Job]) -> None:
-        """Raise an error if there is less room than the files need whose sizes are known."""
         needed, free = sum(job.size or 0 for job in jobs), shutil.disk_usage(self._folder).free
         if needed > free:
             raise DiskFullError(
@@ -303,7 +302,7 @@ class _Run:
 
     def _download(self, account: Account, job: Job, advance: Advance) -> bool:
         """Download one file, and add it to the record; return whether it is there."""
-        target, spec = safe_target(self._folder, job.path), job.place.spec
+        target, spec = safe_target(self._folder, job.path), account.place.spec
         # The name is always the same, so that the next run removes what a killed one left.
         folder = target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
         try:
@@ -316,13 +315,17 @@ class _Run:
                 url_file(spec.url, job.size, path, advance)
             size, sha256 = path.stat().st_size, hash_of(path)
             if fault := job.file.fault(path, size, sha256):
-                account.problems.append(f"{target}: {fault}; {_other_bytes(job)}")
+                todo = "the hub sends other bytes than it lists: run the same command again later"
+                if spec.url:
+                    first = f"{job.origin} has other bytes than at the first download (downloads.json)"
+                    todo = f"{first}: --update takes the new file"
+                account.problems.append(f"{target}: {fault}; {todo}")
                 return False
             with path.open("rb") as file:
                 os.fsync(file.fileno())
             path.replace(target)
         except FetchError as error:
-            account.problems.append(_said(job, error))
+            account.problems.append(_said(account.place, job, error))
             account.is_stopped = True  # what stopped one file of a place would stop the next one
             return False
         except OSError as error:
@@ -366,41 +369,20 @@ class _Run:
         self._record.files[job.path] = file
 
 
-def _said(job: Job, error: FetchError) -> str:
-    """Return why a file cannot be downloaded; if its server refuses it, with what to do."""
+def _said(place: Place, job: Job, error: FetchError) -> str:
     if not isinstance(error, HttpRefusal):
         return str(error)
-    spec, is_refused = job.place.spec, error.status in (401, 403)
-    if spec.hub and is_refused:
-        return _no_access(job.place, error.status)
-    todo = f"see {spec.name}" if is_refused else "check whether the place still exists"
+    is_refused = error.status in (401, 403)
+    if place.spec.hub and is_refused:
+        return _no_access(place, error.status)
+    todo = f"see {place.spec.name}" if is_refused else "check whether the place still exists"
     return f"{error}; {todo}, or download the file by hand to {job.path}"
 
 
 def _no_access(place: Place, status: int) -> str:
-    """Return that the hub does not give a dataset to this user, with what to do."""
     name, agree = place.spec.hub, place.spec.agree
     page = without_secrets(f"{hub_address()}/datasets/{name}")
     first = f"agree to {agree} at {page}" if agree else f"check the name, or ask for access at {page}"
     login = "log in with `hf auth login` or set HF_TOKEN, and run the same command"
     what = "the hub has no such dataset for you" if status == 404 else "the hub refuses access"
     return f"hub:{name}: {what} ({status}); {first}, {login}"
-
-
-def _other_bytes(job: Job) -> str:
-    """Return why downloaded bytes may be other ones than expected, with what to do."""
-    if job.place.spec.hub:
-        return "the hub sends other bytes than it lists: run the same command again later"
-    return f"{job.origin} has other bytes than at the first download (downloads.json): --update takes the new file"
-
-
-def _in_megabytes(advance: Advance) -> Advance:
-    """Return a function that takes bytes, and moves a bar by whole megabytes."""
-    done = 0
-
-    def add(size: int) -> None:
-        nonlocal done
-        before, done = done, done + size
-        advance(done // _MB - before // _MB)
-
-    return add
