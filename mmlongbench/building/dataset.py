@@ -26,7 +26,9 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
+from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.page_queries import PageRanking
+from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.documents.joined_pages import JoinPages, layout
 from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
@@ -231,9 +233,6 @@ def _sources(
 
     corpus = None
     if plan.corpus:
-        from mmlongbench.corpus.corpus import Corpus
-        from mmlongbench.corpus.retrieval.searched import SearchedCorpus
-
         spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
         corpus = SearchedCorpus(Corpus.open(plan.corpus.folder), spec.retrieval.near_duplicate, hard_negatives, spare)
     classes = _of_reader(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)

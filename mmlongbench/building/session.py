@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
@@ -14,14 +13,15 @@ from mmlongbench.building.lines import QUESTIONS, RECORDS, Asked, RowCounts, Sho
 from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.saved_plan import load_plans
 from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.corpus.corpus import Corpus
+from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
+from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
+from mmlongbench.corpus.retrieval.passages import Index
+from mmlongbench.corpus.retrieval.rankings import Rankings, Search
 from mmlongbench.errors import BuildError
 from mmlongbench.lengths import format_length
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.passages import Index
-    from mmlongbench.corpus.retrieval.rankings import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Names of folders below `CorpusPlan.cache`."""
@@ -112,7 +112,7 @@ class Session:
             for length in packed
         ]
 
-    def search(self, name: str) -> "Search":
+    def search(self, name: str) -> Search:
         """Return the search for hard negatives in the corpus of a dataset.
 
         Raises:
@@ -198,13 +198,7 @@ class Session:
             self._source_files = None
 
 
-def _open_search(plan: DatasetPlan) -> "Search":
-    # retrieval is imported here, because most datasets have no corpus
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
-    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
-    from mmlongbench.corpus.retrieval.rankings import Rankings, Search
-
+def _open_search(plan: DatasetPlan) -> Search:
     if plan.corpus is None:
         raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
     corpus, spec, cache = Corpus.open(plan.corpus.folder), plan.spec.retrieval, plan.corpus.cache
