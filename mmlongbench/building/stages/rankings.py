@@ -24,7 +24,7 @@ from mmlongbench.task.sources import Documents
 
 def ranking_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of rows, if the task ranks pages."""
-    is_asked = session.plan(name).bound.task.page_rankings
+    is_asked = session.plans[name].bound.task.page_rankings
     rows = len(session.dataset(name).sources.rows) if is_asked else 0
     return [Shard("rankings", name, block, steps) for block, steps in blocks(rows).items()]
 

@@ -30,7 +30,7 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
     """Yield one line for each row, in the source's order: the row, or why it cannot be used, for example because its id
     occurred before.
     """
-    plan = session.plan(shard.dataset)
+    plan = session.plans[shard.dataset]
     spec, reader = plan.spec, plan.bound.reader_type()
     errata = load_errata(spec.errata) if spec.errata else None
     known: dict[str, str] = {}
