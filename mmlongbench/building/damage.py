@@ -1,4 +1,6 @@
-"""Compares the files in the release with what the shards of a build have made, before the lock is written."""
+"""Finds files of a release that are not as they were made: before the lock is written, and before a finished release is
+extended.
+"""
 
 import shlex
 from collections.abc import Mapping, Sequence
