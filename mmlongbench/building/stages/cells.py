@@ -36,7 +36,7 @@ _ROWS = 50_000
 
 def cell_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each length of a dataset."""
-    return [cell_shard(name, length) for length in session.plan(name).spec.lengths]
+    return [cell_shard(name, length) for length in session.plans[name].spec.lengths]
 
 
 def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
@@ -50,7 +50,7 @@ def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
         yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
         yield from taken.rejects
         return
-    tally = Tally(session.plan(name).bound.task.balance)
+    tally = Tally(session.plans[name].bound.task.balance)
     lines = tally.counted(_lines(session, name, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, name, length, chain([first], lines))

@@ -15,7 +15,7 @@ from mmlongbench.task.rows import Row
 
 def negative_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of questions, if the dataset has a corpus."""
-    questions = len(session.questions(name)) if session.plan(name).corpus else 0
+    questions = len(session.questions(name)) if session.plans[name].corpus else 0
     return [Shard("negatives", name, block, steps) for block, steps in blocks(questions).items()]
 
 
