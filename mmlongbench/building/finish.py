@@ -8,12 +8,11 @@ from typing import Any
 
 from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import Shard, blocks, questions_shard
-from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
-from mmlongbench.building.canary import canary_of
+from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan, canary_of
 from mmlongbench.building.damage import check_made, written_cell
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.fingerprints import files_of
-from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
+from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import one_spelling
@@ -42,6 +41,7 @@ from mmlongbench.release.lock import (
     lock_bytes,
     versions,
 )
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 from tokenization import tokenizer_file

@@ -17,7 +17,7 @@ from mmlongbench.building.build_dir import BuildDir, cell_shard, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, WrittenCell
+from mmlongbench.building.lines import CELLS, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
@@ -37,6 +37,7 @@ from mmlongbench.manifest.code import ENGINE, plugin_code
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import described, reader_type
 from mmlongbench.manifest.task_files import refuse_neighbours, task_files_of, tasks_of
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError
 

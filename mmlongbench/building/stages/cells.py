@@ -17,7 +17,6 @@ from mmlongbench.building.lines import (
     LeftOutUnits,
     PackedRecord,
     RecordLine,
-    Reject,
     SharedCounts,
     WrittenCell,
 )
@@ -28,6 +27,7 @@ from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.formats import JSON_LINES
 
 if TYPE_CHECKING:
