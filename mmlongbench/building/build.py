@@ -5,7 +5,7 @@ continued.
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,45 +31,14 @@ from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_los
 from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
-from mmlongbench.manifest.binding import Bound, missing_metrics
+from mmlongbench.manifest.binding import Bound
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.plugins import is_installed
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.rejects import Reject
 
 _log = logging.getLogger(__name__)
-
-
-def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:
-    """Run the shards that are not done yet.
-
-    Raises:
-        Interrupted: the user pressed Ctrl-C; the error says how much of the stage is done.
-        SourceChangedError: a file of a source with very many files has changed.
-
-    """
-    title = f"{stage.name} {share}".strip()
-    left = [shard for shard in shards if not session.build_dir.is_done(shard)]
-    done = len(shards) - len(left)
-    _log.info("%s: %d shards, %d of them already done", title, len(shards), done)
-    totals: Counter[str] = Counter()
-    for shard in left:
-        totals[stage.group(shard)] += shard.steps
-    try:
-        with (
-            session.source_files.unchanged_tables(Compared.EACH_STAGE, (shard.dataset for shard in left)),
-            executor.progress.board(totals) as advance,
-            closing(executor.run(session, left)) as ended,
-        ):
-            for shard, seconds in ended:
-                done += 1
-                advance(stage.group(shard), shard.steps)
-                _log.info("%s: done in %.2f s", shard, seconds)
-    except KeyboardInterrupt as stop:
-        raise Interrupted(
-            f"interrupted at {title}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
-            "run the same command to continue from here"
-        ) from stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +103,8 @@ def _notes_of(plans: Sequence[DatasetPlan], lock: Lock) -> tuple[str, ...]:
         f"dataset {plan.spec.name!r}: metric {name!r} of builder {plan.spec.shown_builder!r} is not installed; the "
         "release can be built, but not scored by this metric"
         for plan in plans
-        for name in missing_metrics(plan.bound)
+        for name in plan.bound.task.further_metrics
+        if not is_installed("metric", name)
     )
     return (*of_sources, *lock.licence_notes, *of_metrics)
 
@@ -193,18 +163,16 @@ def do_stages(
             if stage.name not in ("questions", "records"):
                 continue
             if demands.is_strict:
-                lines = (line for shard in shards for line in build_dir.read(shard, stage.lines))
-                for line in lines:
+                for line in (line for shard in shards for line in build_dir.read(shard, stage.lines)):
                     if isinstance(line, Reject) and not line.fault.is_expected:
                         raise StrictStop(f"--strict: {sentence(line)}")
-            at_lengths: Iterable[Reject] = ()
             if stage.name == "questions":
                 refuse_lost_questions(plans, session)
             else:
                 refuse_changed_examples(plans, session)
-            if stage.name == "records" and demands.min_kept:
-                at_lengths = _rejected_at_lengths(plans, shards, session)
-            refuse_losses(names, build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=at_lengths)
+            if demands.min_kept:
+                lost = _rejected_at_lengths(plans, shards, session) if stage.name == "records" else ()
+                refuse_losses(names, build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=lost)
     return done
 
 
@@ -215,3 +183,35 @@ def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard],
     for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
         if session.takes_whole(name, length) and (taken := session.taken(name, length)):
             yield from taken.rejects
+
+
+def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:
+    """Run the shards that are not done yet.
+
+    Raises:
+        Interrupted: the user pressed Ctrl-C; the error says how much of the stage is done.
+        SourceChangedError: a file of a source with very many files has changed.
+
+    """
+    title = f"{stage.name} {share}".strip()
+    left = [shard for shard in shards if not session.build_dir.is_done(shard)]
+    done = len(shards) - len(left)
+    _log.info("%s: %d shards, %d of them already done", title, len(shards), done)
+    totals: Counter[str] = Counter()
+    for shard in left:
+        totals[stage.group(shard)] += shard.steps
+    try:
+        with (
+            session.source_files.unchanged_tables(Compared.EACH_STAGE, (shard.dataset for shard in left)),
+            executor.progress.board(totals) as advance,
+            closing(executor.run(session, left)) as ended,
+        ):
+            for shard, seconds in ended:
+                done += 1
+                advance(stage.group(shard), shard.steps)
+                _log.info("%s: done in %.2f s", shard, seconds)
+    except KeyboardInterrupt as stop:
+        raise Interrupted(
+            f"interrupted at {title}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
+            "run the same command to continue from here"
+        ) from stop

@@ -151,16 +151,6 @@ class _End(BaseModel):
     sha256: str
 
 
-def _ended(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines, then a last line that shows whether the result was cut off or changed."""
-    size, found = 0, hashlib.sha256()
-    for line in lines:
-        size += len(line)
-        found.update(line)
-        yield line
-    yield to_json({"bytes": size, "sha256": found.hexdigest()})
-
-
 @dataclass(frozen=True, slots=True)
 class BuildDir:
     """A release under construction."""
@@ -240,18 +230,28 @@ class BuildDir:
 
     def is_done(self, shard: Shard) -> bool:
         """Return whether the shard's result exists and is complete."""
-        return self._content(self.result(shard)) is not None
+        return self._end(shard) is not None
 
     def fingerprint(self, shard: Shard) -> str:
         """Return the SHA-256 in the last line of a shard's result; empty if there is no complete result."""
-        end = self._content(self.result(shard))
+        end = self._end(shard)
         return end.sha256 if end else ""
 
     def write(self, shard: Shard, lines: Iterable[Line]) -> None:
         """Write a shard's result as lines of JSON; one more line at the end has the size and hash of the lines before
         it.
         """
-        write_whole(self.result(shard), _ended(to_json(to_fields(line)) for line in lines))
+
+        def ended() -> Iterator[bytes]:
+            size, digest = 0, hashlib.sha256()
+            for line in lines:
+                data = to_json(to_fields(line))
+                size += len(data)
+                digest.update(data)
+                yield data
+            yield to_json({"bytes": size, "sha256": digest.hexdigest()})
+
+        write_whole(self.result(shard), ended())
 
     def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
         """Yield the lines of a shard's result; `kind` is the type of the lines of its stage.
@@ -264,18 +264,15 @@ class BuildDir:
 
     def read_placed(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[tuple[int, LineT]]:
         """Yield (byte where the line begins, line) for each line of a shard's result (see `read` and `line_at`)."""
-        path = self.result(shard)
-        end = self._content(path)
-        if end is None:
-            raise self._damaged(path)
+        path, end = self.result(shard), self._complete(shard)
         at, found = 0, hashlib.sha256()
         with path.open("rb") as lines:
             while at < end.bytes and (line := lines.readline()):
                 found.update(line)
-                yield at, self._parsed(line, kind, path)
+                yield at, self._parsed(line, kind, shard)
                 at += len(line)
         if found.hexdigest() != end.sha256:
-            raise self._damaged(path)
+            raise self.damaged(shard)
 
     def line_at(self, shard: Shard, start: int, kind: TypeAdapter[LineT]) -> LineT:
         """Return the line of a shard's result that begins at byte `start`.
@@ -288,22 +285,19 @@ class BuildDir:
         try:
             with path.open("rb") as lines:
                 lines.seek(start)
-                return self._parsed(lines.readline(), kind, path)
+                return self._parsed(lines.readline(), kind, shard)
         except FileNotFoundError as error:
-            raise self._damaged(path) from error
+            raise self.damaged(shard) from error
 
     def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
         """Return the last line of a shard's result, not counting the `_End`; the lines before it are not read."""
-        path = self.result(shard)
-        end = self._content(path)
-        if end is None:
-            raise self._damaged(path)
+        path, end = self.result(shard), self._complete(shard)
         with path.open("rb") as lines:
             size, block, tail = end.bytes, 1 << 16, b""
             while b"\n" not in tail[:-1] and len(tail) < size:
                 lines.seek(size - min(size, block))
                 tail, block = lines.read(min(size, block)), block * 4
-        return self._parsed(tail.splitlines()[-1] if tail else b"", kind, path)
+        return self._parsed(tail.splitlines()[-1] if tail else b"", kind, shard)
 
     def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
         """Return the line of the type `wanted` in a shard's result; there must be exactly one.
@@ -332,12 +326,15 @@ class BuildDir:
         for each in stages[stages.index(stage) :]:
             shutil.rmtree(self.root / each / dataset, ignore_errors=True)
 
-    def _content(self, path: Path) -> _End | None:
-        """Return the last line of a result, with the size and hash of the other lines; None if the result is incomplete
-        or missing.
-        """
+    def _complete(self, shard: Shard) -> _End:
+        if (end := self._end(shard)) is None:
+            raise self.damaged(shard)
+        return end
+
+    def _end(self, shard: Shard) -> _End | None:
+        """Return the last line of a result; None if the result is incomplete or missing."""
         try:
-            with path.open("rb") as file:
+            with self.result(shard).open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - _MAX_END))
                 tail = file.read().splitlines(keepends=True)
@@ -349,21 +346,19 @@ class BuildDir:
             return None
         return end if end.bytes + len(tail[-1]) == size and tail[-1].endswith(b"\n") else None
 
-    def _parsed(self, line: bytes, kind: TypeAdapter[LineT], path: Path) -> LineT:
+    def _parsed(self, line: bytes, kind: TypeAdapter[LineT], shard: Shard) -> LineT:
         try:
             return kind.validate_json(line)
         except ValidationError:  # the line is damaged, or has invalid Unicode, which only the json module reads
             try:
                 return kind.validate_python(json.loads(line))
             except (ValueError, RecursionError) as error:
-                raise self._damaged(path) from error
+                raise self.damaged(shard) from error
 
     def damaged(self, shard: Shard) -> BuildError:
         """Remove a result that is not what its stage writes, so that it is made again; return the error to raise."""
-        return self._damaged(self.result(shard))
-
-    def _damaged(self, path: Path) -> BuildError:
-        path.unlink(missing_ok=True)
+        self.discard(shard)
+        path = self.result(shard)
         return BuildError(f"{path}: was damaged or changed, and was removed; run the command again to continue")
 
     def lock_shard(self, shard: Shard) -> AbstractContextManager[None]:

@@ -1,7 +1,9 @@
-"""Compares the files in the release with what the shards of a build have made, before the lock is written."""
+"""Finds files of a release that are not as they were made: before the lock is written, and before a finished release is
+extended.
+"""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmlongbench.building import lines
@@ -47,10 +49,14 @@ def check_made(
         if old := [path for path in changed if taken.get(path) == files[path] and not (build_dir.out / path).exists()]:
             raise _changed(session.released.out, old[0])
     gone = set(changed)
-    for path, shard in _makers(plans, session):
-        if path in gone:
-            (build_dir.out / path).unlink(missing_ok=True)
-            build_dir.discard(shard)
+    for name in (plan.spec.name for plan in plans):
+        made = [(path, shard) for shard in cell_shards(session, name) for path in written_cell(build_dir, shard).files]
+        for shard in image_shards(session, name):
+            made += [(f"{IMAGES}/{line.path}", shard) for line in build_dir.read(shard, lines.IMAGES)]
+        for path, shard in made:
+            if path in gone:
+                (build_dir.out / path).unlink(missing_ok=True)
+                build_dir.discard(shard)
     more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""
     raise BuildError(
         f"{build_dir.out / changed[0]}: is missing or not as this build made it{more}; run the command again "
@@ -98,13 +104,3 @@ def refuse_damage(files: Mapping[str, LockedFile], out: Path) -> None:
 
 def _is_same(found: Hashed | OSError, made: LockedFile) -> bool:
     return isinstance(found, Hashed) and found.sha256 == made.sha256
-
-
-def _makers(plans: Sequence[DatasetPlan], session: Session) -> Iterator[tuple[str, Shard]]:
-    """Yield (path in the release, shard) for every file that a shard has made."""
-    build_dir = session.build_dir
-    for plan in plans:
-        for shard in cell_shards(session, plan.spec.name):
-            yield from ((path, shard) for path in written_cell(build_dir, shard).files)
-        for shard in image_shards(session, plan.spec.name):
-            yield from ((f"{IMAGES}/{line.path}", shard) for line in build_dir.read(shard, lines.IMAGES))

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import NoneType
 from typing import ClassVar, Generic, TypeVar, overload
@@ -26,7 +26,9 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
+from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.page_queries import PageRanking
+from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.documents.joined_pages import JoinPages, layout
 from mmlongbench.documents.names import crop_path
 from mmlongbench.documents.page_parts import WHOLE_PAGE
@@ -74,18 +76,21 @@ class StoredRows(Sequence[Row]):
 
     def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row]) -> None:
         """Read nothing yet, because the rows stage may not be done."""
-        self._build_dir = build_dir
-        self._shard = rows_shard(dataset)
-        self._kind = kind
-        self._places: list[int] | None = None
+        self._build_dir, self._shard, self._kind = build_dir, rows_shard(dataset), kind
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each row begins in the file, in bytes."""
+        lines = self._build_dir.read_placed(self._shard, ROWS)
+        return [start for start, line in lines if isinstance(line, ReadRow)]
 
     def __iter__(self) -> Iterator[Row]:
         for line in self._build_dir.read(self._shard, ROWS):
             if isinstance(line, ReadRow):
-                yield self._row(line)
+                yield row_of(line, self._kind, self._build_dir, self._shard)
 
     def __len__(self) -> int:
-        return len(self._starts())
+        return len(self._starts)
 
     @overload
     def __getitem__(self, place: int) -> Row: ...
@@ -95,24 +100,11 @@ class StoredRows(Sequence[Row]):
 
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
         if isinstance(place, slice):
-            return [self._at(start) for start in self._starts()[place]]
-        return self._at(self._starts()[place])
-
-    def _at(self, start: int) -> Row:
-        line = self._build_dir.line_at(self._shard, start, ROWS)
+            return [self[each] for each in range(len(self))[place]]
+        line = self._build_dir.line_at(self._shard, self._starts[place], ROWS)
         if not isinstance(line, ReadRow):
             raise self._build_dir.damaged(self._shard)
-        return self._row(line)
-
-    def _row(self, line: ReadRow) -> Row:
         return row_of(line, self._kind, self._build_dir, self._shard)
-
-    def _starts(self) -> list[int]:
-        """Return where each row begins in the file, in bytes."""
-        if self._places is None:
-            lines = self._build_dir.read_placed(self._shard, ROWS)
-            self._places = [start for start, line in lines if isinstance(line, ReadRow)]
-        return self._places
 
 
 PRICES = "prices"
@@ -142,17 +134,18 @@ class KeptPrices(Store):
         """Return the price of a text, or None if it was never kept."""
         price = self._held.get(text)
         if price is None and (row := self.row(_key(text))):
-            price = self._hold(text, int(row[1]))
+            price = int(row[1])
+            self._hold(text, price)
         return price
 
     def __setitem__(self, text: str, price: int) -> None:
-        self.put(_key(text), self._hold(text, price))
+        self._hold(text, price)
+        self.put(_key(text), price)
 
-    def _hold(self, text: str, price: int) -> int:
+    def _hold(self, text: str, price: int) -> None:
         if len(self._held) >= MAX_HELD:
             self._held.clear()
         self._held[text] = price
-        return price
 
 
 def _key(text: str) -> bytes:
@@ -241,9 +234,6 @@ def _sources(
 
     corpus = None
     if plan.corpus:
-        from mmlongbench.corpus.corpus import Corpus
-        from mmlongbench.corpus.retrieval.searched import SearchedCorpus
-
         spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
         corpus = SearchedCorpus(Corpus.open(plan.corpus.folder), spec.retrieval.near_duplicate, hard_negatives, spare)
     classes = _of_reader(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -86,18 +86,13 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
     not_judged = Counter(each.kind for each in looked_at if not each.could_judge)
     ordered = tuple(suspects[id] for id in raw if id in suspects)
     fields = {id: row.fields for id in suspects if isinstance(row := raw.get(id), RawRow)}
-    return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)), fields, not_judged)
-
-
-def _errata(
-    suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]
-) -> Iterable[tuple[str, dict[str, object]]]:
-    for suspect in suspects:
-        found = raw[suspect.id]
-        if suspect.correction and isinstance(found, RawRow):
-            was = {field: found.fields.get(field) for field in suspect.correction}
+    errata = {}
+    for suspect in ordered:
+        if suspect.correction and suspect.id in fields:
+            was = {field: fields[suspect.id].get(field) for field in suspect.correction}
             said = f"mmlongbench doctor: {suspect.kind}: {suspect.evidence}"
-            yield suspect.id, {"source": said, "set": dict(suspect.correction), "was": was}
+            errata[suspect.id] = {"source": said, "set": dict(suspect.correction), "was": was}
+    return Diagnosis(plan.spec.name, len(raw), ordered, errata, fields, not_judged)
 
 
 def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Documents:

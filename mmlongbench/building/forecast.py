@@ -29,7 +29,7 @@ from mmlongbench.building.stages.records import finished_record, pack_contexts, 
 from mmlongbench.building.stages.table import PREPARED
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.binding import bind
-from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.release.rejects import Reject
@@ -124,26 +124,23 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
         for spec in manifest.datasets:
             with tempfile.TemporaryDirectory() as folder:
                 build_dir = BuildDir(Path(folder) / "release")
+                build_dir.root.mkdir(parents=True, exist_ok=True)
                 try:
-                    yield _forecast(spec, build_dir, Path(shared), executor, probe)
+                    (bound,) = check_manifest(Manifest(datasets=(spec,)))
+                    is_read = needs_ocr(bound)
+                    if is_read:  # this may take hours, and nothing of a forecast is kept
+                        bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
+                    (plan,), _ = plan_build([bound], build_dir, executor, shared=Path(shared))
+                    with Session(build_dir.out) as session:
+                        do_stages([plan], session, executor, stages=PREPARED)
+                        documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
+                        ocr_pages = sum(len(document.pages) for document in documents)
+                        found = replace(_probed(plan, session, probe), ocr_pages=ocr_pages)
                 except Interrupted as stop:
                     raise Interrupted("interrupted; nothing was built") from stop
                 except MMLongBenchError as error:
-                    yield DatasetForecast(spec.name, str(error))
-
-
-def _forecast(spec: DatasetSpec, build_dir: BuildDir, shared: Path, executor: Executor, probe: int) -> DatasetForecast:
-    build_dir.root.mkdir(parents=True, exist_ok=True)
-    (bound,) = check_manifest(Manifest(datasets=(spec,)))
-    is_read = needs_ocr(bound)
-    if is_read:  # this may take hours, and nothing of a forecast is kept
-        bound = bind(spec.model_copy(update={"pages": spec.pages.model_copy(update={"ocr": False})}))
-    (plan,), _ = plan_build([bound], build_dir, executor, shared=shared)
-    with Session(build_dir.out) as session:
-        do_stages([plan], session, executor, stages=PREPARED)
-        found = _probed(plan, session, probe)
-        documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
-        return replace(found, ocr_pages=sum(len(document.pages) for document in documents))
+                    found = DatasetForecast(spec.name, str(error))
+                yield found
 
 
 def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
@@ -152,14 +149,19 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
     dataset, rows = session.dataset(spec.name), session.questions(spec.name)
     counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
     lost = [line for line in build_dir.read(questions_shard(spec.name), QUESTIONS) if isinstance(line, Reject)]
+    # spread evenly over the source
+    probed = [rows[number * len(rows) // probe] for number in range(probe)] if len(rows) > probe else list(rows)
+    begun = time.perf_counter()
+    if plan.corpus:
+        is_shared = isinstance(dataset.builder, SharedContextBuilder)
+        dataset.negatives.add(search_for(session, spec.name, rows if is_shared else probed))
+    searched = time.perf_counter() - begun
     shown: Shown = {}
-    probed = _spread(rows, probe)
-    searched = _search(session, spec.name, rows, probed)
     cells = tuple(
         _cell(dataset, rows, probed, length, shown, 0.0 if place else searched)
         for place, length in enumerate(spec.lengths)
     )
-    files = _expected(shown, len(probed), len(rows), dataset)
+    files = _image_files(shown, len(probed), len(rows), dataset)
     size, seconds = _image_cost(dataset, sorted(shown))
     return DatasetForecast(
         spec.name,
@@ -179,39 +181,33 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
     )
 
 
-def _spread(rows: Sequence[Row], most: int) -> list[Row]:
-    """Return at most `most` rows, spread evenly over the source."""
-    return [rows[number * len(rows) // most] for number in range(most)] if len(rows) > most else list(rows)
-
-
-def _search(session: Session, name: str, rows: Sequence[Row], probed: Sequence[Row]) -> float:
-    """Search for the hard negatives of the questions to pack, if there is a corpus; return how many seconds the search
-    took.
-    """
-    begun, dataset = time.perf_counter(), session.dataset(name)
-    if session.plan(name).corpus:
-        is_shared = isinstance(dataset.builder, SharedContextBuilder)
-        dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
-    return time.perf_counter() - begun
-
-
 def _cell(
     dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown, searched: float
 ) -> CellForecast:
-    """Pack the questions in `probed` at a length, and add their images to `shown`. The forecast time includes the
-    `searched` seconds, in which hard negatives were found.
+    """Pack the questions in `probed` at a length, and add their images to `shown`. If questions share contexts, pack
+    all questions. The forecast time includes the `searched` seconds, in which hard negatives were found.
     """
     begun = time.perf_counter() - searched
-    made, rejected = _packed(dataset, rows, probed, length)
+    is_shared, rejected = isinstance(dataset.builder, SharedContextBuilder), 0
+    made: list[PackedExample] = []
+    if is_shared:
+        for _, found in pack_contexts(dataset, rows, length):
+            made += [e for e in found if e.question.is_home] if isinstance(found, list) else []
+    for row in () if is_shared else probed:
+        try:
+            made += pack_row(dataset, row, length)
+        except (DoesNotFitError, Rejected):
+            rejected += 1
     written = sum(len(to_json(finished_record(dataset, example))) for example in made)
     seconds = time.perf_counter() - begun
     for example in made:
         for path in example.prompt.images:
             shown.setdefault(path, set()).add(example.id)
-    is_shared = isinstance(dataset.builder, SharedContextBuilder)
     examples = len(made) if is_shared else len(rows) * len(dataset.placements())
     scale = examples / len(made) if made else 0.0
     dry = [example for example in made if example.ran_dry]
+    # what runs out is the most frequent role beside gold and needles
+    roles = Counter(unit.role for example in dry for unit in example.units if unit.role not in ("gold", "needle"))
     return CellForecast(
         length,
         examples,
@@ -219,42 +215,14 @@ def _cell(
         sum(example.count.total + example.reserve for example in made) / (len(made) * length) if made else 0.0,
         len(dry),
         max((example.missing for example in dry), default=0),
-        _role(dry),
+        roles.most_common(1)[0][0] if roles else "",
         rejected,
         seconds * scale,
         round(written * scale),
     )
 
 
-def _packed(
-    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
-) -> tuple[list[PackedExample], int]:
-    """Return the examples of the questions in `probed`, and how many of these questions do not fit. If questions share
-    contexts, return the examples of all questions, and 0.
-    """
-    made: list[PackedExample] = []
-    rejected = 0
-    if isinstance(dataset.builder, SharedContextBuilder):
-        for _, found in pack_contexts(dataset, rows, length):
-            made += [e for e in found if e.question.is_home] if isinstance(found, list) else []
-        return made, 0
-    for row in probed:
-        try:
-            made += pack_row(dataset, row, length)
-        except (DoesNotFitError, Rejected):
-            rejected += 1
-    return made, rejected
-
-
-def _role(examples: Sequence[PackedExample]) -> str:
-    """Return the role of the units that run out; `examples` are those that ran out of units. It is the most frequent
-    role of their units, where gold and needles do not count. Return an empty text if there are no other units.
-    """
-    roles = Counter(unit.role for example in examples for unit in example.units if unit.role not in ("gold", "needle"))
-    return roles.most_common(1)[0][0] if roles else ""
-
-
-def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
+def _image_files(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
     """Estimate the number of different images of all questions. If the number of images in the sources is known, the
     estimate is never larger.
     """

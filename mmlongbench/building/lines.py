@@ -62,7 +62,6 @@ class ReadRow:
     """A row of the source that could be read."""
 
     row: dict[str, object]
-    """The fields of the reader's row."""
     kind: Literal["row"] = "row"
 
 
@@ -73,7 +72,6 @@ class Asked:
     place: int
     """The number of its row among the readable rows, from 0."""
     id: str
-    """The id of its row."""
     kind: Literal["asked"] = "asked"
 
 
@@ -104,7 +102,6 @@ class RankedPages:
     """The pages that were ranked for a row."""
 
     id: str
-    """The id of the row."""
     pages: list[tuple[str, int]]
     """(document, page from 0), the best first (`PageRanking.pages`)."""
     gold_ranks: list[int]
@@ -179,23 +176,23 @@ class WrittenCell:
     """The files of a dataset at a length, and their counts."""
 
     files: dict[str, LockedFile]
-    """The size and hash of each file, by its path in the release."""
     counts: CellCounts
     kind: Literal["cell"] = "cell"
 
 
 def to_fields(line: "Line") -> dict[str, object]:
     """Return a line as plain JSON values."""
-    return {each.name: _plain(getattr(line, each.name)) for each in fields(line)}
 
+    def plain(value: object) -> object:
+        if isinstance(value, Fault):
+            return value.fields()
+        if isinstance(value, BaseModel):
+            return value.model_dump(exclude_unset=True)
+        if isinstance(value, dict) and isinstance(next(iter(value.values()), None), BaseModel):
+            return {key: plain(each) for key, each in value.items()}
+        return value
 
-def _plain(value: object) -> object:
-    if isinstance(value, Fault):
-        return value.fields()
-    if isinstance(value, BaseModel):
-        return value.model_dump(exclude_unset=True)
-    is_of_models = isinstance(value, dict) and isinstance(next(iter(value.values()), None), BaseModel)
-    return {key: _plain(each) for key, each in value.items()} if is_of_models and isinstance(value, dict) else value
+    return {each.name: plain(getattr(line, each.name)) for each in fields(line)}
 
 
 DocumentLine: TypeAlias = Annotated[ReadDocument | RefusedDocument, Field(discriminator="kind")]
@@ -207,21 +204,7 @@ RecordLine: TypeAlias = Annotated[
 ]
 CellLine: TypeAlias = Annotated[WrittenCell | Reject, Field(discriminator="kind")]
 Line: TypeAlias = (
-    ReadDocument
-    | RefusedDocument
-    | ReadRow
-    | Asked
-    | Reject
-    | RowCounts
-    | FoundNegatives
-    | RankedPages
-    | PackedRecord
-    | BundledRecord
-    | LeftOutUnits
-    | SharedCounts
-    | ShownImages
-    | MadeImage
-    | WrittenCell
+    DocumentLine | RowLine | RankedPages | QuestionLine | FoundNegatives | RecordLine | MadeImage | CellLine
 )
 """Any line that a stage writes."""
 

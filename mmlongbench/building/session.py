@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
@@ -12,14 +11,15 @@ from mmlongbench.building.dataset import Dataset, open_dataset, rows_at
 from mmlongbench.building.lines import QUESTIONS, RECORDS, Asked, RowCounts, ShownImages
 from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.corpus.corpus import Corpus
+from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
+from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
+from mmlongbench.corpus.retrieval.passages import Index
+from mmlongbench.corpus.retrieval.rankings import Rankings, Search
 from mmlongbench.errors import BuildError
 from mmlongbench.lengths import format_length
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.passages import Index
-    from mmlongbench.corpus.retrieval.rankings import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Names of folders below `CorpusPlan.cache`."""
@@ -69,15 +69,11 @@ class Session:
             self._plans = load_plans(self.build_dir)
         return self._plans
 
-    def plan(self, name: str) -> DatasetPlan:
-        """Return the plan of a dataset."""
-        return self.plans[name]
-
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
         if name not in self._datasets:
-            opened = open_dataset(self.plan(name), self.build_dir, self.source_files)
-            canary = canary_of(self.plans.values()) if self.plan(name).spec.canary else ""
+            opened = open_dataset(self.plans[name], self.build_dir, self.source_files)
+            canary = canary_of(self.plans.values()) if self.plans[name].spec.canary else ""
             self._datasets[name] = replace(opened, canary=canary)
         return self._datasets[name]
 
@@ -86,7 +82,7 @@ class Session:
         if name not in self._questions:
             chosen = list(self.build_dir.read(questions_shard(name), QUESTIONS))
             ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
-            rows = dict(rows_at(ids.keys(), self.build_dir, name, self.plan(name).bound.reader_type.row_type))
+            rows = dict(rows_at(ids.keys(), self.build_dir, name, self.plans[name].bound.reader_type.row_type))
             counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
             is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
             if not is_of_these_rows or {place: row.id for place, row in rows.items()} != ids:
@@ -102,7 +98,7 @@ class Session:
         So a process can reuse what it has read and counted for a block at the next length, and the build does not end
         with one long shard.
         """
-        is_shared, rows = isinstance(self.plan(name).bound.builder, SharedContextBuilder), len(self.questions(name))
+        is_shared, rows = isinstance(self.plans[name].bound.builder, SharedContextBuilder), len(self.questions(name))
         packed = sorted((each for each in lengths if not self.takes_whole(name, each)), reverse=True)
         return [
             Shard("records", name, f"{format_length(length)}/{block}", steps)
@@ -110,7 +106,7 @@ class Session:
             for length in packed
         ]
 
-    def search(self, name: str) -> "Search":
+    def search(self, name: str) -> Search:
         """Return the search for hard negatives in the corpus of a dataset.
 
         Raises:
@@ -120,7 +116,7 @@ class Session:
 
         """
         if name not in self._searches:
-            self._searches[name] = _open_search(self.plan(name))
+            self._searches[name] = _open_search(self.plans[name])
         return self._searches[name]
 
     def needed_images(self, name: str) -> NeededImages:
@@ -132,7 +128,7 @@ class Session:
 
         """
         if name not in self._needed:
-            plan, pages, pictures = self.plan(name), set[str](), dict[str, str]()
+            plan, pages, pictures = self.plans[name], set[str](), dict[str, str]()
             by_content = plan.bound.names_pictures_by_content
             for shard in self.record_shards(name, plan.spec.lengths):
                 shown = self.build_dir.last(shard, RECORDS)
@@ -161,7 +157,7 @@ class Session:
         """Return what the extended release has of a dataset at a length; None if it has nothing."""
         if self.released is None or self.released.kept(name) is None:
             return None
-        bound = self.plan(name).bound
+        bound = self.plans[name].bound
         return self.released.cell(name, length, bound.task, len(bound.placements))
 
     def takes_whole(self, name: str, length: int) -> bool:
@@ -172,7 +168,7 @@ class Session:
         released = self.released
         if released is None or self.taken(name, length) is None:
             return False
-        is_same_source = released.source_hashes(name) == self.plan(name).source_hashes
+        is_same_source = released.source_hashes(name) == self.plans[name].source_hashes
         return is_same_source and released.kept(name) == len(self.questions(name))
 
     @property
@@ -196,13 +192,7 @@ class Session:
             self._source_files = None
 
 
-def _open_search(plan: DatasetPlan) -> "Search":
-    # retrieval is imported here, because most datasets have no corpus
-    from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
-    from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
-    from mmlongbench.corpus.retrieval.rankings import Rankings, Search
-
+def _open_search(plan: DatasetPlan) -> Search:
     if plan.corpus is None:
         raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
     corpus, spec, cache = Corpus.open(plan.corpus.folder), plan.spec.retrieval, plan.corpus.cache

@@ -62,15 +62,13 @@ class Shortfall:
 
 def shortfalls_of(lock: Lock, out: Path, share: float = NOTICED) -> tuple[Shortfall, ...]:
     """Return the datasets of a finished release that kept less than a share of their questions."""
-    found = {
-        name: _Counted(data.questions, {length: cell.rejected for length, cell in data.cells.items()})
-        for name, data in lock.readable.items()
-    }
-    few = {name: counted for name, counted in found.items() if counted.share < share}
-    lost = list(read_rejects(out / REJECTS)) if few else []
-    return tuple(
-        _shortfall(name, counted, [each for each in lost if each.dataset == name]) for name, counted in few.items()
-    )
+    found = []
+    for name, data in lock.readable.items():
+        # read only if there are too few
+        rejects = (each for each in read_rejects(out / REJECTS) if each.dataset == name)
+        at_lengths = {length: cell.rejected for length, cell in data.cells.items()}
+        found.append(_shortfall(name, data.questions, at_lengths, rejects, share))
+    return tuple(filter(None, found))
 
 
 def refuse_losses(
@@ -82,7 +80,7 @@ def refuse_losses(
     at_lengths: Iterable[Reject] = (),
 ) -> None:
     """Refuse to go on if a dataset whose questions are chosen kept less than `min_kept` of them. If so, the rejects of
-    all datasets are written to `rejects.jsonl`; `is_here` says whether the user can read this folder.
+    all datasets are written to `rejects.jsonl`.
 
     Args:
         names: the datasets.
@@ -99,16 +97,15 @@ def refuse_losses(
     rejects = {name: [line for line in found if isinstance(line, Reject)] for name, found in lines.items()}
     for reject in at_lengths:
         rejects[reject.dataset].append(reject)
-    counts = {name: line.counts for name, found in lines.items() for line in found if isinstance(line, RowCounts)}
-    counted = {
-        name: _Counted(found, Counter(format_length(each.length) for each in rejects[name] if each.length is not None))
-        for name, found in counts.items()
-    }
-    few = [_shortfall(name, found, rejects[name]) for name, found in counted.items() if found.share < min_kept]
-    if few:
+    few = []
+    for name, found in lines.items():
+        lost = Counter(format_length(each.length) for each in rejects[name] if each.length is not None)
+        for counts in (line.counts for line in found if isinstance(line, RowCounts)):
+            few.append(_shortfall(name, counts, lost, rejects[name], min_kept))
+    if any(few):
         path = build_dir.out / REJECTS
         write_whole(path, (to_json(each.fields()) for found in rejects.values() for each in found))
-        raise _too_few(few, min_kept, path if is_here else None)
+        raise _too_few(filter(None, few), min_kept, path if is_here else None)
 
 
 def refuse_losses_of(lock: Lock, out: Path, min_kept: float) -> None:
@@ -122,48 +119,35 @@ def refuse_losses_of(lock: Lock, out: Path, min_kept: float) -> None:
         raise _too_few(few, min_kept, out / REJECTS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """How many questions of a dataset were chosen, and how many of these were rejected at each length."""
+def _shortfall(
+    name: str, counts: QuestionCounts, at_lengths: Mapping[str, int], rejects: Iterable[Reject], share: float
+) -> Shortfall | None:
+    """Describe a dataset that kept less than a share of its questions; None if it kept enough.
 
-    questions: QuestionCounts
-    at_lengths: Mapping[str, int]
+    Args:
+        name: the dataset.
+        counts: how many questions were chosen, and how many rows were rejected.
+        at_lengths: how many of the chosen questions do not fit at each length, such as `8K`.
+        rejects: the rejected rows, and the questions that do not fit.
+        share: the share of its questions.
 
-    @property
-    def fewest(self) -> str:
-        """The length with the fewest questions; empty if the dataset has no length."""
-        return max(self.at_lengths, key=lambda length: self.at_lengths[length], default="")
-
-    @property
-    def kept(self) -> int:
-        """How many questions the dataset has at the length with the fewest."""
-        return self.questions.kept - max(self.at_lengths.values(), default=0)
-
-    @property
-    def of(self) -> int:
-        """How many rows could have become questions."""
-        return self.questions.kept + sum(self.questions.rejected.values())
-
-    @property
-    def share(self) -> float:
-        """The share of the questions that was kept."""
-        return self.kept / self.of if self.of else 1.0
-
-
-def _shortfall(name: str, counted: _Counted, rejects: Sequence[Reject]) -> Shortfall:
-    """Describe a dataset that lost questions; `rejects` are its rejected rows, and its questions that do not fit."""
-    length = counted.fewest
-    rows = [each for each in rejects if each.length is None and not each.fault.is_expected]
-    here = [each for each in rejects if each.length is not None and format_length(each.length) == length]
-    reasons = Counter(f"{each.fault.reason} at {length}" for each in here) + Counter(counted.questions.rejected)
+    """
+    length = max(at_lengths, key=lambda each: at_lengths[each], default="")  # the length with the fewest questions
+    kept, of = counts.kept - at_lengths.get(length, 0), counts.kept + sum(counts.rejected.values())
+    if (kept / of if of else 1.0) >= share:
+        return None
+    lost = list(rejects)
+    rows = [each for each in lost if each.length is None and not each.fault.is_expected]
+    here = [each for each in lost if each.length is not None and format_length(each.length) == length]
+    reasons = Counter(f"{each.fault.reason} at {length}" for each in here) + Counter(counts.rejected)
     often = dict(sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
-    lost = tuple(f"{each.id}: {each.fault}" for each in (*rows, *here)[:_FIRST])
-    return Shortfall(name, counted.kept, counted.of, often, lost)
+    return Shortfall(name, kept, of, often, tuple(f"{each.id}: {each.fault}" for each in (*rows, *here)[:_FIRST]))
 
 
-def _too_few(found: Sequence[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
-    said = [f"dataset {each.dataset!r} kept {each.kept:,} of {each.of:,} questions ({each.reasons})" for each in found]
-    first = next((f"; first {each.first[0]}" for each in found if each.first), "")
+def _too_few(found: Iterable[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
+    few = list(found)
+    said = [f"dataset {each.dataset!r} kept {each.kept:,} of {each.of:,} questions ({each.reasons})" for each in few]
+    first = next((f"; first {each.first[0]}" for each in few if each.first), "")
     all_of_them = f"; {path} lists all with what to do" if path else ""
     return TooFewKept(
         f"--min-kept {min_kept:g}: {'; '.join(said)}{first}{all_of_them}; correct these, or give a "

@@ -151,23 +151,16 @@ class _Files(Store):
 def save_source_files(build_dir: BuildDir, files: Iterable[SourceFile]) -> None:
     """Write the fingerprints of all source files to the file where shards find them."""
     with atomic_replace(build_dir.root / SOURCE_FILES) as path, closing(_Files(path)) as saved:
-        saved.write(_row(_name(file.path, build_dir.root), file) for file in files)
-
-
-def _row(name: bytes, file: SourceFile) -> tuple[bytes, str, str, str, str, int]:
-    sha256, stamp = file.hashed
-    return name, file.dataset, file.source, sha256, " ".join(map(str, stamp or ())), file.compared
+        saved.write(
+            (_name(path, build_dir.root), dataset, source, sha256, " ".join(map(str, stamp or ())), compared)
+            for path, dataset, source, (sha256, stamp), compared in files
+        )
 
 
 def _name(path: Path, root: Path) -> bytes:
     """Return a path as it is saved: paths in the working folder are relative, so that they move with it."""
     path, root = one_spelling(path), one_spelling(root)
     return _OURS + os.fsencode(path.relative_to(root)) if path.is_relative_to(root) else os.fsencode(path)
-
-
-def _path(name: bytes, root: Path) -> Path:
-    ours = name.startswith(_OURS)
-    return one_spelling(root) / os.fsdecode(name.removeprefix(_OURS)) if ours else Path(os.fsdecode(name))
 
 
 def one_spelling(path: Path) -> Path:
@@ -276,8 +269,11 @@ class SourceFiles:
         """Yield the files for which a condition of SQL is true."""
         try:
             for name, dataset, source, sha256, stamp, compared in self._saved.select(where, *values):
+                path = Path(os.fsdecode(name.removeprefix(_OURS)))
+                if name.startswith(_OURS):
+                    path = one_spelling(self._build_dir.root) / path
                 hashed = Hashed(sha256, Stamp(*map(int, stamp.split())) if stamp else None)
-                yield SourceFile(_path(name, self._build_dir.root), dataset, source, hashed, Compared(compared))
+                yield SourceFile(path, dataset, source, hashed, Compared(compared))
         except (TypeError, ValueError) as error:
             raise self._saved.unusable(error) from error
 

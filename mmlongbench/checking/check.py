@@ -314,7 +314,7 @@ def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcom
     if counts.kept and counts.rejected:
         said = ", ".join(f"{count} × {reason}" for reason, count in counts.rejected.items())
         notes.append(f"rows were rejected: {said}")
-    for length in session.plan(name).spec.lengths if counts.kept and is_built else ():
+    for length in session.plans[name].spec.lengths if counts.kept and is_built else ():
         lines_of_cell = list(session.build_dir.read(cell_shard(name, length), CELLS))
         if not any(isinstance(line, WrittenCell) and line.files for line in lines_of_cell):
             first = next((line for line in lines_of_cell if isinstance(line, Reject)), None)

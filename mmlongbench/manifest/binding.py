@@ -14,7 +14,7 @@ from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.code import PluginCode, code_of
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.plugins import builder_type, described, is_installed, metric_type, reader_type
+from mmlongbench.manifest.plugins import builder_type, described, metric_type, reader_type
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
@@ -88,14 +88,12 @@ def _line_of(error: BaseException) -> str:
     """Return the file and line of the innermost code outside the engine and its libraries, for a message; empty if
     there is none.
     """
-    engine = Path(__file__).parents[1]
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(Path(frame.filename), engine)]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-
-
-def _is_foreign(path: Path, engine: Path) -> bool:
-    is_library = any(part in ("pydantic", "pydantic_core", "contextlib.py", "<frozen") for part in path.parts)
-    return not (path.is_relative_to(engine) or is_library or path.name.startswith("<"))
+    engine, libraries = Path(__file__).parents[1], {"pydantic", "pydantic_core", "contextlib.py", "<frozen"}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if not (path.is_relative_to(engine) or libraries.intersection(path.parts) or path.name.startswith("<")):
+            return f" ({path.name}, line {frame.lineno})"
+    return ""
 
 
 MAX_PLACEMENTS = 1000
@@ -259,11 +257,6 @@ def _spec_fault(task: object) -> str:
     return task.placements.fault if isinstance(task.placements, Placements) else ""
 
 
-def missing_metrics(bound: Bound) -> list[str]:
-    """Return the metrics in `TaskSpec.further_metrics` that are not installed; a build does not need them."""
-    return [name for name in bound.task.further_metrics if not is_installed("metric", name)]
-
-
 def check_reserve(bound: Bound) -> None:
     """Refuse a reserve that leaves no room for a prompt."""
     spec, reserve = bound.spec, bound.reserve
@@ -276,38 +269,33 @@ def check_reserve(bound: Bound) -> None:
 
 
 def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, ...]:
-    """Return the placements that the manifest gives for a dataset; by default, those of the task. A task that puts
-    nothing at a depth has the placements `(None,)`.
-    """
-    own = builder.spec.placements
-    if spec.placements is None:
+    """Return the placements that the manifest gives for a dataset (see `Bound.placements`)."""
+    own, given = builder.spec.placements, spec.placements
+    if given is None:
         return own.all() if own else (None,)
     if own is None:
         raise ManifestError(
             f"dataset {spec.name!r}: builder {spec.shown_builder!r} puts nothing at a depth; leave out placements"
         )
-    if isinstance(spec.placements, int) != (own.kind is not Depth):
-        expected = "a list of depths" if own.kind is Depth else "a number of permutations"
-        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {_found(spec.placements)}")
-    if expected := _wrong(spec.placements):
-        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {_found(spec.placements)}")
-    values = range(spec.placements) if isinstance(spec.placements, int) else spec.placements
+    expected = ""
+    if isinstance(given, int):
+        # Python does not print integers with thousands of digits
+        found = f"{given:,}" if abs(given) < 10**15 else "a much larger number"
+        if own.kind is Depth:
+            expected = "a list of depths"
+        elif not 1 <= given <= MAX_PLACEMENTS:
+            expected = f"1 to {MAX_PLACEMENTS:,} permutations"
+    else:
+        found = repr(list(given)) if len(given) <= MAX_PLACEMENTS else f"{len(given):,}"
+        if own.kind is not Depth:
+            expected = "a number of permutations"
+        elif not 1 <= len(given) <= MAX_PLACEMENTS:
+            expected = f"1 to {MAX_PLACEMENTS:,} depths, such as [0, 0.5, 1]"
+        elif not all(0 <= value <= 1 for value in given):
+            expected = "depths between 0 and 1"
+        elif len({*given}) < len(given):
+            expected = "each depth once"
+    if expected:
+        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {found}")
+    values = range(given) if isinstance(given, int) else given
     return type(own)(own.kind, tuple(values)).all()
-
-
-def _wrong(placements: int | tuple[float, ...]) -> str:
-    """Return what was expected instead of wrong placements; empty if the placements are right."""
-    if isinstance(placements, int):
-        return "" if 1 <= placements <= MAX_PLACEMENTS else f"1 to {MAX_PLACEMENTS:,} permutations"
-    if not 1 <= len(placements) <= MAX_PLACEMENTS:
-        return f"1 to {MAX_PLACEMENTS:,} depths, such as [0, 0.5, 1]"
-    if not all(0 <= value <= 1 for value in placements):
-        return "depths between 0 and 1"
-    return "" if len({*placements}) == len(placements) else "each depth once"
-
-
-def _found(placements: int | tuple[float, ...]) -> str:
-    """Return placements as a message shows them; Python does not print integers with thousands of digits."""
-    if isinstance(placements, int):
-        return f"{placements:,}" if abs(placements) < 10**15 else "a much larger number"
-    return repr(list(placements)) if len(placements) <= MAX_PLACEMENTS else f"{len(placements):,}"

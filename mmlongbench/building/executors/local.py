@@ -25,8 +25,8 @@ workers."""
 
 @dataclass(slots=True)
 class LocalExecutor(Executor):
-    """Processes on this machine, started once for all stages; with one worker, the shards run in the current
-    process.
+    """Processes on this machine, started once for all stages of a build; `close` ends them before another build. With
+    one worker, the shards run in the current process.
     """
 
     workers: int
@@ -35,8 +35,6 @@ class LocalExecutor(Executor):
     """Seconds of work in the current process before other processes start. A small build is done before they would be
     ready."""
     _processes: Processes | None = field(default=None, init=False)
-    _served: Path | None = field(default=None, init=False)
-    """The release that the processes are working on."""
 
     @property
     def has_all_files(self) -> bool:
@@ -61,10 +59,7 @@ class LocalExecutor(Executor):
         self._processes = None
 
     def _spread(self, build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        if self._served != build_dir.out:  # workers that were started for another build cannot be used
-            self.close()
         self._processes = self._processes or Processes(self.workers, _open_session, build_dir.out)
-        self._served = build_dir.out
         try:
             yield from _each_done(self._processes, shards)
         except WorkerDiedError:

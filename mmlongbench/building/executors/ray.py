@@ -6,11 +6,12 @@ closes the session of an earlier build.
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors.executor import Done, Executor
@@ -20,45 +21,6 @@ from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
-
-
-class _Task(Protocol):
-    """A function that Ray runs on a node; calling it returns a reference to its result."""
-
-    def remote(self, out: Path, shard: Shard, known: str, remote: Remote | None, /) -> object: ...
-
-
-class _TaskError(Exception):
-    """The error that Ray raises if a function that it runs has raised `cause`."""
-
-    cause: Exception
-
-
-class _Errors(Protocol):
-    RayError: type[Exception]
-    RayTaskError: type[_TaskError]
-
-
-class _Ray(Protocol):
-    """The part of Ray that is used here; Ray has no types."""
-
-    exceptions: _Errors
-
-    def init(self, *, address: str | None, include_dashboard: bool | None, log_to_driver: bool) -> object: ...
-
-    def is_initialized(self) -> bool: ...
-
-    def remote(
-        self, *, num_cpus: int, max_retries: int, scheduling_strategy: str
-    ) -> Callable[[Callable[[Path, Shard, str, Remote | None], tuple[str, float]]], _Task]: ...
-
-    def wait(self, waiting: list[object], /, *, num_returns: int) -> tuple[list[object], list[object]]: ...
-
-    def get(self, done: object, /) -> tuple[str, float]: ...
-
-    def cancel(self, waiting: object, /, *, force: bool) -> object: ...
-
-    def shutdown(self) -> object: ...
 
 
 @dataclass(slots=True)
@@ -85,7 +47,7 @@ class RayExecutor(Executor):
         """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
         if not shards:
             return
-        ray = _ray()
+        ray = _imported()
         self._connection.enter_context(_connected(self.address))
         out, plan = session.build_dir.out, session.build_dir.plan
         build = sha256_of(plan) if plan.is_file() else ""
@@ -95,9 +57,21 @@ class RayExecutor(Executor):
         waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards}
         try:
             while waiting:
-                done = _first_done(ray, list(waiting))
+                try:
+                    (done,), _ = ray.wait(list(waiting), num_returns=1)
+                except ray.exceptions.RayError as error:
+                    raise BuildError(
+                        f"--engine ray: the cluster does not answer ({_first_line(error)}); run the command again to "
+                        "continue"
+                    ) from error
                 shard = waiting.pop(done)
-                node, seconds = _result(ray, done, shard)
+                try:
+                    node, seconds = ray.get(done)
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                except ray.exceptions.RayError as error:
+                    why = f"its process died twice, perhaps out of memory ({_first_line(error)})"
+                    raise BuildError(f"{shard}: {why}; run the command again to continue") from error
                 self.nodes[node] += 1
                 yield shard, seconds
         finally:
@@ -147,45 +121,23 @@ def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[st
     return node, seconds
 
 
-def _first_done(ray: _Ray, waiting: list[object]) -> object:
-    try:
-        (done,), _ = ray.wait(waiting, num_returns=1)
-    except ray.exceptions.RayError as error:
-        raise BuildError(
-            f"--engine ray: the cluster does not answer ({_said(error)}); run the command again to continue"
-        ) from error
-    return done
-
-
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of an error's message, or its type if the message is empty."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _result(ray: _Ray, done: object, shard: Shard) -> tuple[str, float]:
+def _imported() -> ModuleType:
+    """Return Ray, which has no types."""
     try:
-        node, seconds = ray.get(done)
-        return str(node), float(seconds)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except ray.exceptions.RayError as error:
-        why = f"its process died twice, perhaps out of memory ({_said(error)}); run the command again to continue"
-        raise BuildError(f"{shard}: {why}") from error
-
-
-def _ray() -> _Ray:
-    try:
-        import ray
+        return import_module("ray")
     except ImportError as error:
         raise BuildError('--engine ray: Ray is not installed: pip install "mmlongbench[ray]"') from error
-    found: _Ray = ray
-    return found
 
 
 @contextmanager
 def _connected(address: str | None) -> Iterator[None]:
     """Connect to the cluster for the block; a connection that was open before stays open."""
-    ray = _ray()
+    ray = _imported()
     if ray.is_initialized():
         yield
         return
@@ -193,7 +145,7 @@ def _connected(address: str | None) -> Iterator[None]:
         ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = "--engine ray" if address is None else f"--ray-address {address}"
-        raise BuildError(f"{where}: Ray cannot be started: {_said(error)}") from error
+        raise BuildError(f"{where}: Ray cannot be started: {_first_line(error)}") from error
     try:
         yield
     finally:

@@ -1,15 +1,14 @@
 """The cells stage: merges the records of a dataset at a length into the files of the release."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmlongbench.building.build_dir import Shard, cell_shard
-from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import (
     RECORDS,
     BundledRecord,
@@ -28,11 +27,8 @@ from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.release.rejects import Reject
-from mmlongbench.task.formats import JSON_LINES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+from mmlongbench.task.formats import JSON_LINES, FileFormat
+from mmlongbench.task.rows import Record
 
 _ROWS = 50_000
 """How many rows of items are written at once."""
@@ -40,24 +36,24 @@ _ROWS = 50_000
 
 def cell_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each length of a dataset."""
-    return [cell_shard(name, length) for length in session.plan(name).spec.lengths]
+    return [cell_shard(name, length) for length in session.plans[name].spec.lengths]
 
 
 def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
     """Write the public files of a dataset at a length and the table of its items, if any example fits. Yield one
     `WrittenCell` with the files and counts, then the rejects. Files that an extended release has whole are not written.
     """
-    dataset, length = session.dataset(shard.dataset), parse_length(shard.name)
-    taken = session.taken(shard.dataset, length)
-    if taken and session.released and session.takes_whole(shard.dataset, length):
+    name, length = shard.dataset, parse_length(shard.name)
+    taken = session.taken(name, length)
+    if taken and session.released and session.takes_whole(name, length):
         locked = session.released.lock.files
         yield WrittenCell({path: locked[path] for path in taken.files.all if path in locked}, taken.counts)
         yield from taken.rejects
         return
-    tally = Tally(dataset.builder.spec.balance)
-    lines = tally.counted(_lines(session, shard.dataset, length))
+    tally = Tally(session.plans[name].bound.task.balance)
+    lines = tally.counted(_lines(session, name, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
-    files = {} if first is None else _write_files(session, dataset, length, first, lines)
+    files = {} if first is None else _write_files(session, name, length, chain([first], lines))
     for _ in lines:  # count the lines that were not read yet
         pass
     yield WrittenCell(files, tally.cell())
@@ -75,60 +71,41 @@ def _lines(session: Session, name: str, length: int) -> Iterator[RecordLine]:
         yield from session.build_dir.read(shard, RECORDS)
 
 
-def _write_files(
-    session: Session, dataset: Dataset, length: int, first: PackedRecord, lines: Iterator[RecordLine]
-) -> dict[str, LockedFile]:
+def _write_files(session: Session, name: str, length: int, lines: Iterable[RecordLine]) -> dict[str, LockedFile]:
     """Write the records, the table of their items and, if the task has one, the second file of the records
     (`TaskSpec.bundle`); return the size and hash of each file, by path.
     """
-    spec, name, build_dir = dataset.builder.spec, dataset.spec.name, session.build_dir
+    dataset, out = session.dataset(name), session.build_dir.out
+    spec = dataset.builder.spec
     files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.placements()))
-    public, items = files.public, files.items
-    with _items_to(build_dir.out / items) as writer:
+    with _items_to(out / files.items) as add_items:
 
-        def records() -> Iterator[dict[str, object]]:
-            for line in chain([first], lines):
+        def records() -> Iterator[Record]:
+            for line in lines:
                 if isinstance(line, PackedRecord):
-                    writer.add(line.items)
+                    add_items(line.items)
                     yield line.record
 
-        write_whole(build_dir.out / public, spec.format.bundle(records()))
+        write_whole(out / files.public, spec.format.bundle(records()))
+
+    def check(path: str, form: FileFormat) -> None:
+        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
+        check_file(dataset, form, out / path, own, path)
+
     if spec.format is not JSON_LINES:
-        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
-        check_file(dataset, spec.format, build_dir.out / public, own, public)
-    written = [public, items]
+        check(files.public, spec.format)
     if spec.bundle:
-        written.append(files.bundle)
         both = (line for line in _lines(session, name, length) if isinstance(line, PackedRecord | BundledRecord))
-        write_whole(build_dir.out / written[-1], spec.bundle.format.bundle(line.record for line in both))
-        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
-        check_file(dataset, spec.bundle.format, build_dir.out / written[-1], own, written[-1])
-    return {path: described(build_dir.out / path) for path in written}
-
-
-class _Items:
-    """Writes the table of items: one row for each unit of each prompt, with its position, role and tokens."""
-
-    def __init__(self, writer: "pq.ParquetWriter", schema: "pa.Schema") -> None:
-        self._writer, self._schema = writer, schema
-        self._rows: list[Item] = []
-
-    def add(self, rows: Sequence[Item]) -> None:
-        """Add rows; they are written in groups."""
-        self._rows += rows
-        if len(self._rows) >= _ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the rows that are held."""
-        import pyarrow as pa
-
-        self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
-        self._rows = []
+        write_whole(out / files.bundle, spec.bundle.format.bundle(line.record for line in both))
+        check(files.bundle, spec.bundle.format)
+    return {path: described(out / path) for path in files.all}
 
 
 @contextmanager
-def _items_to(path: Path) -> Iterator[_Items]:
+def _items_to(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
+    """Write the table of items: one row for each unit of each prompt, with its position, role and tokens. Rows that are
+    given to the function are written in groups.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -138,11 +115,20 @@ def _items_to(path: Path) -> Iterator[_Items]:
         **dict.fromkeys(strings, pa.string()),
         **dict.fromkeys(integers, pa.int64()),
     }
-    schema = pa.schema(types)
+    schema, rows = pa.schema(types), list[Item]()
     with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
-        items = _Items(writer, schema)
-        yield items
-        items.flush()
+
+        def write() -> None:
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+            rows.clear()
+
+        def add(found: Sequence[Item]) -> None:
+            rows.extend(found)
+            if len(rows) >= _ROWS:
+                write()
+
+        yield add
+        write()
 
 
 @dataclass(slots=True)
@@ -159,21 +145,18 @@ class Tally:
     def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
         """Yield the same lines and count them."""
         for line in lines:
-            self._add(line)
+            if isinstance(line, PackedRecord):
+                self.counts.update({"record": 1, "ran_dry": int(line.ran_dry)})
+                self.missing = max(self.missing, line.missing)
+                if self.balance:
+                    self.balanced[str(line.record[self.balance])] += 1
+            elif isinstance(line, Reject):
+                self.rejects.append(line)
+            elif isinstance(line, LeftOutUnits):
+                self.left_out.update(line.left_out)
+            elif isinstance(line, SharedCounts):
+                self.counts.update({"not_asked": line.not_asked, "missing_classes": line.missing_classes})
             yield line
-
-    def _add(self, line: RecordLine) -> None:
-        if isinstance(line, PackedRecord):
-            self.counts.update({"record": 1, "ran_dry": int(line.ran_dry)})
-            self.missing = max(self.missing, line.missing)
-            if self.balance:
-                self.balanced[str(line.record[self.balance])] += 1
-        elif isinstance(line, Reject):
-            self.rejects.append(line)
-        elif isinstance(line, LeftOutUnits):
-            self.left_out.update(line.left_out)
-        elif isinstance(line, SharedCounts):
-            self.counts.update({"not_asked": line.not_asked, "missing_classes": line.missing_classes})
 
     def cell(self) -> CellCounts:
         """Return the counts, as the lock has them."""

@@ -70,32 +70,28 @@ def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
     """
     shown: set[str] = set()
     needles = 0
+    fault = ""
     for unit in (item.unit for item in example.items):
         if unit.role not in ROLES:
-            known = ", ".join(sorted(ROLES))
-            raise _broken(dataset, "draft()", f"unit {unit.id!r} has the role {unit.role!r}; roles are {known}", row)
-        if twice := shown.intersection(unit.images):
+            fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
+        elif twice := shown.intersection(unit.images):
             fault = f"the units of a context must differ: two of them show {min(twice)}"
+        elif example.placement is None and unit.place is None:
+            todo = "give it a place, or the task needles"
+            fault = f"unit {unit.id!r} has no place, and the task has no placements; {todo}"
+        elif example.placement is not None and unit.role in NEEDLES and unit.place is not None:
+            said = f"unit {unit.id!r} has the role {unit.role} and a place"
+            fault = f"{said}: what is put at a depth has `place=None`"
+        elif example.placement is not None and unit.role not in NEEDLES and unit.place is None:
+            said = f"unit {unit.id!r} has the role {unit.role} and no place"
+            fault = f"{said}: only units of the roles {' and '.join(NEEDLES)} have none"
+        if fault:
             raise _broken(dataset, "draft()", fault, row)
         shown.update(unit.images)
-        if example.placement is not None:
-            if (unit.role in NEEDLES) != (unit.place is None):
-                raise _broken(dataset, "draft()", _misplaced(unit.id, unit.role), row)
-            needles += (unit.place is None) + len(unit.needles)
-        elif unit.place is None:
-            fault = (
-                f"unit {unit.id!r} has no place, and the task has no placements; give it a place, or the task needles"
-            )
-            raise _broken(dataset, "draft()", fault, row)
+        needles += (unit.place is None) + len(unit.needles)
     if example.placement is not None and not needles:
         fault = "the task has placements, and no required unit is a needle; give one the role needle and `place=None`"
         raise _broken(dataset, "draft()", fault, row)
-
-
-def _misplaced(id: str, role: str) -> str:
-    if role in NEEDLES:
-        return f"unit {id!r} has the role {role} and a place: what is put at a depth has `place=None`"
-    return f"unit {id!r} has the role {role} and no place: only units of the roles {' and '.join(NEEDLES)} have none"
 
 
 def check_record(dataset: Dataset, example: PackedExample, record: Record, row: Row) -> None:
@@ -111,7 +107,15 @@ def check_record(dataset: Dataset, example: PackedExample, record: Record, row: 
     if record.get("id") != row.id:
         found = repr(record["id"]) if "id" in record else "none"
         raise _broken(dataset, "record()", f"the record's id must be the row's, found {found}", row)
-    released = _released(dataset, record, row)
+    fault = ""
+    try:
+        released: Record = _read_back(record)  # as it is read from a file
+    except RecursionError:
+        fault = "the record is nested too deeply for JSON, or contains itself"
+    except (TypeError, ValueError) as error:
+        fault = _unreleasable(record) or str(error)
+    if fault:
+        raise _broken(dataset, "record()", fault, row)
     with calling("builder", dataset.spec.builder, "prompt()", row):
         rebuilt = dataset.builder.prompt(released)
     if rebuilt != example.prompt and (fault := difference(example.prompt, rebuilt)):
@@ -267,20 +271,6 @@ def _said(part: Part) -> str:
 
 def _excerpt(text: str, start: int) -> str:
     return f"{'…' if start else ''}{text[start : start + _AROUND]!r}{'…' if len(text) > start + _AROUND else ''}"
-
-
-def _released(dataset: Dataset, record: Record, row: Row) -> Record:
-    """Return the record as it is read back from a file."""
-    fault = ""
-    try:
-        made: Record = _read_back(record)
-    except RecursionError:
-        fault = "the record is nested too deeply for JSON, or contains itself"
-    except (TypeError, ValueError) as error:
-        fault = _unreleasable(record) or str(error)
-    if fault:
-        raise _broken(dataset, "record()", fault, row)
-    return made
 
 
 def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)

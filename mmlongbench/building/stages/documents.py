@@ -21,14 +21,14 @@ from mmlongbench.task.spec import TaskSpec
 
 def document_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each document."""
-    return [Shard("documents", name, document) for document in session.plan(name).documents]
+    return [Shard("documents", name, document) for document in session.plans[name].documents]
 
 
 def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     """Yield one line: the page sizes of a document, with the keys and texts that the task asks for, or what is wrong
     with the document.
     """
-    plan = session.plan(shard.dataset)
+    plan = session.plans[shard.dataset]
     file, asked = plan.documents[shard.name], plan.bound.task
     with reading(session.source_files, shard.dataset, file):
         if plan.ocr:

@@ -1,5 +1,6 @@
 """Checks that the metric of a task can score the answers of its records, as far as this can be known in advance."""
 
+from functools import cached_property
 from hashlib import blake2b
 
 from mmlongbench.errors import ScoringError
@@ -12,7 +13,6 @@ from mmlongbench.task.rows import Record, Row
 
 JUDGED = "judge-"
 """The prefix of the names of metrics that ask a model; answers are not checked with these metrics."""
-_UNKNOWN = "unknown"
 
 
 class Golds:
@@ -23,7 +23,6 @@ class Golds:
     def __init__(self, bound: Bound) -> None:
         """Check the records of a dataset."""
         self._bound, self._builder = bound, bound.builder
-        self._metric: Metric | str | None = _UNKNOWN
         self._scored: dict[str, bytes] = {}
 
     def problem(self, record: Record, row: Row) -> str:
@@ -37,44 +36,33 @@ class Golds:
         gold = self._builder.gold(record)
         if gold is None and "answer" not in record:
             return "the record has no 'answer', and gold() gives none"
-        if _is_empty(gold) and not self._builder.spec.may_lack_answers:
+        if _is_empty(gold) and not self._bound.task.may_lack_answers:
             return f"the answer is empty: {gold!r:.80}"
         id, digest = str(record.get("id")), blake2b(to_json(gold), digest_size=16).digest()
-        if self._scored.get(id) == digest:
+        if self._metric is None or self._scored.get(id) == digest:
             return ""
-        found = self._score(record, gold, row)
-        if not found:
-            self._scored[id] = digest
-        return found
-
-    def _score(self, record: Record, gold: object, row: Row) -> str:
-        metric, spec = self._rules(), self._builder.spec
-        if metric is None:
-            return ""
+        name, spec = self._bound.task.metric, self._bound.task
         file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name in the form of the task's file names
         with calling("builder", self._bound.spec.builder, "a method that scoring calls", row):
             asked = scoring_input(self._builder, record, file)
         try:
-            with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
-                fault = metric.answer_fault(asked)
+            with calling("metric", name, "answer_fault()", about=f"the answer {gold!r:.80}"):
+                if fault := self._metric.answer_fault(asked):
+                    return f"metric {name!r} cannot score the answer {gold!r:.80}: {fault}"
         except ScoringError:  # the metric needs a package or a source that is not installed
-            return ""
-        return f"metric {spec.metric!r} cannot score the answer {gold!r:.80}: {fault}" if fault else ""
+            pass
+        self._scored[id] = digest
+        return ""
 
-    def _rules(self) -> Metric | None:
-        """Return the metric; None if it asks a model, or needs something that only scoring has."""
-        if self._metric == _UNKNOWN:
-            self._metric = _metric_of(self._bound)
-        return self._metric if not isinstance(self._metric, str) else None
-
-
-def _metric_of(bound: Bound) -> Metric | None:
-    if bound.task.metric.startswith(JUDGED):
-        return None
-    try:
-        return bound.metric(Settings())
-    except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
-        return None
+    @cached_property
+    def _metric(self) -> Metric | None:
+        """The metric; None if it asks a model, or needs something that only scoring has."""
+        if self._bound.task.metric.startswith(JUDGED):
+            return None
+        try:
+            return self._bound.metric(Settings())
+        except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
+            return None
 
 
 def _is_empty(gold: object) -> bool:

@@ -35,7 +35,7 @@ def image_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each document that is shown, then one shard for each block of pictures."""
     pages, pictures = session.needed_images(name)
     shown = {path.split("/")[-2] for path in pages}
-    documents = [Shard("images", name, f"{PAGES}/{doc}") for doc in session.plan(name).documents if doc in shown]
+    documents = [Shard("images", name, f"{PAGES}/{doc}") for doc in session.plans[name].documents if doc in shown]
     count = len(pictures)
     blocks = [(f"{start // TOGETHER:05d}", min(TOGETHER, count - start)) for start in range(0, count, TOGETHER)]
     return [*documents, *(Shard("images", name, f"{PICTURES}/{block}", steps) for block, steps in blocks)]

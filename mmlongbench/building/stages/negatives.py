@@ -15,7 +15,7 @@ from mmlongbench.task.rows import Row
 
 def negative_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of questions, if the dataset has a corpus."""
-    questions = len(session.questions(name)) if session.plan(name).corpus else 0
+    questions = len(session.questions(name)) if session.plans[name].corpus else 0
     return [Shard("negatives", name, block, steps) for block, steps in blocks(questions).items()]
 
 
@@ -71,7 +71,6 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
 
 
 def _wrong_fact(facts: Facts) -> str:
-    """Return which field of facts has a wrong type, and what was found; empty if none has."""
     for name, texts in (("answers", facts.answers), ("entities", facts.entities)):
         if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
             return f"{name} must be a tuple of texts, found {texts!r:.80}"

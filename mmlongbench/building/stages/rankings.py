@@ -6,27 +6,25 @@ manifest names the retriever (`page_retrieval`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import RankedPages
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.images import make_pages
+from mmlongbench.corpus.retrieval.dense import ModelSpec
 from mmlongbench.corpus.retrieval.page_queries import AT, MAX_RANKED, PageId, PageQuery, recall_at
+from mmlongbench.corpus.retrieval.page_ranking import PageRanker, PictureRanker, TextRanker, WordRanker
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.model import DatasetSpec, PageRetrievalSpec
 from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.task.sources import Documents
 
-if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.page_ranking import PageRanker
-
 
 def ranking_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of rows, if the task ranks pages."""
-    is_asked = session.plan(name).bound.task.page_rankings
+    is_asked = session.plans[name].bound.task.page_rankings
     rows = len(session.dataset(name).sources.rows) if is_asked else 0
     return [Shard("rankings", name, block, steps) for block, steps in blocks(rows).items()]
 
@@ -61,16 +59,13 @@ def _retrieval_of(spec: DatasetSpec) -> PageRetrievalSpec:
     return spec.page_retrieval or PageRetrievalSpec()  # by default, by BM25
 
 
-def _open_ranker(dataset: Dataset, build_dir: BuildDir) -> "PageRanker":
+def _open_ranker(dataset: Dataset, build_dir: BuildDir) -> PageRanker:
     """Open the retriever of a dataset.
 
     Raises:
         ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
 
     """
-    from mmlongbench.corpus.retrieval.dense import ModelSpec
-    from mmlongbench.corpus.retrieval.page_ranking import PictureRanker, TextRanker, WordRanker
-
     given, documents = _retrieval_of(dataset.spec), dataset.sources.documents
     if given.by == "bm25":
         return WordRanker(lambda page: documents.page_text(*page))

@@ -40,7 +40,7 @@ _Packed: TypeAlias = tuple[RecordLine, PackedExample | None]
 
 def record_shards(session: Session, name: str) -> list[Shard]:
     """Return the shards of all lengths of a dataset (see `Session.record_shards`)."""
-    return session.record_shards(name, session.plan(name).spec.lengths)
+    return session.record_shards(name, session.plans[name].spec.lengths)
 
 
 def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:

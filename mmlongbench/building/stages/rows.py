@@ -4,7 +4,7 @@ The reader yields a raw row, an erratum may correct it, and the reader makes the
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -31,7 +31,7 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
     """Yield one line for each row, in the source's order: the row, or why it cannot be used, for example because its id
     occurred before.
     """
-    plan = session.plan(shard.dataset)
+    plan = session.plans[shard.dataset]
     spec, reader = plan.spec, plan.bound.reader_type()
     errata = load_errata(spec.errata) if spec.errata else None
     known: dict[str, str] = {}
@@ -44,39 +44,30 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
             yield reject_row(spec.name, found, Fault("duplicate-id", "an id once", said, field="id", todo=todo))
         else:
             yield ReadRow(_as_json(found, spec.reader))
-        known.setdefault(found.id, _position(found))
-
-
-def _position(found: Row | RowFault) -> str:
-    """Return where a row is in its source, such as `on line 3`; empty if the reader does not say."""
-    place = found.place if isinstance(found, Row) else found.fault.place
-    return f"on {place}" if place.startswith("line ") else f"at {place}" if place else ""
+        place = found.place if isinstance(found, Row) else found.fault.place
+        position = f"on {place}" if place.startswith("line ") else f"at {place}" if place else ""
+        known.setdefault(found.id, position)
 
 
 def _as_json(row: Row, reader: str) -> dict[str, object]:
     """Return the fields of a row as JSON; raise an error if the row is not the same when it is read back."""
     with calling("reader", reader, "row()", row):
-        fields = row.model_dump(mode="json")
-        if fault := _lost(row, json.loads(to_json(fields))):
+        fields, fault = row.model_dump(mode="json"), ""
+        try:
+            again = type(row).model_validate(json.loads(to_json(fields)))
+        except ValidationError as error:
+            first = error.errors()[0]
+            fault = f"field {'.'.join(map(str, first['loc']))!r}: {first['msg']}"
+        else:
+            pairs = ((name, getattr(row, name), getattr(again, name)) for name in type(row).model_fields)
+            changed = (f"field {name!r} was {old!r:.60} and is {new!r:.60}" for name, old, new in pairs if old != new)
+            fault = next(changed, "")
+        if fault:
             raise DraftError(
                 f"the row changes when it is written as JSON and read again: {fault}; give its fields types that "
                 "JSON has, without aliases, excluded or computed fields and strict types"
             )
     return fields
-
-
-def _lost(row: Row, fields: Mapping[str, object]) -> str:
-    """Return the first difference between a row and the row that is made again from its JSON; empty if none."""
-    try:
-        again = type(row).model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        return f"field {'.'.join(map(str, first['loc']))!r}: {first['msg']}"
-    for name in type(row).model_fields:
-        before, after = getattr(row, name), getattr(again, name)
-        if before != after:
-            return f"field {name!r} was {before!r:.60} and is {after!r:.60}"
-    return ""
 
 
 def read_rows(
@@ -143,7 +134,6 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
 def _row(
     reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
 ) -> Row | RowFault:
-    """Return one row, corrected by its erratum and cleaned, or what is wrong with it."""
     if erratum and erratum.drop:
         fault = Fault(
             "dropped-by-errata", "a row that can be asked", erratum.source, todo="take it out of the errata to keep it"
