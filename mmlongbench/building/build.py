@@ -23,7 +23,7 @@ from mmlongbench.building.extending import (
     refuse_lost_questions,
 )
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import RECORDS, Reject
+from mmlongbench.building.lines import RECORDS
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.session import Session
@@ -36,6 +36,7 @@ from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.plugins import is_installed
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.release.rejects import Reject
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -25,7 +25,7 @@ from mmlongbench.errors import BuildError, Interrupted, MMLongBenchError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.io.printable import shown
 from mmlongbench.lengths import format_length
-from mmlongbench.release.layout import LOCK
+from mmlongbench.release.layout import LOCK, STAGE_NAMES, StageName
 from mmlongbench.release.lock import versions
 from mmlongbench.task.formats import to_json
 
@@ -84,7 +84,6 @@ class _Quiet(logging.FileHandler):
         """Do nothing."""
 
 
-StageName: TypeAlias = Literal["documents", "rows", "rankings", "questions", "negatives", "records", "images", "cells"]
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
 WORKING = ".build"
@@ -318,12 +317,12 @@ class BuildDir:
 
     def discard_all(self) -> None:
         """Remove the results of all shards, because their plan is lost; caches, corpora and samples stay."""
-        for stage in get_args(StageName):
+        for stage in STAGE_NAMES:
             shutil.rmtree(self.root / stage, ignore_errors=True)
 
     def discard_from(self, stage: StageName, dataset: str) -> None:
         """Remove the results of a stage and of all later stages for a dataset."""
-        stages = get_args(StageName)
+        stages = STAGE_NAMES
         for each in stages[stages.index(stage) :]:
             shutil.rmtree(self.root / each / dataset, ignore_errors=True)
 

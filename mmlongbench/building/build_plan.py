@@ -6,7 +6,7 @@ worker, reads it.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from mmlongbench.manifest.binding import Bound, bind
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.plugins import PluginCode
 from mmlongbench.manifest.task_files import portable_name
-from mmlongbench.release.lock import versions
+from mmlongbench.release.lock import canary_text, versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,15 @@ class DatasetPlan:
             if path := terms.get("assets"):
                 terms |= {"assets": Path(path).name, "assets_sha256": self.licence_tables.get(Path(path).name, "")}
         return found
+
+
+def canary_of(plans: Iterable[DatasetPlan]) -> str:
+    """Return the canary of a release; empty if no dataset asks for one.
+
+    It is derived from the first dataset that asks for one, as the lock has it, without what an extension may change.
+    """
+    first = next((plan for plan in plans if plan.spec.canary), None)
+    return canary_text(first.public()) if first else ""
 
 
 def portable(name: str) -> str:

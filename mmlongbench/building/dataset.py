@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from mmlongbench.building.build_dir import BuildDir, Shard, StageName, rows_shard
+from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.lines import (
     DOCUMENTS,
@@ -42,6 +42,7 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
+from mmlongbench.release.layout import StageName
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths

@@ -249,9 +249,9 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
                 if isinstance(line, PackedRecord) and str(line.record.get("id")) in known
             )
             for before, now in zip_longest(cell.examples(), packed):
-                if before is None or now is None or _in_one_form(*before) != _in_one_form(*now):
-                    id = str((before or now or ({}, []))[0].get("id"))
-                    said = f"question {id!r} changed"
+                example = before or now
+                if example and not (before and now and _in_one_form(*before) == _in_one_form(*now)):
+                    said = f"question {str(example[0].get('id'))!r} changed"
                     if session.released and (source := _said(plan, session.released)):
                         said += f" ({source})"
                     more = "; rows without an id are numbered: put new ones at the end"

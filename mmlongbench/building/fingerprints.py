@@ -94,7 +94,15 @@ def fingerprint(
     below = [path for found in files.values() for path in found]
     asked = list(dict.fromkeys([*below, *sorted(path for path in parts if path.is_file())]))
     hashes = {path: Hashed(f"{path.stat().st_size} bytes, not read", None) for path in too_large}
-    hashes |= _hashes(spec, [path for path in asked if path not in too_large], parts, progress)
+    paths = [path for path in asked if path not in too_large]
+    with progress.bar(f"{spec.name}: fingerprints", len(paths)) as advance:
+        for path, hashed in hash_files(paths, advance):
+            if isinstance(hashed, Hashed):
+                hashes[path] = hashed
+            elif path in parts:  # its document is refused
+                hashes[path] = Hashed(UNREADABLE, None)
+            else:
+                raise hashed
     listed, unreadable = _documents(usable, folder_names(documents), hashes)
     return Fingerprints(
         {name: _of_source(sources[name], found, hashes) for name, found in files.items()},
@@ -112,10 +120,13 @@ def source_file_list(dataset: str, source: str, paths: Iterable[Path], progress:
 
     """
     asked = list(paths)
+    compared, files = when_compared(asked), []
     with progress.bar(f"{dataset}: fingerprints of {source}", len(asked)) as advance:
-        found = [(path, _readable(hashed)) for path, hashed in hash_files(asked, advance)]
-    compared = when_compared(asked)
-    return tuple(SourceFile(path, dataset, source, hashed, compared[path]) for path, hashed in found)
+        for path, hashed in hash_files(asked, advance):
+            if isinstance(hashed, OSError):
+                raise hashed
+            files.append(SourceFile(path, dataset, source, hashed, compared[path]))
+    return tuple(files)
 
 
 def parts_of(document: Pages) -> tuple[Path, ...]:
@@ -151,24 +162,6 @@ def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
     return {file: fault for file, fault in found.items() if fault}
 
 
-def _hashes(spec: DatasetSpec, paths: list[Path], parts: set[Path], progress: Progress) -> dict[Path, Hashed]:
-    """Hash every file. If a file of a document cannot be read, it gets `UNREADABLE` instead of a hash. If any other
-    file cannot be read, raise an error.
-    """
-    hashes = {}
-    with progress.bar(f"{spec.name}: fingerprints", len(paths)) as advance:
-        for path, found in hash_files(paths, advance):
-            is_refused = isinstance(found, OSError) and path in parts
-            hashes[path] = Hashed(UNREADABLE, None) if is_refused else _readable(found)
-    return hashes
-
-
-def _readable(found: Hashed | OSError) -> Hashed:
-    if isinstance(found, OSError):
-        raise found
-    return found
-
-
 def _documents(
     documents: Mapping[str, Pages], names: Mapping[str, str], hashes: Mapping[Path, Hashed]
 ) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
@@ -177,14 +170,9 @@ def _documents(
     for id, found in sorted(documents.items()):
         parts = [hashes[file].sha256 if file in hashes else "" for file in parts_of(found)]
         if UNREADABLE in parts:
-            name = parts_of(found)[parts.index(UNREADABLE)].name
-            refused[id] = Fault(
-                "unreadable-document",
-                "a file that can be read",
-                "one that cannot be",
-                name,
-                todo="make the file readable, or take it out",
-            )
+            name, todo = parts_of(found)[parts.index(UNREADABLE)].name, "make the file readable, or take it out"
+            expected, said = "a file that can be read", "one that cannot be"
+            refused[id] = Fault("unreadable-document", expected, said, name, todo=todo)
         else:
             sha256 = parts[0] if isinstance(found, Path) else hashlib.sha256(" ".join(parts).encode()).hexdigest()
             listed[names[id]] = DocumentFile(id, names[id], found, sha256)

@@ -8,12 +8,11 @@ from typing import Any
 
 from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import Shard, blocks, questions_shard
-from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
-from mmlongbench.building.canary import canary_of
+from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.damage import check_made, written_cell
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.fingerprints import files_of
-from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
+from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import one_spelling
@@ -42,6 +41,7 @@ from mmlongbench.release.lock import (
     lock_bytes,
     versions,
 )
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 from tokenization import tokenizer_file
@@ -59,24 +59,29 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}
     datasets = dict[str, DatasetCounts | UnreadableCounts]()
     for plan in plans:
-        cells = {}
+        cells, parts = {}, dict[str, Any]()
         for shard in cell_shards(session, plan.spec.name):
             made = written_cell(build_dir, shard)
             files.update(made.files)
             cells[shard.name] = made.counts
-        files.update({path: described(build_dir.out / path) for path in _write_negatives(plan, session)})
-        datasets[plan.spec.name] = _counts(plan, session, cells)
-        files.update(_images(plan, session))
+        if plan.corpus:
+            path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
+            parts["negatives"] = _write_negatives(build_dir.out / path, plan, session)
+            files[path] = described(build_dir.out / path)
+        datasets[plan.spec.name] = _counts(plan, session, cells, parts)
+        for shard in image_shards(session, plan.spec.name):
+            for line in build_dir.read(shard, IMAGE_LINES):
+                files[f"{IMAGES}/{line.path}"] = LockedFile(bytes=line.bytes, sha256=line.sha256)
     write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
     files[REJECTS] = described(build_dir.out / REJECTS)
     files |= _keep_tokenizers(plans, build_dir.out)
     unmatched = write_asset_table(plans, session, files)
     files[ASSETS] = described(build_dir.out / ASSETS)
     manifest = [plan.public() for plan in plans]
-    parts: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
-    parts |= {"unmatched_licences": unmatched} if unmatched else {}
-    parts["files"] = dict(sorted(files.items()))
-    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **parts)
+    more: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
+    more |= {"unmatched_licences": unmatched} if unmatched else {}
+    more["files"] = dict(sorted(files.items()))
+    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **more)
     check_made(plans, session, files, executor)
     check_sources(plans, session, executor.progress)
     sweep(build_dir.out)
@@ -96,63 +101,51 @@ def _keep_tokenizers(plans: Sequence[DatasetPlan], out: Path) -> dict[str, Locke
     return kept
 
 
-def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:
+def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts], parts: dict[str, Any]) -> DatasetCounts:
     """Return what the lock says about a dataset: its counts, its renamed and refused documents, its errata and its
-    licence.
+    licence. `parts` has what is counted already.
     """
-    dataset = session.dataset(plan.spec.name)
+    sources = session.dataset(plan.spec.name).sources
     rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
-    parts: dict[str, Any] = {"errata": _errata(plan)} if plan.spec.errata else {}
+    if plan.spec.errata:  # `QuestionCounts.repaired` and the rejects show their effect
+        errata = sorted(load_errata(plan.spec.errata).items())
+        hidden = {id: each.model_copy(update={"source": without_secrets(each.source)}) for id, each in errata}
+        parts["errata"] = {id: each.model_dump(mode="json", exclude_defaults=True) for id, each in hidden.items()}
     if plan.corpus:
-        parts |= {"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, session)}
-    if dataset.sources.has_image_classes:
-        parts["classes"] = _classes(dataset.sources.image_classes)
-    documents = _documents(plan, dataset.sources)
-    return DatasetCounts(
-        questions=rows.counts, cells=cells, documents=documents, licence=plan.spec.licence_text, **parts
-    )
+        info = read_info(plan.corpus.folder)
+        ids = info.wikidata_ids if info.keeps_wikidata_ids else None
+        parts["corpus"] = CorpusCounts(articles=info.articles, passages=info.passages, wikidata_ids=ids)
+    if sources.has_image_classes:
+        parts["classes"] = _classes(sources.image_classes)
+    documents, licence = _documents(plan, sources), plan.spec.licence_text
+    return DatasetCounts(questions=rows.counts, cells=cells, documents=documents, licence=licence, **parts)
 
 
 def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
-    found = sources.documents if sources.has_documents else None
-    usable = found.usable if found else {}
+    usable = sources.documents.usable if sources.has_documents else {}
+    faults = sources.documents.faults if sources.has_documents else {}
+    resolutions = Counter(
+        str(file.pages.dpi)
+        for file in plan.documents.values()
+        if isinstance(file.pages, PageImages) and file.pages.dpi is not None
+    )
+    damaged = {
+        id: {str(page + 1): why for page, why in document.damaged.items()}
+        for id, document in usable.items()
+        if document.damaged
+    }
+    hidden = {id: len(document.hidden_text) for id, document in usable.items() if document.hidden_text}
     parts: dict[str, Any] = {
-        "images_by_dpi": _images_by_dpi(plan),
-        "damaged": {
-            id: {str(page + 1): why for page, why in each.damaged.items()}
-            for id, each in usable.items()
-            if each.damaged
-        },
-        "hidden_text": {id: len(each.hidden_text) for id, each in usable.items() if each.hidden_text},
+        "images_by_dpi": dict(sorted(resolutions.items())),
+        "damaged": damaged,
+        "hidden_text": hidden,
     }
     return DocumentCounts(
         usable=len(usable),
-        refused={id: str(fault) for id, fault in sorted(found.faults.items())} if found else {},
+        refused={id: str(fault) for id, fault in sorted(faults.items())},
         renamed={file.id: file.name for file in plan.documents.values() if file.id != file.name},
         **{name: counts for name, counts in parts.items() if counts},
     )
-
-
-def _corpus(plan: CorpusPlan) -> CorpusCounts:
-    """Return the size of a corpus."""
-    info = read_info(plan.folder)
-    ids = info.wikidata_ids if info.keeps_wikidata_ids else None
-    return CorpusCounts(articles=info.articles, passages=info.passages, wikidata_ids=ids)
-
-
-def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
-    """Return how many documents the source has as page images, by DPI; documents of unknown DPI are not counted."""
-    found = Counter(str(file.pages.dpi) for file in plan.documents.values() if isinstance(file.pages, PageImages))
-    return {dpi: count for dpi, count in sorted(found.items()) if dpi != "None"}
-
-
-def _errata(plan: DatasetPlan) -> dict[str, object]:
-    """Return the errata as JSON values, by row id. `QuestionCounts.repaired` and the rejects show the effect of the
-    errata.
-    """
-    errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
-    errata = {id: each.model_copy(update={"source": without_secrets(each.source)}) for id, each in errata.items()}
-    return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
 
 def _classes(found: ImageClasses) -> ClassCounts:
@@ -177,40 +170,24 @@ def _classes(found: ImageClasses) -> ClassCounts:
     )
 
 
-def _images(plan: DatasetPlan, session: Session) -> dict[str, LockedFile]:
-    shards = image_shards(session, plan.spec.name)
-    lines = (line for shard in shards for line in session.build_dir.read(shard, IMAGE_LINES))
-    return {f"{IMAGES}/{line.path}": LockedFile(bytes=line.bytes, sha256=line.sha256) for line in lines}
-
-
-def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
+def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> NegativeCounts:
     """Write a line for each query: how many hard negatives it has, and how many passages were rejected, by reason.
-    Yield the path of the file. Without a corpus, write and yield nothing.
-    """
-    if plan.corpus:
-        path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
-        found = ({"id": e.id, "clean": len(e.numbers), "rejected": e.rejected} for e in _searched(plan, session))
-        write_whole(session.build_dir.out / path, map(to_json, found))
-        yield path
-
-
-def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
-    for block in blocks(len(session.questions(plan.spec.name))) if plan.corpus else ():
-        yield from session.build_dir.read(Shard("negatives", plan.spec.name, block), NEGATIVES)
-
-
-def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
-    """Return how many passages were rejected, by reason; the smallest number of hard negatives that a query has; and a
-    digest of all results of the search.
+    Return these counts for all queries, the smallest number of hard negatives, and a digest of all results.
     """
     rejected: Counter[str] = Counter()
-    fewest, found = [], hashlib.sha256()
-    for line in _searched(plan, session):
-        rejected.update(line.rejected)
-        fewest.append(len(line.numbers))
-        found.update(to_json({"id": line.id, "numbers": line.numbers, "rejected": line.rejected}))
+    fewest, digest = list[int](), hashlib.sha256()
+
+    def lines() -> Iterator[bytes]:
+        for block in blocks(len(session.questions(plan.spec.name))):
+            for line in session.build_dir.read(Shard("negatives", plan.spec.name, block), NEGATIVES):
+                rejected.update(line.rejected)
+                fewest.append(len(line.numbers))
+                digest.update(to_json({"id": line.id, "numbers": line.numbers, "rejected": line.rejected}))
+                yield to_json({"id": line.id, "clean": len(line.numbers), "rejected": line.rejected})
+
+    write_whole(path, lines())
     return NegativeCounts(
-        rejected=dict(sorted(rejected.items())), fewest_clean=min(fewest, default=0), sha256=found.hexdigest()
+        rejected=dict(sorted(rejected.items())), fewest_clean=min(fewest, default=0), sha256=digest.hexdigest()
     )
 
 

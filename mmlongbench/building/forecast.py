@@ -19,7 +19,7 @@ from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
+from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
@@ -32,6 +32,7 @@ from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.lock import RetrievalCounts
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row

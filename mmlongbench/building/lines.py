@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from mmlongbench.errors import Fault
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile, QuestionCounts
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.rows import Record
 
 
@@ -72,22 +73,6 @@ class Asked:
     """The number of its row among the readable rows, from 0."""
     id: str
     kind: Literal["asked"] = "asked"
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """A row or question that was left out, and why."""
-
-    dataset: str
-    id: str
-    length: int | None
-    """The length at which a question does not fit; None for a row that is in no file."""
-    fault: Fault
-    kind: Literal["reject"] = "reject"
-
-    def fields(self) -> dict[str, object]:
-        """Return the line of `rejects.jsonl`."""
-        return {"dataset": self.dataset, "id": self.id, "length": self.length, **self.fault.fields()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,65 +25,6 @@ from mmlongbench.release.lock import versions
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
-
-def extract_sources(
-    spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Path], build_dir: BuildDir, progress: Progress
-) -> dict[str, Path]:
-    """Return the sources of a dataset together with what the reader extracts from them, by name.
-
-    What an earlier plan extracted is used again if a description of the sources and of the software, which is saved
-    beside it, is still true. A killed process leaves no description, so its files are written again.
-
-    Raises:
-        BuildError: the folder of the build cannot be written.
-
-    """
-    if type(reader).extract is Reader.extract:
-        return dict(sources)
-    folder = build_dir.extracted(spec.name)
-    description = folder.with_name(f"{folder.name}.json")
-    now = _described(spec, sources)
-    if _saved(description) != now:
-        description.unlink(missing_ok=True)
-        _extract(spec, reader, sources, folder, progress)
-        write_whole(description, [now])
-    found = {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
-    if twice := next((name for name in found if name in sources), None):
-        fault = f"wrote {twice!r}, which is the name of another source; use another name"
-        raise broken("reader", spec.reader, "extract()", fault)
-    return {**sources, **found}
-
-
-def _extract(
-    spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Path], folder: Path, progress: Progress
-) -> None:
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        with progress.bar(f"{spec.name}: files in its sources written out", 1) as advance:
-            with calling("reader", spec.reader, "extract()"):
-                reader.extract(sources, folder)
-            advance()
-    except OSError as error:
-        raise BuildError(
-            f"dataset {spec.name!r}: {folder}: files of its sources cannot be written there: "
-            f"{error.strerror or error}; make room, and run the same command to continue"
-        ) from error
-
-
-def _described(spec: DatasetSpec, sources: Mapping[str, Path]) -> bytes:
-    """Return a description of everything that decides what is extracted: the software, and a stamp of each file."""
-    files = {name: [[str(file), *stamp_of(file)] for file in files_of(path)] for name, path in sources.items()}
-    return json.dumps([versions(), spec.reader, files], ensure_ascii=False).encode("utf-8", "surrogateescape")
-
-
-def _saved(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
 CORPUS = "corpus"
 """The name under which a sample may return articles, in addition to the sources of its reader. In a manifest, the
 articles are not under `source`, but under the key `corpus` of the dataset."""
@@ -130,21 +71,6 @@ def find_sources(
     return found
 
 
-def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir: BuildDir) -> None:
-    """Refuse to build a release inside a folder of the sources, because the files of the release would be read as
-    sources.
-    """
-    read = {f"source.{name}": path for name, path in sources.items()}
-    if spec.corpus:
-        read["corpus"] = spec.corpus
-    for name, path in read.items():
-        if path.is_dir() and build_dir.out.resolve().is_relative_to(path.resolve()):
-            raise BuildError(
-                f"--out {build_dir.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would "
-                "be read as sources; give a folder outside it"
-            )
-
-
 def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:
     """Draw the sample of a reader into a folder unless `drawn` has it, and return the paths of its sources."""
     if not is_installed("sample", spec.reader):
@@ -184,6 +110,21 @@ def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
     return ""
 
 
+def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir: BuildDir) -> None:
+    """Refuse to build a release inside a folder of the sources, because the files of the release would be read as
+    sources.
+    """
+    read = {f"source.{name}": path for name, path in sources.items()}
+    if spec.corpus:
+        read["corpus"] = spec.corpus
+    for name, path in read.items():
+        if path.is_dir() and build_dir.out.resolve().is_relative_to(path.resolve()):
+            raise BuildError(
+                f"--out {build_dir.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would "
+                "be read as sources; give a folder outside it"
+            )
+
+
 def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
     """Refuse errata if their file does not exist, or if they set a field of `Reader.fixed_fields`."""
     if spec.errata is None:
@@ -196,3 +137,44 @@ def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
                 f"dataset {spec.name!r}: errata: {id}: {field!r} cannot be corrected, because "
                 "ids, pages or pictures are read from it too; correct the source instead"
             )
+
+
+def extract_sources(
+    spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Path], build_dir: BuildDir, progress: Progress
+) -> dict[str, Path]:
+    """Return the sources of a dataset together with what the reader extracts from them, by name.
+
+    What an earlier plan extracted is used again if a description of the sources and of the software, which is saved
+    beside it, is still true. A killed process leaves no description, so its files are written again.
+
+    Raises:
+        BuildError: the folder of the build cannot be written.
+
+    """
+    if type(reader).extract is Reader.extract:
+        return dict(sources)
+    folder = build_dir.extracted(spec.name)
+    saved = folder.with_name(f"{folder.name}.json")
+    files = {name: [[str(file), *stamp_of(file)] for file in files_of(path)] for name, path in sources.items()}
+    text = json.dumps([versions(), spec.reader, files], ensure_ascii=False)
+    description = text.encode("utf-8", "surrogateescape")
+    if not saved.is_file() or saved.read_bytes() != description:
+        saved.unlink(missing_ok=True)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            with progress.bar(f"{spec.name}: files in its sources written out", 1) as advance:
+                with calling("reader", spec.reader, "extract()"):
+                    reader.extract(sources, folder)
+                advance()
+        except OSError as error:
+            raise BuildError(
+                f"dataset {spec.name!r}: {folder}: files of its sources cannot be written there: "
+                f"{error.strerror or error}; make room, and run the same command to continue"
+            ) from error
+        write_whole(saved, [description])
+    found = {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+    if twice := next((name for name in found if name in sources), None):
+        fault = f"wrote {twice!r}, which is the name of another source; use another name"
+        raise broken("reader", spec.reader, "extract()", fault)
+    return {**sources, **found}

@@ -17,6 +17,8 @@ from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 _EXPENSIVE = ("negatives", "records", "images", "cells")
 """The stages whose results are not discarded without being asked."""
 _CLAIMS = "claims"
+_WITHOUT_PLAN = {_CLAIMS, "sample", "extracted", "corpus", "cache", "code", "opened", SOURCE_FILES}
+"""What the working folder may have of a build that stopped before it saved a plan."""
 
 
 @contextmanager
@@ -104,16 +106,7 @@ def _is_bare(out: Path) -> bool:
     """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
     root = BuildDir(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {
-        _CLAIMS,
-        "sample",
-        "extracted",
-        "corpus",
-        "cache",
-        "code",
-        "opened",
-        SOURCE_FILES,
-    }
+    return {*out.iterdir()} <= {root} and begun <= _WITHOUT_PLAN
 
 
 def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:
@@ -123,11 +116,8 @@ def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -
     so are the texts of scanned documents that are read by OCR. The texts of all pages (`pages.ocr: all`), corpora and
     caches are expensive too, but a build that starts again keeps them.
     """
-    if any(
-        plan.spec.pages.ocr is True and _has_results(build_dir, f"documents/{name}") for name, plan in before.items()
-    ):
-        return True
-    return any(_has_results(build_dir, stage) for stage in _EXPENSIVE)
+    scanned = (f"documents/{name}" for name, plan in before.items() if plan.spec.pages.ocr is True)
+    return any(_has_results(build_dir, stage) for stage in (*_EXPENSIVE, *scanned))
 
 
 def would_be_lost(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:

@@ -41,18 +41,17 @@ def check_manifest(manifest: Manifest) -> list[Bound]:
     """Bind the datasets of a manifest to their plug-ins. Refuse plug-ins, placements or reserves that cannot work,
     before anything is written.
     """
-    return [_checked(spec) for spec in manifest.datasets]
-
-
-def _checked(spec: DatasetSpec) -> Bound:
-    refuse_secrets(spec)
-    bound = bind(spec)
-    _ = bound.reader_type
-    check_plugins(bound)
-    _ = bound.placements
-    check_reserve(bound)
-    check_ocr(bound)
-    return bound
+    datasets = []
+    for spec in manifest.datasets:
+        refuse_secrets(spec)
+        bound = bind(spec)
+        _ = bound.reader_type
+        check_plugins(bound)
+        _ = bound.placements
+        check_reserve(bound)
+        check_ocr(bound)
+        datasets.append(bound)
+    return datasets
 
 
 def plan_build(

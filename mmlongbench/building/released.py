@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mmlongbench.building.lines import Reject
-from mmlongbench.building.shortfalls import read_rejects
 from mmlongbench.errors import BuildError, ReleaseError
 from mmlongbench.lengths import format_length
 from mmlongbench.release.items import Item, items_in_order, keys_of_items
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, REJECTS
 from mmlongbench.release.lock import CellCounts, Lock, LockedFile, read_lock
+from mmlongbench.release.rejects import Reject, read_rejects
 from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import TaskSpec
 

@@ -10,11 +10,11 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypedDict, overload
+from typing import Any
 
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard, log_of
@@ -26,33 +26,6 @@ from mmlongbench.io.files import TEMPORARY, atomic_write
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import read_lock
-
-
-class _Info(TypedDict):
-    size: int
-
-
-class _Files(Protocol):
-    """The part of an fsspec file system that is used here; fsspec has no types."""
-
-    def open(self, path: str, mode: str, /) -> BinaryIO: ...
-
-    def makedirs(self, path: str, /, *, exist_ok: bool) -> None: ...
-
-    def put_file(self, here: str, there: str, /) -> None: ...
-
-    def mv(self, before: str, now: str, /) -> None: ...
-
-    def rm(self, path: str, /, *, recursive: bool) -> None: ...
-
-    def exists(self, path: str, /) -> bool: ...
-
-    @overload
-    def find(self, path: str, /) -> list[str]: ...
-    @overload
-    def find(self, path: str, /, *, detail: Literal[True]) -> Mapping[str, _Info]: ...
-
-    def invalidate_cache(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +68,26 @@ class Remote:
         """
         there = self.listed()
         here = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-        new = [path for name, path in here.items() if _is_kept(path) and there.get(name) != path.stat().st_size]
+        new = [
+            path
+            for name, path in here.items()
+            if there.get(name) != path.stat().st_size
+            and "claims" not in path.parts
+            and not path.name.startswith(TEMPORARY)
+        ]
         working = BuildDir(folder).root.name
         self.push(folder, (path for path in sorted(new, key=lambda path: working in path.parts) if path.name != LOCK))
-        if here.get(LOCK) in new:
-            self._check(folder)
-            self.push(folder, [here[LOCK]])
+        if here.get(LOCK) not in new:
+            return
+        there = self.listed()
+        for name, file in read_lock(folder).files.items():
+            if there.get(name) != file.bytes:
+                raise BuildError(
+                    f"--out {without_secrets(self.url)}: {name}: expected {file.bytes} bytes at the URL, found "
+                    f"{there.get(name, 'none')}; "
+                    "the lock was not uploaded; run the same command to continue, or with --restart if it ends so again"
+                )
+        self.push(folder, [here[LOCK]])
 
     def has(self, name: str) -> bool:
         """Return whether a file or a folder exists at the URL."""
@@ -139,24 +126,15 @@ class Remote:
             names = {path.removeprefix(root).lstrip("/"): each["size"] for path, each in found.items()}
             return {name: size for name, size in names.items() if not Path(name).name.startswith(TEMPORARY)}
 
-    def _check(self, folder: Path) -> None:
-        there = self.listed()
-        for name, file in read_lock(folder).files.items():
-            if there.get(name) != file.bytes:
-                raise BuildError(
-                    f"--out {without_secrets(self.url)}: {name}: expected {file.bytes} bytes at the URL, found "
-                    f"{there.get(name, 'none')}; "
-                    "the lock was not uploaded; run the same command to continue, or with --restart if it ends so again"
-                )
-
     @contextmanager
-    def _reported(self) -> Iterator[tuple[_Files, str]]:
-        """Give (file system, path of the release in it); errors inside the block become errors that name the URL."""
+    def _reported(self) -> Iterator[tuple[Any, str]]:
+        """Give (file system of fsspec, which has no types, path of the release in it); errors inside the block become
+        errors that name the URL.
+        """
         import fsspec
 
         try:
-            found: tuple[_Files, str] = fsspec.core.url_to_fs(self.url.rstrip("/"))
-            yield found
+            yield fsspec.core.url_to_fs(self.url.rstrip("/"))
         except MMLongBenchError:
             raise
         except Exception as error:
@@ -164,10 +142,6 @@ class Remote:
             raise BuildError(
                 f"--out {without_secrets(self.url)}: {said}; fix this and run the same command to continue"
             ) from error
-
-
-def _is_kept(path: Path) -> bool:
-    return "claims" not in path.parts and not path.name.startswith(TEMPORARY)
 
 
 class Mirrored(Executor):

@@ -6,8 +6,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
-from mmlongbench.building.build_plan import DatasetPlan, load_plans
-from mmlongbench.building.canary import canary_of
+from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
 from mmlongbench.building.dataset import Dataset, open_dataset, rows_at
 from mmlongbench.building.lines import QUESTIONS, RECORDS, Asked, RowCounts, ShownImages
 from mmlongbench.building.released import Released, ReleasedCell

@@ -10,7 +10,7 @@ mmlongbench finish R
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,74 +35,35 @@ from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import versions
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A part of the shards: shard `number`, counted from 1, and every `of`-th shard after it."""
-
-    number: int
-    of: int
-
-    def pick(self, shards: Sequence[Shard]) -> list[Shard]:
-        """Return those of `shards` that belong to this share, in the given order."""
-        return list(shards[self.number - 1 :: self.of])
-
-
-WHOLE = Share(1, 1)
-
-
-def parse_share(text: str) -> Share:
-    """Return the share that a text of the command line names.
-
-    >>> parse_share("3/64")
-    Share(number=3, of=64)
-    """
-    number, slash, of = text.partition("/")
-    if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 10**6:
-        return Share(int(number), int(of))
-    raise BuildError(f"--shard {text!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
-
-
-@dataclass(frozen=True, slots=True)
-class StageDone:
-    """The result of a share of a stage."""
-
-    shards: int
-    """How many shards the share has."""
-    notes: tuple[str, ...] = ()
-    """What a user must know, one sentence each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preparing:
-    """Options of the stage `prepare`."""
-
-    is_restart: bool = False
-    """Whether to discard an unfinished build first."""
-    min_kept: float = 0.0
-    """The smallest share of its questions that each dataset must keep (`Demands.min_kept`). Questions that do not fit
-    at a length are not counted yet."""
-
-
-AS_USUAL = Preparing()
-
-
 def run_stage(
     manifest: Manifest,
     out: Path,
     executor: Executor,
     stage: str,
-    share: Share = WHOLE,
-    preparing: Preparing = AS_USUAL,
-) -> StageDone:
-    """Run one share of one stage.
+    share: str | None = None,
+    *,
+    is_restart: bool = False,
+    min_kept: float = 0.0,
+) -> tuple[int, tuple[str, ...]]:
+    """Run one share of one stage. Return how many shards the share has, and notes for the user.
+
+    Args:
+        manifest: the manifest, the same for all stages.
+        out: the folder of the release.
+        executor: runs the shards.
+        stage: the name of a stage, or `prepare` for all stages up to the questions.
+        share: `3/64` is the third of 64 shares; None is the whole.
+        is_restart: whether `prepare` discards an unfinished build first.
+        min_kept: the smallest share of its questions that each dataset must keep in `prepare` (`Demands.min_kept`).
+            Questions that do not fit at a length are not counted yet.
 
     Raises:
         BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
-            manifest; the stage is `prepare` and `share` is not the whole; or the stage is another one and `preparing`
-            is given.
-        TooFewKept: see `Preparing.min_kept`.
+            manifest; or an option does not belong to the stage.
+        TooFewKept: see `min_kept`.
 
     """
+    number, of = _parsed(share) if share else (1, 1)
     build_dir = BuildDir(resolved(out))
     if (build_dir.out / LOCK).is_file():
         raise BuildError(
@@ -110,24 +71,39 @@ def run_stage(
             "extend it, or use another folder"
         )
     if stage == "prepare":
-        if share != WHOLE:
+        if of != 1:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
-            plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=preparing.is_restart)
+            plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=is_restart)
             with logged(build_dir.out), Session(build_dir.out) as session:
-                done = do_stages(plans, session, executor, Demands(min_kept=preparing.min_kept), PREPARED)
-            return StageDone(done, notes)
-    if preparing != AS_USUAL:
+                return do_stages(plans, session, executor, Demands(min_kept=min_kept), PREPARED), notes
+    if is_restart or min_kept:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
     with _locked(build_dir, is_alone=False):
         _refuse_other_manifest(manifest, build_dir)
         save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
+        asked = next((each for each in STAGES if each.name == stage), None)
+        if asked is None:
+            names = ", ".join(each.name for each in STAGES)
+            raise BuildError(f"there is no stage {stage!r}; the stages are {names}")
         with Session(build_dir.out) as session:
-            asked = _asked(stage)
-            chosen = share.pick([shard for name in session.plans for shard in _shards(asked, name, session)])
+            shards = [shard for name in session.plans for shard in _shards(asked, name, session)]
+            chosen = shards[number - 1 :: of]
             with logged(build_dir.out), closing(executor):
-                do_shards(asked, chosen, session, executor, f"{share.number}/{share.of}")
-        return StageDone(len(chosen))
+                do_shards(asked, chosen, session, executor, f"{number}/{of}")
+        return len(chosen), ()
+
+
+def _parsed(share: str) -> tuple[int, int]:
+    """Return the number of a share, from 1, and how many shares there are.
+
+    >>> _parsed("3/64")
+    (3, 64)
+    """
+    number, slash, of = share.partition("/")
+    if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 10**6:
+        return int(number), int(of)
+    raise BuildError(f"--shard {share!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
 
 
 def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Built:
@@ -159,33 +135,21 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
     return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
 
 
-def _asked(name: str) -> Stage:
-    """Return the stage with the name that a user gave."""
-    found = next((stage for stage in STAGES if stage.name == name), None)
-    if found is None:
-        raise BuildError(f"there is no stage {name!r}; the stages are {', '.join(stage.name for stage in STAGES)}")
-    return found
-
-
 def _shards(stage: Stage, name: str, session: Session, *, is_done: bool = False) -> list[Shard]:
     """Return the shards of a stage of a dataset. Raise an error if an earlier stage is not done or, with `is_done`, if
     this stage is not.
     """
-    for before in STAGES[: STAGES.index(stage)]:
-        _require("prepare" if before.is_prepared else before.name, before.shards(session, name), session.build_dir)
-    shards = stage.shards(session, name)
-    if is_done:
-        _require(stage.name, shards, session.build_dir)
-    return shards
-
-
-def _require(stage: str, shards: Sequence[Shard], build_dir: BuildDir) -> None:
-    missing = [number for number, shard in enumerate(shards, 1) if not build_dir.is_done(shard)]
-    if missing:
-        raise BuildError(
-            f"stage {stage}: {len(missing)} of {len(shards)} shards of {shards[0].dataset!r} are not done, first "
-            f"{shards[missing[0] - 1]}; run `mmlongbench build … --stage {stage}`"
-        )
+    place = STAGES.index(stage)
+    for required in STAGES[: place + 1 if is_done else place]:
+        shards = required.shards(session, name)
+        missing = [number for number, shard in enumerate(shards, 1) if not session.build_dir.is_done(shard)]
+        if missing:
+            said = "prepare" if required.is_prepared else required.name
+            raise BuildError(
+                f"stage {said}: {len(missing)} of {len(shards)} shards of {name!r} are not done, first "
+                f"{shards[missing[0] - 1]}; run `mmlongbench build … --stage {said}`"
+            )
+    return stage.shards(session, name)
 
 
 def _saved(build_dir: BuildDir) -> SavedPlan:
@@ -206,7 +170,7 @@ def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     """
     saved = _saved(build_dir)
     plans = saved.plans
-    given = [file for spec in manifest.datasets for file in _files_of(spec)]
+    given = [file for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader)]
     _refuse_other_code(plans.values(), given, build_dir, "give the manifest that names {}")
     known = (spec for spec in manifest.datasets if spec.name in plans)
     before = {str(public.get("name")): public for public in saved.public}
@@ -251,10 +215,6 @@ def _is_same_file(name: str, before: str) -> bool:
     return path == other or (path.is_absolute() and other.is_absolute() and path.name == other.name)
 
 
-def _files_of(spec: DatasetSpec) -> list[TaskFile]:
-    return task_files_of(spec.builder, spec.reader)
-
-
 def _refuse_other_code(
     plans: Iterable[DatasetPlan], given: Sequence[TaskFile], build_dir: BuildDir, remedy: str
 ) -> None:
@@ -267,7 +227,7 @@ def _refuse_other_code(
 
     """
     known = {(file.path.name, file.sha256) for file in given}
-    for file in (file for plan in plans for file in _files_of(plan.spec)):
+    for file in (file for plan in plans for file in task_files_of(plan.spec.builder, plan.spec.reader)):
         if (file.path.name, file.sha256) in known:
             continue
         name = file.path.name

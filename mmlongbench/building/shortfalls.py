@@ -5,27 +5,21 @@ select, or that the sample does not have are not lost. A question that does not 
 a dataset keeps as many questions as it has at the length with the fewest.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from mmlongbench.building.build_dir import BuildDir, questions_shard
-from mmlongbench.building.lines import QUESTIONS, Reject, RowCounts
-from mmlongbench.errors import BuildError, Fault, TooFewKept
+from mmlongbench.building.lines import QUESTIONS, RowCounts
+from mmlongbench.errors import Fault, TooFewKept
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import Lock, QuestionCounts
+from mmlongbench.release.rejects import Reject, read_rejects
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
-
-_FAULT = TypeAdapter(Fault)
-_ABOUT = ("dataset", "id", "length")
-"""The keys of a line of `rejects.jsonl` that do not belong to the fault."""
 
 
 def reject_row(dataset: str, row: Row, fault: Fault, length: int | None = None) -> Reject:
@@ -36,23 +30,6 @@ def reject_row(dataset: str, row: Row, fault: Fault, length: int | None = None) 
 def sentence(found: Reject) -> str:
     """Return a reject as one sentence."""
     return f"{found.dataset}, {found.id}: {found.fault}"
-
-
-def read_rejects(path: Path) -> Iterator[Reject]:
-    """Yield the lines of `rejects.jsonl`.
-
-    Raises:
-        BuildError: the file cannot be read, or a line is not a reject.
-
-    """
-    try:
-        with path.open("rb") as lines:
-            for line in lines:
-                found = json.loads(line)
-                fault = {key: value for key, value in found.items() if key not in _ABOUT}
-                yield Reject(str(found["dataset"]), str(found["id"]), found["length"], _FAULT.validate_python(fault))
-    except (OSError, ValueError, LookupError, AttributeError, ValidationError) as error:
-        raise BuildError(f"{path}: cannot be read; put the file back, or build the release again") from error
 
 
 NOTICED = 0.9

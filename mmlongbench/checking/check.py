@@ -16,7 +16,7 @@ from mmlongbench.building.build_dir import BuildDir, cell_shard, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import CELLS, QUESTIONS, Reject, RowCounts, WrittenCell
+from mmlongbench.building.lines import CELLS, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
@@ -35,6 +35,7 @@ from mmlongbench.manifest.binding import PluginCallError, bind
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import ENGINE, described, plugin_code, reader_type
 from mmlongbench.manifest.task_files import tasks_of
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError
 

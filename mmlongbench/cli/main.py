@@ -36,7 +36,6 @@ from mmlongbench.io.shadowing import shadowed
 
 if TYPE_CHECKING:
     from mmlongbench.building.executors.executor import Executor
-    from mmlongbench.building.shares import Preparing
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.model import Manifest
 
@@ -142,7 +141,7 @@ def build(
     release is extended if lengths, datasets or questions were added.
     """
     from mmlongbench.building.remote import placed
-    from mmlongbench.building.shares import Preparing
+    from mmlongbench.building.shares import run_stage
     from mmlongbench.cli.tables import show_build, show_shortfalls
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.loading import narrowed
@@ -158,8 +157,11 @@ def build(
     executor = _engine(engine_name, workers, ray_address, progress, out)
     if stage:
         with placed(out, executor) as (folder, spread):
-            preparing = Preparing(restart, min_kept)
-            _build_stage(loaded, folder, spread, stage, shard, preparing, is_quiet=quiet or as_json)
+            done, notes = run_stage(loaded, folder, spread, stage, shard, is_restart=restart, min_kept=min_kept)
+        for note in () if quiet or as_json else notes:
+            say(f"note: {note}", err=True)
+        if not (quiet or as_json):
+            say(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
         return
     made = mm.build(loaded, out, executor=executor, strict=strict, min_kept=min_kept, restart=restart)
     built = replace(made, out=out)
@@ -200,26 +202,6 @@ def _engine(name: str, workers: int | None, address: str | None, progress: "Prog
     if workers:
         raise click.UsageError("--workers is for --engine local: Ray uses the cores of its nodes")
     return RayExecutor(progress, address, remote_of(out))
-
-
-def _build_stage(
-    manifest: "Manifest",
-    out: Path,
-    executor: "Executor",
-    stage: str,
-    shard: str | None,
-    preparing: "Preparing",
-    *,
-    is_quiet: bool,
-) -> None:
-    from mmlongbench.building.shares import WHOLE, parse_share, run_stage
-
-    share = parse_share(shard) if shard else WHOLE
-    done = run_stage(manifest, out, executor, stage, share, preparing)
-    if not is_quiet:
-        for note in done.notes:
-            say(f"note: {note}", err=True)
-        say(f"{stage}{f' {shard}' if shard else ''}: {done.shards:,} shards are done")
 
 
 @cli.command()

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmlongbench.building.stages.table import STAGES
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.printable import md
 from mmlongbench.lengths import K, format_length
@@ -16,6 +15,7 @@ from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import LOCAL, Facts, limitations, listed, mean
 from mmlongbench.publishing.practices import PRACTICES
 from mmlongbench.publishing.tables import IMAGE_COLUMNS, described_columns
+from mmlongbench.release.layout import STAGE_NAMES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -108,7 +108,7 @@ def card(facts: Facts, shown: Sequence[Shown], sizes: dict[str, int]) -> str:
         image_files=f"{len(facts.tables.images):,}",
         examples=[{**_fields(each), "split": f"K{each.length // K}"} for each in shown],
         versions=facts.lock.versions.get("mmlongbench", ""),
-        stages=", ".join(stage.name for stage in STAGES),
+        stages=", ".join(STAGE_NAMES),
         built=_table(_built_rows(facts)),
         rejects=_table(_reject_rows(facts)),
         shortcuts=_shortcuts(facts),

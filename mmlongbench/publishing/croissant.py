@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from mmlongbench.building.stages.table import STAGES
 from mmlongbench.io.files import write_whole
 from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls
 from mmlongbench.publishing.rights import SourceRights
 from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS, LISTS, NUMBERS, TEXTS, Table
+from mmlongbench.release.layout import STAGE_NAMES
 
 CROISSANT = "croissant.json"
 REQUIRED = ("name", "description", "license", "url", "creator", "datePublished", "distribution")
@@ -151,7 +151,7 @@ def _stages(facts: Facts) -> Iterator[Json]:
     version = facts.lock.versions.get("mmlongbench", "")
     agent = {"@type": "prov:SoftwareAgent", "@id": "software", "prov:label": f"mmlongbench {version}".strip()}
     before = ""
-    for name in (*(stage.name for stage in STAGES), "publish"):
+    for name in (*STAGE_NAMES, "publish"):
         found: Json = {"@type": "prov:Activity", "@id": f"stage/{name}", "prov:label": f"mmlongbench, stage {name}"}
         found["prov:wasAssociatedWith"] = agent if not before else {"@id": "software"}
         if before:

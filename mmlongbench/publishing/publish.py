@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
-from mmlongbench.building.canary import canary_text
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.exports.hf import UNOPENED
@@ -29,7 +28,7 @@ from mmlongbench.publishing.rights import rights_of, stated_licences
 from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import LOCK, TOMBSTONES
-from mmlongbench.release.lock import Lock, files_below
+from mmlongbench.release.lock import Lock, canary_text, files_below
 from mmlongbench.release.opened import Release, open_release
 
 MANIFEST = "manifest.resolved.yaml"

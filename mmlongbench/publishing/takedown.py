@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mmlongbench.building.lines import Reject
 from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.io.files import sha256_of, write_whole
@@ -35,6 +34,7 @@ from mmlongbench.release.lock import (
     lock_bytes,
     lock_id,
 )
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"

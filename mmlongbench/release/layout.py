@@ -1,4 +1,6 @@
-"""The names of files and folders in a release."""
+"""The names of files and folders in a release, and of the stages that make it."""
+
+from typing import Literal, TypeAlias, get_args
 
 DATA = "mmlb_data"
 """The public files: one for each dataset and length."""
@@ -19,3 +21,7 @@ LOCK = "build.lock.json"
 TOMBSTONES = "takedowns.jsonl"
 """The file beside the lock that says what was taken out of a release after its build, and when. It is not in the lock,
 because it has a date."""
+
+StageName: TypeAlias = Literal["documents", "rows", "rankings", "questions", "negatives", "records", "images", "cells"]
+STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+"""The stages of a build, in order."""

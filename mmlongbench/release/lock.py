@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Part, Prompt
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
+from mmlongbench.task.formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
 """The packages whose versions are in a lock."""
@@ -26,7 +28,10 @@ MAX_BYTES = 512 * 1024 * 1024
 _ID_DIGITS = 16
 _NAMED = 5
 CANARY = "mmlongbench benchmark data, not for training: canary"
-"""The words before the identifier of a canary."""
+"""The words before the identifier of a canary: a text that is in the records of a release and nowhere else, so that
+training data can be searched for them."""
+_CHANGING = frozenset({"lengths", "sample", "source", "source_sha256"})
+"""The keys of a resolved dataset that an extension of the release may change; its canary stays."""
 
 
 class _Part(BaseModel):
@@ -484,3 +489,14 @@ def _said(part: Part, lock: Lock) -> str | Mapping[str, str]:
     if file is None:
         raise ReleaseError(f"image {part.path!r}: is not in the lock; see `mmlongbench verify`")
     return {"image": file.sha256}
+
+
+def canary_text(public: dict[str, Any]) -> str:
+    """Return the canary that belongs to a dataset in the form of the lock.
+
+    >>> canary_text({"name": "a", "lengths": [1]}) == canary_text({"name": "a", "lengths": [1, 2]})
+    True
+    """
+    fixed = {key: value for key, value in sorted(public.items()) if key not in _CHANGING}
+    digest = hashlib.sha256(b"canary\n" + to_json(fixed)).digest()
+    return f"{CANARY} {uuid.UUID(bytes=digest[:16], version=5)}"

@@ -209,13 +209,10 @@ def test_rows_that_change_the_others_are_refused(
     assert hashes(out) == hashes(finished)  # nothing is left in the working folder either
 
 
-def test_counts_are_those_of_one_build_if_a_row_changes_and_its_examples_stay(tmp_path: Path) -> None:
-    """A text that fits nowhere is added to a row: the row did run out of texts before, and does not any more."""
-    (tmp_path / "filled.py").write_text(FILLED)
-    rows = [
-        {"id": f"r{number}", "question": "What?", "answer": "red", "fill": ["the harbour is near " * 20] * 3}
-        for number in range(3)
-    ]
+def filled(folder: Path, rows: list[dict[str, Any]], code: str = FILLED) -> Path:
+    """Write a manifest of rows of texts, with its task file."""
+    (folder / "filled.py").write_text(code)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
     dataset = {
         "name": "filled",
         "builder": "filled.py:Filled",
@@ -224,27 +221,42 @@ def test_counts_are_those_of_one_build_if_a_row_changes_and_its_examples_stay(tm
         "admission_length": "1K",
         "licence": "none",
     }
-    manifest, out = tmp_path / "filled.yaml", tmp_path / "out"
-    manifest.write_text(yaml.safe_dump({"datasets": [dataset]}))
+    (folder / "filled.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}))
+    return folder / "filled.yaml"
 
-    def write(changed: list[dict[str, Any]]) -> None:
-        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in changed))
 
-    write(rows)
-    ran = at(out, manifest)
-    assert ran.code == 0, ran.err
-    longer = {**rows[0], "fill": [*rows[0]["fill"], "the harbour is far " * 2000]}
-    before_it = lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"]
-    write([longer, *rows[1:], {**rows[0], "id": "r3"}])
+def row_of_texts(id: str, *texts: str) -> dict[str, Any]:
+    return {"id": id, "question": "What?", "answer": "red", "fill": texts or ["the harbour is near " * 20] * 3}
+
+
+def test_counts_are_those_of_one_build_if_a_row_changes_and_its_examples_stay(tmp_path: Path) -> None:
+    """A text that fits nowhere is added to a row: the row did run out of texts before, and does not any more."""
+    rows, out = [row_of_texts(id) for id in ("r0", "r1", "r2")], tmp_path / "out"
+    assert at(out, filled(tmp_path, rows)).code == 0
+    longer = row_of_texts("r0", *rows[0]["fill"], "the harbour is far " * 2000)
+    manifest = filled(tmp_path, [longer, *rows[1:], row_of_texts("r3")])
     assert at(out, manifest).code == 0
     same(out, manifest)
-    assert (before_it, lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"]) == (3, 3)
-    changed = {**longer, "fill": ["the harbour is far " * 20] * 3}
-    write([changed, *rows[1:], {**rows[0], "id": "r3"}])
-    said = "question 'r0' changed (rows.jsonl changed); nothing was changed"
-    before = hashes(out)
-    refused(at(out, manifest), f"dataset 'filled': the finished release cannot be extended: {said}")
-    assert hashes(out) == before
+    assert lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"] == 3
+    before_it = hashes(out)
+    other = row_of_texts("r0", "the harbour is far " * 20)
+    said = "the finished release cannot be extended: question 'r0' changed (rows.jsonl changed); nothing was changed"
+    refused(at(out, filled(tmp_path, [other, *rows[1:], row_of_texts("r3")])), f"dataset 'filled': {said}")
+    assert hashes(out) == before_it
+
+
+def test_rows_are_added_for_a_builder_of_all_rows_if_no_example_changes(tmp_path: Path) -> None:
+    """It shows the texts of the last row in every context."""
+    code = FILLED.replace("enumerate(row.fill)", "enumerate(sources.rows[-1].fill)")
+    rows, out = [row_of_texts("r0"), row_of_texts("r1")], tmp_path / "out"
+    assert at(out, filled(tmp_path, rows, code)).code == 0
+    before_it = hashes(out)
+    ran = at(out, filled(tmp_path, [*rows, row_of_texts("r2", "the harbour is far " * 20)], code))
+    refused(ran, "question 'r0' changed (rows.jsonl changed)")
+    assert hashes(out) == before_it
+    manifest = filled(tmp_path, [*rows, row_of_texts("r2")], code)
+    assert at(out, manifest).code == 0
+    same(out, manifest)
 
 
 def test_documents_that_may_pad_the_others_are_refused(own: Path, out: Path) -> None:

@@ -26,7 +26,7 @@ from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
 from mmlongbench.building.lines import ROWS as ROW_LINES
-from mmlongbench.building.lines import ReadRow, Reject
+from mmlongbench.building.lines import ReadRow
 from mmlongbench.building.locating import extract_sources
 from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.remote import Mirrored, Remote
@@ -39,6 +39,7 @@ from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.release.loading import locked_dataset
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths
 from tokenization import load_tokenizer
 

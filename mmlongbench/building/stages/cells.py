@@ -16,7 +16,6 @@ from mmlongbench.building.lines import (
     LeftOutUnits,
     PackedRecord,
     RecordLine,
-    Reject,
     SharedCounts,
     WrittenCell,
 )
@@ -27,6 +26,7 @@ from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.formats import JSON_LINES, FileFormat
 from mmlongbench.task.rows import Record
 

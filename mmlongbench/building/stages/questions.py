@@ -7,7 +7,7 @@ from typing import Any
 
 from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
 from mmlongbench.building.dataset import Dataset, row_of, sample_draws
-from mmlongbench.building.lines import ROWS, Asked, QuestionLine, Reject, RowCounts
+from mmlongbench.building.lines import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.building.stages.checks import check_draft
@@ -18,6 +18,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.release.lock import QuestionCounts
+from mmlongbench.release.rejects import Reject
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import InOrder
 

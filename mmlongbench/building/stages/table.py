@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mmlongbench.building import lines
-from mmlongbench.building.build_dir import Shard, StageName
+from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.cells import cell_shards, write_cell
@@ -25,6 +25,7 @@ from mmlongbench.building.stages.questions import choose, question_shards
 from mmlongbench.building.stages.rankings import rank_pages, ranking_shards
 from mmlongbench.building.stages.records import pack_block, record_shards
 from mmlongbench.building.stages.rows import read_source, row_shards
+from mmlongbench.release.layout import StageName
 
 
 @dataclass(frozen=True, slots=True)

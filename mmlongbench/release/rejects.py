@@ -1,0 +1,48 @@
+"""The rejects of a release: the rows and questions that were left out, with reasons, one a line of `rejects.jsonl`."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from mmlongbench.errors import BuildError, Fault
+
+_FAULT = TypeAdapter(Fault)
+_ABOUT = ("dataset", "id", "length")
+"""The keys of a line of `rejects.jsonl` that do not belong to the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row or question that was left out, and why."""
+
+    dataset: str
+    id: str
+    length: int | None
+    """The length at which a question does not fit; None for a row that is in no file."""
+    fault: Fault
+    kind: Literal["reject"] = "reject"
+
+    def fields(self) -> dict[str, object]:
+        """Return the line of `rejects.jsonl`."""
+        return {"dataset": self.dataset, "id": self.id, "length": self.length, **self.fault.fields()}
+
+
+def read_rejects(path: Path) -> Iterator[Reject]:
+    """Yield the lines of `rejects.jsonl`.
+
+    Raises:
+        BuildError: the file cannot be read, or a line is not a reject.
+
+    """
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                found = json.loads(line)
+                fault = {key: value for key, value in found.items() if key not in _ABOUT}
+                yield Reject(str(found["dataset"]), str(found["id"]), found["length"], _FAULT.validate_python(fault))
+    except (OSError, ValueError, LookupError, AttributeError, ValidationError) as error:
+        raise BuildError(f"{path}: cannot be read; put the file back, or build the release again") from error
