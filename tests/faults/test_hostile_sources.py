@@ -45,7 +45,7 @@ every_end = pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.fixture
 def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines may have a thousand bytes."""
-    for module in ("io.safe_read", "io.json_lines", "task.formats", "corpus.sources"):
+    for module in ("io.files", "io.json_lines", "task.formats", "corpus.sources"):
         monkeypatch.setattr(f"mmlongbench.{module}.MAX_BYTES", 1_000)
 
 
