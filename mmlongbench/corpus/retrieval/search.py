@@ -9,18 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from mmlongbench.corpus.articles import wikidata_number
 from mmlongbench.corpus.corpus import Corpus, Passage
 from mmlongbench.corpus.retrieval.bm25 import WordIndex
+from mmlongbench.corpus.retrieval.dense import Reranker
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
 from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import DraftError, Rejected
 from mmlongbench.io.files import write_whole
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.dense import Reranker
 
 FORMAT = 2
 """The version of the files of saved rankings."""
@@ -30,7 +28,7 @@ class Search:
     """The search in one corpus. It keeps each ranking in a folder, one file for each query."""
 
     def __init__(
-        self, folder: Path, corpus: Corpus, index: WordIndex, k: int, reranker: "Reranker | None" = None
+        self, folder: Path, corpus: Corpus, index: WordIndex, k: int, reranker: Reranker | None = None
     ) -> None:
         """Rank by words, and let the reranker, if there is one, reorder the best k by meaning."""
         self._folder = folder
