@@ -10,6 +10,7 @@ from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.corpus import Corpus, CorpusInfo, Passage
+    from mmlongbench.corpus.cutting import Mode
 
 CANDIDATES = 200
 """The minimum number of passages that --rerank orders by meaning."""
@@ -94,7 +95,9 @@ def corpus() -> None:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Keep only the first N articles.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
-def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None, as_json: bool, quiet: bool) -> None:
+def build(
+    source: str, out: Path, mode: "Mode", kind: str | None, limit: int | None, as_json: bool, quiet: bool
+) -> None:
     """Cut the articles of SOURCE into passages and store them in a folder.
 
     SOURCE is KILT's knowledge source, JSON lines, a DPR-style TSV (each plain or gzipped), Parquet, a saved Hugging

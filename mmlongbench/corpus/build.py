@@ -42,7 +42,7 @@ class OtherCorpusError(BuildError):
 def make_corpus(
     source: str,
     out: Path,
-    mode: str = "sentences",
+    mode: Mode = "sentences",
     format: str | None = None,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -54,16 +54,13 @@ def make_corpus(
         BuildError: the folder cannot be used, or no article is usable.
 
     """
-    modes: dict[str, Mode] = {"sentences": "sentences", "words": "words"}
-    if mode not in modes:
-        raise BuildError(f"--mode {mode}: unknown mode; the modes are {', '.join(modes)}")
     _check_place(out)
     found = find_source(source, format)
-    if (info := _existing(out, modes[mode], WORDS, limit, found.info)) is not None:
+    if (info := _existing(out, mode, WORDS, limit, found.info)) is not None:
         return info, True
     with (progress or Progress(False)).bar("cutting", found.steps) as advance:
         articles = found.articles(advance)
-        return build_corpus(articles, out, modes[mode], source=found.info, limit=limit), False
+        return build_corpus(articles, out, mode, source=found.info, limit=limit), False
 
 
 def build_corpus(

@@ -10,6 +10,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
@@ -302,45 +303,42 @@ def _read_hub(source: str, advance: Advance) -> _Articles:
     """Yield the articles of a dataset on the hub as they are downloaded; nothing is kept on disk."""
     from datasets import load_dataset
 
-    parts = _hub_parts(source)
-    options = {"revision": parts["revision"] or None, "streaming": True}
-    try:
-        splits: Mapping[str, Iterable[Mapping[str, object]]]
-        splits = load_dataset(parts["name"], parts["config"] or None, **options)
+    with _on_hub(source) as parts:
+        splits: Mapping[str, Iterable[Mapping[str, object]]] = load_dataset(
+            parts["name"], parts["config"], revision=parts["revision"], streaming=True
+        )
         chosen = parts["split"] or next(iter(splits))
         if chosen not in splits or (len(splits) > 1 and not parts["split"]):
             expected, found = f"one of the splits {', '.join(splits)}", parts["split"] or "none"
             raise SourceError(Fault("unknown-split", expected, found, source, todo="name one of these splits"))
-        yield from _articles(splits[chosen], parts["name"], advance)
-    except SourceError:
-        raise
-    except Exception as error:
-        raise _unreachable(source, error) from error
+        yield from _articles(splits[chosen], str(parts["name"]), advance)
 
 
 def _hub_commit(source: str) -> str:
     """Return the commit that the revision of a dataset stands for at present."""
     from huggingface_hub import HfApi
 
-    parts = _hub_parts(source)
-    try:
-        return str(HfApi().dataset_info(parts["name"], revision=parts["revision"] or None).sha)
-    except Exception as error:
-        raise _unreachable(source, error) from error
+    with _on_hub(source) as parts:
+        return str(HfApi().dataset_info(str(parts["name"]), revision=parts["revision"]).sha)
 
 
-def _hub_parts(source: str) -> dict[str, str]:
+@contextmanager
+def _on_hub(source: str) -> Iterator[dict[str, str | None]]:
+    """Yield the parts of a dataset's name, and turn any error of the hub's client into one line; these errors have no
+    common base class.
+    """
     if (match := _HUB.fullmatch(source)) is None:
         expected = "owner/name[:config[:split]][@revision]"
         raise SourceError(Fault("unknown-source", expected, repr(source), todo="correct the name of the source"))
-    return match.groupdict("")
-
-
-def _unreachable(source: str, error: Exception) -> SourceError:
-    """Turn any error of the hub's client into a one-line error; these errors have no common base class."""
-    found = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    todo = "download it and give its path, or check its name and the network"
-    return SourceError(Fault("unreachable-dataset", "a dataset of the hub that can be read", found, source, todo=todo))
+    try:
+        yield match.groupdict()
+    except SourceError:
+        raise
+    except Exception as error:
+        found = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        todo = "download it and give its path, or check its name and the network"
+        fault = Fault("unreachable-dataset", "a dataset of the hub that can be read", found, source, todo=todo)
+        raise SourceError(fault) from error
 
 
 def _known_columns(names: list[str], file: str) -> list[str]:

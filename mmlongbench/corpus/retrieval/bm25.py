@@ -89,12 +89,9 @@ class TantivyIndex(WordIndex):
         self._ranks: NDArray[np.uint32] = np.load(folder / RANKS, mmap_mode="r")
         self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
 
-    def __len__(self) -> int:
-        return min(self._searcher.num_docs, len(self._ranks))
-
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
-        words, most = tokens(query), len(self)
+        """Return the best k passages (see `WordIndex`)."""
+        words, most = tokens(query), len(self._ranks)
         limit = min(most, k + SPARE)
         while words and limit > 0:
             scores, numbers = self._fetch(words, limit)
@@ -154,12 +151,9 @@ def find_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -
         if about.get(name) != value and name != "engine":
             raise fault("foreign-index", f"one whose {name} is {value!r}", f"{about.get(name)!r}")
     try:
-        index = TantivyIndex(folder, about)
+        return TantivyIndex(folder, about)
     except (OSError, ValueError, EOFError) as error:
         raise fault("broken-index", "files that belong together", str(error)) from error
-    if len(index) != len(corpus):
-        raise fault("broken-index", f"{len(corpus):,} passages", f"{len(index):,}")
-    return index
 
 
 def _engine() -> str:
@@ -219,7 +213,7 @@ class RankBm25Index(WordIndex):
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
+        """Return the best k passages (see `WordIndex`)."""
         return self._scorer.best(query, k, self._ranks)
 
 

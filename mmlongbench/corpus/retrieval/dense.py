@@ -228,23 +228,16 @@ class Reranker(Store):
         import numpy as np
 
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
-        found = self._look_up(list(dict.fromkeys(keys)))
+        found: dict[bytes, bytes] = dict(self.rows(list(dict.fromkeys(keys))))
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         left = list(new)
         for at in range(0, len(left), PASSAGES_AT_ONCE):
             batch = left[at : at + PASSAGES_AT_ONCE]
             vectors = self._encoder.passages([new[key] for key in batch]).astype(self._stored)
-            made = {key: vector.tobytes() for key, vector in zip(batch, vectors, strict=True)}
-            self.write(made.items())
-            found |= made | self._look_up(batch)  # those of another process, if it was first
+            self.write((key, vector.tobytes()) for key, vector in zip(batch, vectors, strict=True))
+            found |= dict(self.rows(batch))  # those of another process, if it was first
         whole = np.frombuffer(b"".join(found[key] for key in keys), self._stored)
         return whole.reshape(len(texts), self._encoder.width).astype(np.float32)
-
-    def _look_up(self, keys: list[bytes]) -> dict[bytes, bytes]:
-        import numpy as np
-
-        size = self._encoder.width * np.dtype(self._stored).itemsize
-        return {key: vector for key, vector in self.rows(keys) if len(vector) == size}
 
 
 def by_score(scores: "NDArray[np.float64]", keys: Sequence[str] | Sequence[int]) -> list[int]:

@@ -96,14 +96,15 @@ class WordRanker(PageRanker):
     def __init__(self, text: Callable[[PageId], str]) -> None:
         """`text` returns the text of a page."""
         self._text = text
-        self._known: tuple[tuple[PageId, ...], tuple[str, ...]] = ((), ())
+        self._asked: tuple[PageId, ...] = ()
+        self._texts: tuple[str, ...] = ()
 
     def rank(self, query: str, pages: Sequence[PageId]) -> list[int]:
         """Return the pages that share a word with the question."""
-        asked = tuple(pages)
-        if self._known[0] != asked:
-            self._known = asked, tuple(map(self._text, asked))
-        return list(rank_texts(query, self._known[1]))
+        if self._asked != tuple(pages):
+            self._asked = tuple(pages)
+            self._texts = tuple(map(self._text, pages))
+        return list(rank_texts(query, self._texts))
 
 
 class TextRanker(PageRanker):

@@ -9,18 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from mmlongbench.corpus.articles import wikidata_number
 from mmlongbench.corpus.corpus import Corpus, Passage
 from mmlongbench.corpus.retrieval.bm25 import WordIndex
+from mmlongbench.corpus.retrieval.dense import Reranker
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
 from mmlongbench.draws import Draws, digest
 from mmlongbench.errors import DraftError, Rejected
 from mmlongbench.io.files import write_whole
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.dense import Reranker
 
 FORMAT = 2
 """The version of the files of saved rankings."""
@@ -30,7 +28,7 @@ class Search:
     """The search in one corpus. It keeps each ranking in a folder, one file for each query."""
 
     def __init__(
-        self, folder: Path, corpus: Corpus, index: WordIndex, k: int, reranker: "Reranker | None" = None
+        self, folder: Path, corpus: Corpus, index: WordIndex, k: int, reranker: Reranker | None = None
     ) -> None:
         """Rank by words, and let the reranker, if there is one, reorder the best k by meaning."""
         self._folder = folder
@@ -42,7 +40,7 @@ class Search:
     def rank(self, query: str) -> list[int]:
         """Return the numbers of the passages nearest to a query, the nearest first, from disk if they were saved."""
         # everything that decides the order
-        facts: dict[str, object] = {
+        facts = {
             "format": FORMAT,
             "corpus": self._corpus.fingerprint,
             "index": self._index.fingerprint,
@@ -52,13 +50,14 @@ class Search:
         }
         name = digest(json.dumps(facts, sort_keys=True)).hex()
         path = self._folder / name[:2] / f"{name}.json"
-        numbers = _saved(path, facts)
-        if numbers is None:
+        try:
+            return list(json.loads(path.read_bytes())["numbers"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):  # not saved yet, or damaged
             numbers = [hit.number for hit in self._index.search(query, self._k)]
-            if self._reranker:
-                passages = [self._corpus.passage(number) for number in numbers]
-                numbers = [numbers[place] for place, _ in self._reranker.scored(query, passages)]
-            write_whole(path, [json.dumps(facts | {"numbers": numbers}, sort_keys=True).encode(), b"\n"])
+        if self._reranker:
+            passages = [self._corpus.passage(number) for number in numbers]
+            numbers = [numbers[place] for place, _ in self._reranker.scored(query, passages)]
+        write_whole(path, [json.dumps(facts | {"numbers": numbers}, sort_keys=True).encode(), b"\n"])
         return numbers
 
     def find(self, text: str, chosen: NegativeFilter) -> tuple[list[int], Counter[str]]:
@@ -75,18 +74,6 @@ class Search:
             else:
                 rejected[reason] += 1
         return numbers, rejected
-
-
-def _saved(path: Path, facts: dict[str, object]) -> list[int] | None:
-    """Return the numbers of a saved ranking; None if its file is missing, damaged or was saved for other facts."""
-    try:
-        found: object = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("numbers"), list):
-        return None
-    numbers = found.pop("numbers")
-    return list(numbers) if found == facts else None
 
 
 FoundBy: TypeAlias = Literal["id", "wikidata id", "title", ""]

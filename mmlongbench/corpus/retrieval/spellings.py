@@ -31,9 +31,6 @@ MONEY = {
     "¥": ("yen", "JPY"),
 }
 """The names of each currency, by its sign."""
-MAX_HALVES = 100
-"""Numbers with a half below this are also written like 2½."""
-
 _ODD_CASES = str.maketrans("ſıİ", "siI")
 """Letters that a search without regard to case takes for an s or i."""
 _NUMBER = rf"\d{{1,3}}(?:\s\d{{3}})+(?:\.\d+)?|{ENGLISH}|{'|'.join(NAMES)}"
@@ -150,7 +147,7 @@ def _measured(number: str, sign: str, unit: str) -> Iterator[str]:
 
 
 def _halves(value: Decimal) -> Iterator[str]:
-    if 0 < value < MAX_HALVES and value % 1 == Decimal("0.5"):
+    if 0 < value < len(NAMES) and value % 1 == Decimal("0.5"):
         yield f"{int(value) or ''}½"
         yield from (f"{name} and a half" for name in (int(value), NAMES[int(value)]) if int(value))
 
