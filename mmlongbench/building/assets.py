@@ -21,7 +21,7 @@ from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.origins import Located, Origin, Origins
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import record_shards
-from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.pages import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import BuildError

@@ -16,8 +16,7 @@ from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.source_files import SourceFile, unchanged_while_planned
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
 from mmlongbench.documents.page_facts import crop_makers
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress

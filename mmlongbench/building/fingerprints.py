@@ -9,8 +9,7 @@ from typing_extensions import TypedDict
 
 from mmlongbench.building.source_files import UNREADABLE, Compared, Hashed, SourceFile, hash_files
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.page_images import PageImages, oversized_page
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import PageImages, Pages, oversized_page
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.documents.pixels import PICTURE_ENDINGS
 from mmlongbench.errors import Fault, ManifestError, nearest

@@ -21,7 +21,7 @@ from mmlongbench.building.stages.cells import cell_shards, described
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.building.stages.records import blocks_of
 from mmlongbench.corpus.info import read_info
-from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.pages import PageImages
 from mmlongbench.errors import SourceChangedError
 from mmlongbench.io.files import sweep, write_whole
 from mmlongbench.io.printable import without_secrets

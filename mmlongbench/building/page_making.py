@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from mmlongbench.documents.joined_pages import JoinPages, join
 from mmlongbench.documents.page_parts import WHOLE_PAGE
-from mmlongbench.documents.page_store import Pages, crops_of, images_of
+from mmlongbench.documents.pages import Pages, crops_of, images_of
 from mmlongbench.errors import BuildError
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.task.sources import Crop, Document, Page

@@ -24,8 +24,7 @@ from tiny import draw_pdf
 from mmlongbench.documents import hairlines, ocr, pdf, pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts
-from mmlongbench.documents.page_images import PageImages, images_to_read
-from mmlongbench.documents.page_store import KeptTexts, read_pages_of, texts_of
+from mmlongbench.documents.pages import KeptTexts, PageImages, images_to_read, read_pages_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, pages_to_read, read_pages, render_pages
 from mmlongbench.errors import Fault, ReaderDiedError, SourceError
 from mmlongbench.questions.writing.kinds import grid_rows, kind_of
