@@ -27,7 +27,7 @@ from mmlongbench.corpus.tables import (
     read_tsv,
 )
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import page_text
+from mmlongbench.documents.pdf_reader import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import BuildError, Fault, SourceError
 from mmlongbench.io.files import sha256_of
@@ -89,7 +89,7 @@ def _pages(path: Path, name: str) -> tuple[str, ...] | Fault:
     from dataclasses import replace
 
     try:
-        return tuple(page_text(path, PDF_LIMITS))
+        return tuple(page.text for page in read_pages(path, PDF_LIMITS))
     except SourceError as error:
         return replace(error.fault, file=name)
 
