@@ -25,7 +25,7 @@ from staged import chosen
 import mmlongbench.task as mt
 from builders.docvqa.paths import page_index
 from mmlongbench.building.stages.records import finished_record, pack_row
-from mmlongbench.documents.page_store import texts_of
+from mmlongbench.documents.pages import texts_of
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA

@@ -92,7 +92,7 @@ def _documents(paths: Sequence[Path], most: int) -> Iterator[Document]:
     """Documents with at most so many of their pages, evenly spread; those that the engine refuses are named."""
     for path in paths:
         try:
-            pages = len(page_sizes(path, PAGES.dpi, LIMITS))
+            pages = len(list(page_sizes(path, PAGES.dpi, LIMITS)))
         except SourceError as error:
             print(f"left out: {error}")
             continue

@@ -20,7 +20,7 @@ from mmlongbench.building.fingerprints import DocumentFile, files_of
 from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.session import Session
-from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.pages import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import FetchError

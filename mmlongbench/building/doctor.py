@@ -11,7 +11,7 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import cleaned, raw_rows
-from mmlongbench.documents.page_store import sizes_of, texts_of
+from mmlongbench.documents.pages import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import bind, calling

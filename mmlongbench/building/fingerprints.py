@@ -9,8 +9,7 @@ from typing_extensions import TypedDict
 
 from mmlongbench.building.source_files import UNREADABLE, Compared, Hashed, SourceFile, hash_files
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.page_images import PageImages, oversized_page
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.documents.pixels import PICTURE_ENDINGS
 from mmlongbench.errors import Fault, ManifestError, nearest
@@ -157,8 +156,8 @@ def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
     """Return the faults of those files of a document that are larger than `limits.bytes`, by path."""
     if isinstance(document, Fault):
         return {}
-    fault_of = oversized if isinstance(document, Path) else oversized_page
-    found = {file: fault_of(file, spec.limits.bytes) for file in parts_of(document)}
+    reason = "size-of-a-document" if isinstance(document, Path) else "size-of-a-page"
+    found = {file: oversized(file, spec.limits.bytes, reason) for file in parts_of(document)}
     return {file: fault for file, fault in found.items() if fault}
 
 

@@ -19,7 +19,7 @@ from mmlongbench.building.source_files import one_spelling
 from mmlongbench.building.stages.cells import cell_shards, described
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info
-from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.pages import PageImages
 from mmlongbench.errors import SourceChangedError
 from mmlongbench.io.files import sweep, write_whole
 from mmlongbench.io.printable import without_secrets

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import DocumentFile
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import KeptTexts
+from mmlongbench.documents.pages import KeptTexts, PageImages
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock
 from mmlongbench.manifest.binding import Bound

@@ -20,8 +20,7 @@ from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
 from mmlongbench.building.source_files import SourceFile, SourceFiles, unchanged_while_planned
 from mmlongbench.documents.ocr import ocr_engine
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress

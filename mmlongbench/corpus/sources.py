@@ -29,7 +29,7 @@ from mmlongbench.corpus.articles import (
 )
 from mmlongbench.corpus.corpus import SourceInfo
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import page_text
+from mmlongbench.documents.pdf_reader import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of
@@ -379,7 +379,7 @@ def _article_of_file(path: Path, root: Path) -> Article | Fault:
         return fault("path-outside-source", "a file that lies in the folder", "a link out of it", todo=todo)
     if kind == ".pdf":
         try:
-            return Article(name, path.stem, tuple(page_text(path, PDF_LIMITS)), file=name)
+            return Article(name, path.stem, tuple(page.text for page in read_pages(path, PDF_LIMITS)), file=name)
         except SourceError as error:
             return replace(error.fault, file=name)
     if kind != ".txt":

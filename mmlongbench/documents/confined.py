@@ -2,7 +2,8 @@
 
 The system enforces the limits. On Linux these are the processor time and the memory that is written to, and the process
 ends with the one that started it. macOS limits the time alone, and Windows has no such limits; neither is tested.
-Processor time counts, not time by a clock, so a page is not refused because other programs are busy.
+Processor time counts, not time by a clock, so a page is not refused because other programs are busy; one that waits
+without work, such as for a slow disk, is not ended.
 
 Requests and answers are JSON and bytes, so nothing that a hostile file makes of the process can run code in another
 one. The process stays for the next requests. If it dies for another reason than a limit, a new process answers the
@@ -258,7 +259,7 @@ def main(channel: int, parent: int) -> None:
             return
         bounds = Limits(**limits)
 
-        def begin(number: int, seconds: float = bounds.seconds_a_page) -> None:
+        def begin(number: int, seconds: float = bounds.seconds_a_page) -> None:  # bound now, not at the next request
             connection.send_bytes(json.dumps({"page": number}).encode())
             _allow(seconds)
 

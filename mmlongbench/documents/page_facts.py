@@ -75,7 +75,6 @@ def _layer(page: "Page") -> dict[str, Any]:
     flags = pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES  # a question and its answer have letters
     words = [] if page.rotation else page.get_text("words", flags=flags)
     is_crowded = len(words) > MAX_WORDS or len(page.get_cdrawings()) > MAX_DRAWINGS
-    is_read = bool(words) and not is_crowded
     found: dict[str, Any] = {
         "size": [round(float(page.rect.width), 2), round(float(page.rect.height), 2)],
         "rotation": int(page.rotation),
@@ -87,7 +86,7 @@ def _layer(page: "Page") -> dict[str, Any]:
         "grids": [],
         "rules": [],
     }
-    if not is_read:
+    if not words or is_crowded:
         return found
     page.get_layout()
     boxes = page.layout_information or []
@@ -123,9 +122,9 @@ def _words(page: "Page", words: Sequence[Any]) -> list[list[Any]]:
 
 def _text_lines(page: "Page") -> list[list[Any]]:
     """Return each line as x0, y0, x1, y1, text, size of its largest font, and whether all of it is bold."""
-    found = []
     import pymupdf
 
+    found = []
     # no picture is decoded for its text
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
     for block in page.get_text("dict", flags=flags)["blocks"]:
@@ -245,13 +244,10 @@ def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
             with at_page(path, number, "a page that can be read"):
                 page, read = read_page(document, number)
                 rows = rows_of(page.get_text("words"))
-                size, drawings = _size(page), len(page.get_cdrawings())
+                width, height, drawings = page.rect.width, page.rect.height, len(page.get_cdrawings())
+                size = round(width, 2), round(height, 2)
                 facts = PageFacts(read.key, read.text, *size, _raster(page), drawings, rows, read.lost)
             yield asdict(facts)
-
-
-def _size(page: "Page") -> tuple[float, float]:
-    return round(page.rect.width, 2), round(page.rect.height, 2)
 
 
 def _raster(page: "Page") -> float:

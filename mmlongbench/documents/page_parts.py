@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mmlongbench.documents import regions
 from mmlongbench.documents.limits import Limits
@@ -19,7 +19,6 @@ from mmlongbench.documents.regions import Box, Line
 
 if TYPE_CHECKING:
     from mmlongbench.documents.mupdf import Document, Page
-    from mmlongbench.documents.regions import Pixels
 
 WHOLE_PAGE = "page"
 """The kind of a crop that shows a whole page, because the page has no text, or is a picture with little text."""
@@ -42,17 +41,15 @@ _LEAST_LINES = 3
 """A table has at least so many pieces of text."""
 _FRAME = 3
 """A frame or a coloured bar is made of at most so many painted things."""
-
-
 _WHOLE_LINE = 0.95
 """A figure shows a line of text if it holds this share of the line's height; the rest is blank."""
 _CUT_OFF = 1.0
 """A figure shows a line of text if at most so many points of its width are cut off; a narrow letter is wider."""
-
+_TEXT = 1 + 2 + 64
+"""Keep ligatures and white space, and leave out words outside of the page, as the text of a page does."""
 
 _Picture: TypeAlias = tuple[Box, int, int, int]
 """The box of a picture, its width and height in pixels, and its bytes: the same for the same picture on other pages."""
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +73,17 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]
         SourceError: the document or a page cannot be read.
 
     """
-    counted, pictures = Counter[Box](), Counter[_Picture]()
+    things_on, pictures_on = Counter[Box](), Counter[_Picture]()
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page whose drawings can be read"):
                 page = _upright(document, number)
-                counted.update(set(_painted(page)[:_MAX_COUNTED]))
-                pictures.update(set(_pictures(page)[:_MAX_COUNTED]))
+                pictures = _pictures(page)
+                things_on.update(set(_painted(page, pictures)[:_MAX_COUNTED]))
+                pictures_on.update(set(pictures[:_MAX_COUNTED]))
         least = max(3, _REPEATED * document.page_count)
-        ornaments, repeated = _repeated(counted, least), _repeated(pictures, least)
+        ornaments = frozenset(box for box, pages in things_on.items() if pages >= least)
+        repeated = frozenset(picture for picture, pages in pictures_on.items() if pages >= least)
         for number in range(document.page_count):
             with at_page(path, number, "a page whose layer can be read"):
                 found = _parts(_upright(document, number), dpi, ornaments, repeated)
@@ -137,30 +136,18 @@ def _pdf_box(box: Any) -> str:  # noqa: ANN401
     return f"[{' '.join(f'{side:.4f}' for side in box)}]"
 
 
-def _repeated(counted: Counter[_T], least: float) -> frozenset[_T]:
-    return frozenset(each for each, pages in counted.items() if pages >= least)
-
-
-def _parts(
-    page: "Page",
-    dpi: int,
-    ornaments: frozenset[Box],
-    repeated: frozenset[_Picture],
-) -> dict[str, Any]:
+def _parts(page: "Page", dpi: int, ornaments: frozenset[Box], repeated: frozenset[_Picture]) -> dict[str, Any]:
     whole: Box = tuple(page.rect)
-    lines, painted = _lines(page), _painted(page)
-    own = [picture[0] for picture in _pictures(page) if picture not in repeated]
+    lines, pictures = _lines(page), _pictures(page)
+    painted = _painted(page, pictures)
+    own = [picture[0] for picture in pictures if picture not in repeated]
+    if not lines and not painted:
+        return {"texts": [""], "crops": []}
     if not has_words(" ".join(line.text for line in lines)) or _is_picture(lines, own, whole):
-        is_blank = not lines and not painted
-        return (
-            {"texts": [""], "crops": []}
-            if is_blank
-            else {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, whole, dpi)]}
-        )
-    things = [
-        box for box in painted if box not in ornaments and regions.area(box) < regions.BACKGROUND * regions.area(whole)
-    ]
-    return _split(_crops(page, whole, lines, things), lines, whole, dpi)
+        return {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, whole, dpi)]}
+    background = regions.BACKGROUND * regions.area(whole)
+    things = [box for box in painted if box not in ornaments and regions.area(box) < background]
+    return _split(_regions(page, whole, lines, things, [box for box, *_ in pictures]), lines, whole, dpi)
 
 
 def _is_picture(lines: Sequence[Line], pictures: Sequence[Box], whole: Box) -> bool:
@@ -173,29 +160,33 @@ def _is_picture(lines: Sequence[Line], pictures: Sequence[Box], whole: Box) -> b
     )
 
 
-def _crops(page: "Page", whole: Box, lines: Sequence[Line], things: Sequence[Box]) -> list[_Region]:
+def _regions(
+    page: "Page", whole: Box, lines: Sequence[Line], things: Sequence[Box], images: Sequence[Box]
+) -> list[_Region]:
+    """Return the tables and figures of a page, from the top. The network is asked only where there may be any."""
+    import numpy as np
+
     clusters = [box for box in regions.joined(things, whole) if regions.is_large(box, whole)]
     words = page.get_text("words")
     if len(words) > MAX_WORDS or not (clusters or sum(len(row) > 1 for row in rows_of(words)) >= _LEAST_LINES):
         return []
-    found = _layout(page)
-    lines = [replace(line, kind=_kind_of(line, found)) for line in lines]
-    pixels = _pixels(page)
-    zoom = _INK_DPI / POINTS_PER_INCH
-    tables = _tables([box for kind, box in found if kind == "table"], lines, things, whole)
-    pictures = [box for kind, box in found if kind == "picture"]
-    photos = [box for box in _images(page) if regions.is_large(box, whole) and box in things]
+    layout = _layout(page)
+    texts = [(kind, box) for kind, box in layout if kind != "picture"]
+    kinds = (next((kind for kind, box in texts if regions.is_in(line.box, box)), "") for line in lines)
+    lines = [replace(line, kind=kind) for line, kind in zip(lines, kinds, strict=True)]
+    tables = _tables([box for kind, box in layout if kind == "table"], lines, things, whole)
+    pictures = [box for kind, box in layout if kind == "picture"]
+    photos = [box for box in images if regions.is_large(box, whole) and box in things]
     clusters = [box for box in regions.joined([*things, *pictures], whole) if regions.is_large(box, whole)]
     figures = _figures(clusters, [*pictures, *photos], tables, lines, things, whole)
-    sized = [("table", box, regions.LEAST_TABLE) for box in tables] + [
-        ("figure", box, regions.LEAST_SIDE) for box in figures
-    ]
-    trimmed = [(kind, regions.trimmed(box, pixels, zoom), box, least) for kind, box, least in sized]
-    kept = [
-        _Region(kind, regions.cut(box, whole), held)
-        for kind, box, held, least in trimmed
-        if box and regions.is_large(box, whole, least)
-    ]
+    drawn = page.get_pixmap(dpi=_INK_DPI, colorspace="GRAY", alpha=False)
+    pixels = np.frombuffer(drawn.samples, np.uint8).reshape(drawn.height, drawn.stride)[:, : drawn.width]
+    kept = []
+    for kind, boxes, least in (("table", tables, regions.LEAST_TABLE), ("figure", figures, regions.LEAST_SIDE)):
+        for held in boxes:
+            box = regions.trimmed(held, pixels, _INK_DPI / POINTS_PER_INCH)
+            if box and regions.is_large(box, whole, least):
+                kept.append(_Region(kind, regions.cut(box, whole), held))
     kept.sort(key=lambda each: (-regions.area(each.box), each.kind, each.box))
     return sorted(kept[:MAX_CROPS], key=lambda each: (each.box[1], each.box[0]))
 
@@ -207,14 +198,10 @@ def _tables(boxes: Sequence[Box], lines: Sequence[Line], things: Sequence[Box], 
         inside = [line.box for line in lines if regions.is_in(line.box, box)]
         if len(inside) < _LEAST_LINES or regions.is_contents(box, lines):
             continue
-        inside += [each for each in things if regions.is_in(each, box) and regions.share_in(each, _wider(box)) > 0.9]
+        wider = box[0] - 8, box[1] - 8, box[2] + 8, box[3] + 8  # a rule at the edge is inside
+        inside += [each for each in things if regions.is_in(each, box) and regions.share_in(each, wider) > 0.9]
         found.append(regions.cut(regions.to_last_rule(regions.around([box, *inside]), things, lines), whole))
     return regions.apart(found)
-
-
-def _wider(box: Box) -> Box:
-    """Return a box with some points more at each side; a rule has no area, so it is looked at as inside."""
-    return box[0] - 8, box[1] - 8, box[2] + 8, box[3] + 8
 
 
 def _figures(
@@ -298,21 +285,16 @@ def _lines(page: "Page") -> list[Line]:
     return found
 
 
-_TEXT = 1 + 2 + 64
-"""Keep ligatures and white space, and leave out words outside of the page, as the text of a page does."""
-
-
-def _painted(page: "Page") -> list[Box]:
-    """Return the boxes of the pictures and drawings of a page, cut to the page; those that cannot be seen are left
-    out.
+def _painted(page: "Page", pictures: Sequence[_Picture]) -> list[Box]:
+    """Return the boxes of the pictures and drawings of a page, cut to the page; those that are nearly white, or have no
+    colour, are left out.
     """
-    whole = tuple(page.rect)
-    drawn = [each["rect"] for each in page.get_cdrawings() if _is_seen(each)]
-    return [*_images(page), *_inside(drawn, whole)][:MAX_PAINTED]
-
-
-def _images(page: "Page") -> list[Box]:
-    return [picture[0] for picture in _pictures(page)]
+    drawn = [
+        drawing["rect"]
+        for drawing in page.get_cdrawings()
+        if any(colour is not None and min(colour) < 0.98 for colour in (drawing.get("fill"), drawing.get("color")))
+    ]
+    return [*(box for box, *_ in pictures), *_inside(drawn, tuple(page.rect))][:MAX_PAINTED]
 
 
 def _pictures(page: "Page") -> list[_Picture]:
@@ -335,11 +317,6 @@ def _inside(boxes: Sequence[Sequence[float]], whole: Box) -> list[Box]:
     return found
 
 
-def _is_seen(drawing: dict[str, Any]) -> bool:
-    fill, line = drawing.get("fill"), drawing.get("color")
-    return any(colour is not None and min(colour) < 0.98 for colour in (fill, line))
-
-
 def _layout(page: "Page") -> list[tuple[str, Box]]:
     load_layout()
     page.get_layout()
@@ -347,14 +324,3 @@ def _layout(page: "Page") -> list[tuple[str, Box]]:
         (str(kind), (float(x0), float(y0), float(x1), float(y1)))
         for x0, y0, x1, y1, kind in page.layout_information or ()
     ]
-
-
-def _kind_of(line: Line, found: Sequence[tuple[str, Box]]) -> str:
-    return next((kind for kind, box in found if kind != "picture" and regions.is_in(line.box, box)), "")
-
-
-def _pixels(page: "Page") -> "Pixels":
-    import numpy as np
-
-    pixels = page.get_pixmap(dpi=_INK_DPI, colorspace="GRAY", alpha=False)
-    return np.frombuffer(pixels.samples, np.uint8).reshape(pixels.height, pixels.stride)[:, : pixels.width]

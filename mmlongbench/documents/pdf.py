@@ -357,11 +357,11 @@ def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = 
         raise MemoryError
 
 
-def oversized(path: Path, max_bytes: int) -> Fault | None:
-    """Return a fault if a PDF is too large to be read; None if it is small enough, or does not exist."""
+def oversized(path: Path, max_bytes: int, reason: str = "size-of-a-document") -> Fault | None:
+    """Return a fault if a file is too large to be read; None if it is small enough, or does not exist."""
     if not path.is_file() or (size := path.stat().st_size) <= max_bytes:
         return None
-    return Fault("size-of-a-document", f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")
+    return Fault(reason, f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")
 
 
 def _check_file(path: Path, limits: Limits) -> None:

@@ -34,11 +34,6 @@ def read_pages(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[Pag
     return starmap(PageRead, confined(pdf.read_pages)(path, limits, ocr=ocr))
 
 
-def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """Yield the text of each page as `read_pages` reads it."""
-    return (page.text for page in read_pages(path, limits, ocr=ocr))
-
-
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:

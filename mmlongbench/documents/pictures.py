@@ -163,8 +163,8 @@ class Pictures:
         With `longest`, a picture with a longer side is shrunk until its long side has this number of pixels. With
         `by_content`, the name of a picture in the release is a hash of the picture's bytes, so that the name does not
         reveal an answer and equal pictures are released once. With `as_jpeg`, all pictures are written anew as JPEG.
-        Every file is read inside the context manager
-        that `reading` returns; in a build, this raises an error if the file has changed since it was fingerprinted.
+        Every file is read inside the context manager that `reading` returns; in a build, this raises an error if the
+        file has changed since it was fingerprinted.
         """
         self._folder = folder
         self._find = find
@@ -194,11 +194,8 @@ class Pictures:
             other = self.origins.setdefault(picture.path, name)
             if other != name and not self._by_content:
                 expected, found = "names that differ in the release", f"{other!r} is {picture.path} already"
-                raise Rejected(
-                    Fault(
-                        "two-images-of-one-name", expected, found, field="image", todo="rename one of the two pictures"
-                    )
-                )
+                todo = "rename one of the two pictures"
+                raise Rejected(Fault("two-images-of-one-name", expected, found, field="image", todo=todo))
             self._known[name] = picture
             self.sizes[picture.path] = (picture.width, picture.height)
         return self._known[name]
@@ -210,44 +207,25 @@ class Pictures:
     def _read(self, name: str) -> Picture:
         file = self._find(name)
         if file is None:
-            raise Rejected(
-                Fault(
-                    "missing-image",
-                    f"a picture {name!r} among the sources",
-                    "none",
-                    field="image",
-                    todo="add the picture to the sources, or correct its name",
-                )
+            expected, todo = (
+                f"a picture {name!r} among the sources",
+                "add the picture to the sources, or correct its name",
             )
+            raise Rejected(Fault("missing-image", expected, "none", field="image", todo=todo))
         with _reading(file, self._reading):
             return self._picture(name, file)
 
     def _picture(self, name: str, file: PictureFile) -> Picture:
         try:
             if isinstance(file, Path) and (size := file.stat().st_size) > MAX_BYTES:
-                raise Rejected(
-                    Fault(
-                        "size-of-an-image",
-                        f"at most {MAX_BYTES} bytes",
-                        str(size),
-                        file.name,
-                        todo="make the file of the picture smaller",
-                    )
-                )
+                bound, todo = f"at most {MAX_BYTES} bytes", "make the file of the picture smaller"
+                raise Rejected(Fault("size-of-an-image", bound, str(size), file.name, todo=todo))
             width, height = header_size(file)
         except unreadable() as error:
             raise Rejected(_broken(file, error)) from error
         if width * height > self._most_pixels or min(width, height) < 1:
-            bound = f"1 to {self._most_pixels} pixels"
-            raise Rejected(
-                Fault(
-                    "size-of-an-image",
-                    bound,
-                    f"{width} × {height}",
-                    file.name,
-                    todo="make the picture smaller, or raise limits.pixels",
-                )
-            )
+            bound, todo = f"1 to {self._most_pixels} pixels", "make the picture smaller, or raise limits.pixels"
+            raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name, todo=todo))
         fitted, scale = self._fitted((width, height), file.name)
         path, is_renamed = self._path(name, file)
         return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading, self._as_jpeg)
@@ -274,9 +252,8 @@ class Pictures:
         if cap and (cost := cap.tokens(*_at(size, longest))) > cap.most:
             if cap.above == "reject":
                 todo = "set pictures.above to shrink, or give pictures.longest_side"
-                raise Rejected(
-                    Fault("image-above-cap", f"at most {cap.most} tokens", f"{cost} tokens", name, todo=todo)
-                )
+                expected, found = f"at most {cap.most} tokens", f"{cost} tokens"
+                raise Rejected(Fault("image-above-cap", expected, found, name, todo=todo))
             fits = bisect_right(range(1, longest + 1), cap.most, key=lambda side: cap.tokens(*_at(size, side)))
             longest = max(1, fits)
         return _at(size, longest), longest / long
@@ -311,10 +288,5 @@ def _broken(file: PictureFile, error: Exception) -> Fault:
     found = str(error).splitlines()
     if isinstance(file, Path):
         found = [line.replace(f"{file.parent}/", "") for line in found]
-    return Fault(
-        "broken-image",
-        "a picture that can be opened and decoded",
-        next(iter(found), ""),
-        file.name,
-        todo="replace the picture, or take the row out",
-    )
+    expected, todo = "a picture that can be opened and decoded", "replace the picture, or take the row out"
+    return Fault("broken-image", expected, next(iter(found), ""), file.name, todo=todo)

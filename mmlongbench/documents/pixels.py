@@ -9,7 +9,7 @@ import math
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -111,34 +111,31 @@ def _unidentified(file: Path | io.BytesIO) -> str:
 def _turn(picture: "Image.Image") -> int:
     """Return the orientation by which a picture is turned, 1 to 8, from its header; 1 for none or a broken one."""
     try:
-        return _png_orientation(picture) if picture.format == "PNG" else _orientation(picture)
+        return _orientation(_png_exif(picture) if picture.format == "PNG" else picture.getexif())
     except unreadable():
         return 1
 
 
-def _orientation(picture: "Image.Image") -> int:
-    """Return the orientation as Pillow knows it, 1 to 8; of a PNG that is loaded, also from XMP and raw profiles."""
-    found = picture.getexif().get(ORIENTATION, 1)
+def _orientation(exif: Mapping[int, object]) -> int:
+    found = exif.get(ORIENTATION, 1)
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
-def _png_orientation(picture: "Image.Image") -> int:
-    """Return the orientation of a PNG from its chunks; Pillow would decode all pixels to find it."""
+def _png_exif(picture: "Image.Image") -> Mapping[int, object]:
+    """Return the EXIF data of a PNG from its chunks; Pillow would decode all pixels to find them."""
     from PIL import Image
 
-    file = getattr(picture, "fp", None)
+    exif, file = Image.Exif(), getattr(picture, "fp", None)
     if file is None:
-        return 1
+        return exif
     file.seek(8)
     while len(head := file.read(8)) == 8:
         length, kind = struct.unpack(">I4s", head)
         if kind == b"eXIf":
-            exif = Image.Exif()
             exif.load(file.read(min(length, _MAX_EXIF)))
-            found = exif.get(ORIENTATION, 1)
-            return found if isinstance(found, int) and 1 <= found <= 8 else 1
+            return exif
         file.seek(length + 4, io.SEEK_CUR)
-    return 1
+    return exif
 
 
 def unreadable() -> tuple[type[Exception], ...]:
@@ -301,7 +298,7 @@ def _turned(picture: "Image.Image", turned: int) -> "Image.Image":
 def _is_turned_by_some(picture: "Image.Image") -> bool:
     """Whether a loaded picture has an orientation that only some readers find, as in XMP or a raw profile of a PNG."""
     try:
-        return _orientation(picture) != 1
+        return _orientation(picture.getexif()) != 1
     except unreadable():
         return True  # a reader may stumble over it
 

@@ -16,8 +16,7 @@ from mmlongbench.corpus.retrieval.spellings import number_spellings, ordinal_wor
 from mmlongbench.corpus.retrieval.text import contains, holder, normalise
 from mmlongbench.documents.joined_pages import MAX_JOINED_PIXELS, JoinPages
 from mmlongbench.documents.names import LABEL_WIDTH, label
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture, PictureBytes
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile, is_like_any

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.errors import Fault
 from mmlongbench.prompt import Image

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name, visible_files

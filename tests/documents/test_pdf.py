@@ -24,8 +24,7 @@ from tiny import draw_pdf
 from mmlongbench.documents import hairlines, ocr, pdf, pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts
-from mmlongbench.documents.page_images import PageImages, images_to_read
-from mmlongbench.documents.page_store import KeptTexts, read_pages_of, texts_of
+from mmlongbench.documents.pages import KeptTexts, PageImages, images_to_read, read_pages_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, pages_to_read, read_pages, render_pages
 from mmlongbench.errors import Fault, ReaderDiedError, SourceError
 from mmlongbench.questions.writing.kinds import grid_rows, kind_of
@@ -483,7 +482,7 @@ def test_images_of_a_known_low_resolution_are_enlarged(
     size: tuple[int, int], dpi: int | None, read: tuple[int, int], tmp_path: Path
 ) -> None:
     Image.new("RGB", size).save(tmp_path / "a.png")
-    ((number, data),) = images_to_read(PageImages((tmp_path / "a.png",), dpi=dpi), {})
+    ((number, data),) = images_to_read(PageImages((tmp_path / "a.png",), dpi=dpi), [])
     with Image.open(io.BytesIO(data)) as picture:
         assert (number, picture.size, picture.mode) == (0, read, "RGB")
         assert [round(each) for each in picture.info.get("dpi", ())] == ([max(dpi, 288)] * 2 if dpi else [])
@@ -491,7 +490,7 @@ def test_images_of_a_known_low_resolution_are_enlarged(
 
 def test_transparent_parts_of_an_image_are_read_as_white(tmp_path: Path) -> None:
     Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(tmp_path / "a.png")
-    ((_, data),) = images_to_read(PageImages((tmp_path / "a.png",)), {})
+    ((_, data),) = images_to_read(PageImages((tmp_path / "a.png",)), [])
     with Image.open(io.BytesIO(data)) as picture:
         assert picture.getextrema() == ((255, 255),) * 3
 
@@ -501,7 +500,7 @@ def test_a_broken_image_is_named(tmp_path: Path) -> None:
     data = (tmp_path / "a.png").read_bytes()
     (tmp_path / "a.png").write_bytes(data[: len(data) // 2])
     with pytest.raises(SourceError, match=r"a\.png: broken-page"):
-        list(images_to_read(PageImages((tmp_path / "a.png",)), {}))
+        list(images_to_read(PageImages((tmp_path / "a.png",)), []))
 
 
 def test_texts_are_kept_page_by_page_and_cut_lines_are_left_out(tmp_path: Path) -> None:

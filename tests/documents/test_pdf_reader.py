@@ -40,7 +40,7 @@ limits = Limits(bytes=1_000_000, pages=20, side=16_384)
 pdf_reader.page_sizes(Path(sys.argv[1]), 144, limits)
 (reader,) = confined._free(os.getpid())
 print(reader._process.pid, flush=True)
-list(pdf_reader.page_text(Path(sys.argv[1]), limits, ocr=True))
+list(pdf_reader.read_pages(Path(sys.argv[1]), limits, ocr=True))
 """
 SLOW_TESSERACT = """#!/bin/sh
 echo $$ > "$0.pid.part"
@@ -119,7 +119,7 @@ def test_a_process_that_is_not_waited_for_is_ended(drawn: Path) -> None:
 
 
 def test_two_documents_may_be_read_at_once(drawn: Path) -> None:
-    texts = zip(pdf_reader.page_text(drawn, LIMITS), pdf_reader.page_text(drawn, LIMITS), strict=True)
+    texts = zip(pdf_reader.read_pages(drawn, LIMITS), pdf_reader.read_pages(drawn, LIMITS), strict=True)
     assert all(one == other for one, other in texts)
 
 

@@ -26,8 +26,7 @@ from builders.vrag.viquae import named_apart
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import sizes_of
+from mmlongbench.documents.pages import PageImages, sizes_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.io.files import bounded_lines

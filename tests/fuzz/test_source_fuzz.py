@@ -31,8 +31,7 @@ from mmlongbench.corpus.articles import Article, fit
 from mmlongbench.corpus.cutting import cut
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages, read_pages_of, sizes_of, texts_of
+from mmlongbench.documents.pages import PageImages, Pages, read_pages_of, sizes_of, texts_of
 from mmlongbench.documents.pdf import page_sizes, read_pages, render_pages
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.documents.pixels import opened

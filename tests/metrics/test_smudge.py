@@ -338,7 +338,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
         yield
 
     monkeypatch.setattr(library, "pdf_words", late)
-    monkeypatch.setattr(page_texts, "page_text", late)
+    monkeypatch.setattr(page_texts, "read_pages", late)
     said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
     for read in (Library(folder, None, ignores_reading_order=False).open, page_texts.PageTexts(folder).of):
         with pytest.raises(PageLimitError, match=said):

@@ -13,7 +13,7 @@ from mmlongbench.building.lines import DocumentLine, PartedPage, ReadDocument, R
 from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.documents.page_store import KeptTexts, Pages, parts_of, read_pages_of, sizes_of
+from mmlongbench.documents.pages import KeptTexts, Pages, parts_of, read_pages_of, sizes_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.task.spec import TaskSpec

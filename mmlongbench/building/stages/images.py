@@ -13,7 +13,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stages.documents import reading
 from mmlongbench.documents.joined_pages import JoinPages, join
 from mmlongbench.documents.page_parts import WHOLE_PAGE
-from mmlongbench.documents.page_store import Pages, crops_of, images_of
+from mmlongbench.documents.pages import Pages, crops_of, images_of
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.manifest.model import DatasetSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.pdf_reader import page_text
+from mmlongbench.documents.pdf_reader import read_pages
 from mmlongbench.errors import Fault, PageLimitError, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name
 
@@ -51,7 +51,7 @@ class PageTexts:
             return ()
         inside = file_inside(self._folder, found.relative_to(self._folder))
         try:
-            return tuple(page_text(inside, self._limits)) if inside else ()
+            return tuple(page.text for page in read_pages(inside, self._limits)) if inside else ()
         except PageLimitError as error:
             raise error.in_scores() from error
         except SourceError:

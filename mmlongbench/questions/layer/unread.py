@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import read_page
-from mmlongbench.documents.page_store import KeptTexts
+from mmlongbench.documents.pages import KeptTexts
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.questions.layer.page import Page
 
