@@ -18,7 +18,7 @@ from shortcut_bases import REAL, build_drawn, build_real
 
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import DATA, IMAGES
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.release import open_release
 
 _GROUP = 50_000
 """How many items are written at once."""

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
     from mmlongbench.release.findings import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
-    from mmlongbench.release.opened import Example, Release
+    from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selecting import Selection
     from mmlongbench.release.verify import Problem, Verified
     from mmlongbench.scoring.one import Scorer
@@ -376,7 +376,7 @@ def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] 
         PluginError: a builder that the lock names is not installed, or is broken.
 
     """
-    from mmlongbench.release.opened import open_release as run
+    from mmlongbench.release.release import open_release as run
 
     return run(_release(path), _tasks(tasks))
 
@@ -952,7 +952,7 @@ _MODULES = {
     ),
     "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),
     "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
-    "mmlongbench.release.opened": ("Example", "Release"),
+    "mmlongbench.release.release": ("Example", "Release"),
     "mmlongbench.release.verify": ("Problem", "Verified"),
     "mmlongbench.manifest.mix": ("MixSpec",),
     "mmlongbench.mixes.mixing": ("Mixed",),

@@ -31,8 +31,8 @@ from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, tasks_of
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.layout import DATA, LOCK
-from mmlongbench.release.loading import load_release
 from mmlongbench.release.lock import lock_bytes, read_lock
+from mmlongbench.release.release import open_release
 from mmlongbench.task.rows import Row, SourcePaths
 
 WORKERS = 2
@@ -246,11 +246,10 @@ def rows_digest(reader: str, sources: SourcePaths) -> str:
 
 def _prompts(release: Path, tasks: TaskFiles) -> RecheckResult:
     """Rebuild the prompt of every record, and return the first fault."""
-    for file in load_release(release, tasks=tasks).files:
-        for _, record in file.form.unbundle(file.path) if file.form and file.dataset else ():
-            dataset = file.dataset
-            if dataset is None or dataset.spec is None:
-                continue
+    for file in open_release(release, tasks).files:
+        if (dataset := file.dataset) is None:
+            continue
+        for _, record in file.form.unbundle(file.path):
             try:
                 with calling("builder", dataset.spec.builder, "prompt()"):
                     dataset.builder.prompt(record)

@@ -266,7 +266,7 @@ def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
 def _files(world: World) -> Iterator[tuple[int, list[Record]]]:
     """Yield (length, records) of every public file of the dataset; the second file of a task is left out."""
     for file in world.released.opened.files:
-        if file.dataset and file.dataset.builder.dataset == world.name and file.form and not file.is_bundle:
+        if file.dataset and file.dataset.name == world.name and not file.is_bundle:
             yield file.length, [record for _, record in file.form.unbundle(file.path)]
 
 

@@ -15,7 +15,7 @@ from mmlongbench.errors import Rejected
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
-from mmlongbench.release.loading import LoadedRelease, load_release
+from mmlongbench.release.release import Release, open_release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record, Row
@@ -33,9 +33,9 @@ class SmallRelease:
     """The task files that it was built with."""
 
     @cached_property
-    def opened(self) -> LoadedRelease:
+    def opened(self) -> Release:
         """The files of the release."""
-        return load_release(self.path, tasks=self.tasks)
+        return open_release(self.path, self.tasks)
 
 
 @dataclass(frozen=True, slots=True)

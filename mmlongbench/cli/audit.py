@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mmlongbench.release.audit import Target, Visit
     from mmlongbench.release.findings import FileAudit
     from mmlongbench.release.items import Item
-    from mmlongbench.release.loading import PublicFile
     from mmlongbench.release.measuring import Measured, Model, ModelOptions
+    from mmlongbench.release.release import PublicFile
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 _IMAGES = click.option(
@@ -232,7 +232,7 @@ def _visit(
 ) -> "Visit | None":
     """Return a function that writes a row for every example or unit; None if nothing is to be written."""
     from mmlongbench.release.checking import UNREADABLE
-    from mmlongbench.release.items import Items
+    from mmlongbench.release.items import ItemReader
     from mmlongbench.release.tables import example_row, unit_rows, writing
 
     if not (per_example or items):
@@ -240,7 +240,7 @@ def _visit(
     models = [each.open() for each in asked]
     examples = stack.enter_context(writing(per_example)) if per_example else None
     units = stack.enter_context(writing(items)) if items else None
-    known = Items(target.paths[0])
+    readers: dict[str, ItemReader] = {}
 
     def visit(file: "PublicFile", made: "Measured") -> None:
         if examples:
@@ -248,7 +248,9 @@ def _visit(
         if units:
             read: Sequence[Item] = ()
             with suppress(*UNREADABLE):  # the audit reports this example or file
-                read = known.of(file, made)
+                if file.name not in readers:
+                    readers[file.name] = ItemReader(target.paths[0], file.name, file.length)
+                read = readers[file.name].of(made.id, made.placement)
             for row in unit_rows(file, made, read, models):
                 units.add(row)
 

@@ -19,7 +19,7 @@ from mmlongbench.release.showing import Block, NeedlePlace, Piece, ShownExample,
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.release.opened import Example, Release
+    from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selecting import FoundExample, Place
 
 _RUN = 4
@@ -308,7 +308,7 @@ def show(
     Each unit of the context is shown with the tokens before it and its role. Gold passages, needles and pages with the
     answer are marked with >>. Long texts and long runs of similar units are folded.
     """
-    from mmlongbench.release.opened import open_release
+    from mmlongbench.release.release import open_release
     from mmlongbench.release.selecting import Wanted, find_example
 
     if (images or max_pixels) and not as_messages:

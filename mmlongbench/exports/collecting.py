@@ -13,7 +13,7 @@ from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
 from mmlongbench.models.replies import Reply
-from mmlongbench.release.opened import Example, Release, custom_id
+from mmlongbench.release.release import Example, Release, custom_id
 from mmlongbench.release.selecting import Selection, select
 
 REASONS = {

@@ -15,7 +15,7 @@ from mmlongbench.exports.registry import target_named
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import TEMPORARY
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.release.selecting import Cell, Selection, select
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 from mmlongbench.release.selecting import Cell
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from mmlongbench.building.stages.table import STAGES
 from mmlongbench.io.files import write_whole
-from mmlongbench.publishing.earlier import IMAGE_FOLDER
+from mmlongbench.publishing.earlier import PUBLISHED_IMAGES
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls
 from mmlongbench.publishing.rights import SourceRights
@@ -185,7 +185,7 @@ def _files(facts: Facts, files: Sequence[NamedFile]) -> Iterator[Json]:
 
 def _file_sets(facts: Facts) -> Iterator[Json]:
     """Yield the tables that have several files."""
-    sets = {"image-tables": ("The tables of images.", [f"{IMAGE_FOLDER}/*.parquet"])} if facts.tables.images else {}
+    sets = {"image-tables": ("The tables of images.", [f"{PUBLISHED_IMAGES}/*.parquet"])} if facts.tables.images else {}
     for table in facts.tables.examples:
         if table.paths[1:]:
             sets[_set_id(table)] = f"The examples of {table.dataset} at {table.length:,} tokens.", table.paths

@@ -30,7 +30,7 @@ from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
 from mmlongbench.release.layout import LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, files_below
-from mmlongbench.release.opened import Release, open_release
+from mmlongbench.release.release import Release, open_release
 
 MANIFEST = "manifest.resolved.yaml"
 CHECKSUMS = "checksums.txt"

@@ -22,9 +22,9 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.prompt import MARKER, Turn
 from mmlongbench.publishing.clearing import Cleared
-from mmlongbench.publishing.earlier import DATA_FOLDER, IMAGE_FOLDER, Earlier, keep_examples, row_digest
+from mmlongbench.publishing.earlier import PUBLISHED_EXAMPLES, PUBLISHED_IMAGES, Earlier, keep_examples, row_digest
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +142,7 @@ def write_tables(
             advance()
         kept = frozenset[str]()
         for each in earlier.keep_images(written.shown) if earlier else ():
-            path = _copy(each.file, out / IMAGE_FOLDER, out)
+            path = _copy(each.file, out / PUBLISHED_IMAGES, out)
             written.images.append(ImageFile(path, len(each.keys), each.bytes))
             kept |= each.keys
         for name, images in first_shown:
@@ -177,7 +177,7 @@ def _write_examples(
     if earlier and (files := earlier.examples(table.dataset, table.split)):
         wanted = {row_digest(row) for _, _, row in _rows(release, table, cleared) if row}
         for each in keep_examples(files, schema, wanted):
-            table.paths.append(_copy(each.file, out / DATA_FOLDER / table.dataset, out))
+            table.paths.append(_copy(each.file, out / PUBLISHED_EXAMPLES / table.dataset, out))
             known |= each.keys
 
     def new_rows() -> Iterator[tuple[Mapping[str, object], int]]:
@@ -194,7 +194,7 @@ def _write_examples(
             if not known or row_digest(row) not in known:
                 yield row, sum(len(turn) for turn in _turns(example))
 
-    path = _new_path(out, f"{DATA_FOLDER}/{table.dataset}/{table.split}")
+    path = _new_path(out, f"{PUBLISHED_EXAMPLES}/{table.dataset}/{table.split}")
     write_rows(out / path, schema, new_rows())
     if (out / path).exists():
         table.paths.append(path)
@@ -279,7 +279,7 @@ def _write_images(release: Release, name: str, images: Mapping[str, str], out: P
             size += release.lock.files[f"{IMAGES}/{left[end][1]}"].bytes
             end += 1
         part, left = left[:end], left[end:]
-        paths = (f"{IMAGE_FOLDER}/{name}-{number:05}.parquet" for number in numbers)
+        paths = (f"{PUBLISHED_IMAGES}/{name}-{number:05}.parquet" for number in numbers)
         file = ImageFile(next(path for path in paths if not (out / path).exists()), len(part), size)
         write_rows(out / file.path, picture_schema("sha256", "path"), _image_rows(release, part), is_packed=True)
         files.append(file)

@@ -32,7 +32,6 @@ from mmlongbench.release.assets import audit_assets
 from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
-from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, load_public, load_release
 from mmlongbench.release.lock import (
     MAKERS,
     CellCounts,
@@ -42,8 +41,10 @@ from mmlongbench.release.lock import (
     audit_others,
     leads_out,
     problem_of,
+    read_lock,
 )
 from mmlongbench.release.measuring import ImageSizes, Measured, Model, ModelOptions, measure
+from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
@@ -55,7 +56,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def lock_faults(
-    lock: Lock, datasets: Sequence[AuditedDataset], rejects: Iterable[tuple[str, str, int | None]] | None
+    lock: Lock, datasets: Sequence[ReadDataset], rejects: Iterable[tuple[str, str, int | None]] | None
 ) -> Iterator[Fault]:
     """Yield the entries of a lock that are impossible.
 
@@ -75,7 +76,7 @@ def lock_faults(
         yield "versions: expected the version of each package that makes bytes", f"none of {missing[0]}"
     if REJECTS not in lock.files:
         yield "the lock names no file of rejects, which every build writes", REJECTS
-    named = [dataset.spec.name for dataset in datasets if dataset.spec]
+    named = [dataset.spec.name for dataset in datasets]
     if sorted(lock.datasets) != sorted(named):
         other = sorted(set(lock.datasets) ^ set(named))
         yield "the datasets that are counted are not those of the manifest", ", ".join(other)[:200]
@@ -85,9 +86,9 @@ def lock_faults(
             yield from _code_faults(data, str(lock.versions.get(MAKERS[0])))
     lines = None if rejects is None else list(rejects)
     for dataset in datasets:
-        counts = lock.datasets.get(dataset.spec.name) if dataset.spec else None
+        counts = lock.datasets.get(dataset.spec.name)
         if isinstance(counts, UnreadableCounts):
-            yield "the counts cannot be read", f"{dataset.spec.name if dataset.spec else ''}: {counts.fault}"
+            yield "the counts cannot be read", f"{dataset.spec.name}: {counts.fault}"
         elif counts:
             yield from _counted(dataset, counts, lock.files.keys(), lines)
 
@@ -115,14 +116,12 @@ def _code_faults(data: Mapping[str, object], engine: str) -> Iterator[Fault]:
 
 
 def _counted(
-    dataset: AuditedDataset,
+    dataset: ReadDataset,
     counts: DatasetCounts,
     files: Collection[str],
     rejects: Sequence[tuple[str, str, int | None]] | None,
 ) -> Iterator[Fault]:
     spec = dataset.spec
-    if spec is None:
-        return
     try:
         placements = placements_of(spec, dataset.builder)
     except ManifestError as error:
@@ -184,20 +183,27 @@ class Target:
     tasks: TaskFiles = NO_TASK_FILES
     """The task files that the release was built with."""
 
-    def open(self) -> LoadedRelease:
-        """Read the lock, or the names of the files; raises ReleaseError."""
+    def open(self) -> Release:
+        """Open the release, or the files; raises ReleaseError."""
         (first, *others) = self.paths
         paths = self.paths
         if self.images is None and not others and first.is_dir() and not _is_public(first):
             if not is_download(first):
                 if self.builder:
                     raise ReleaseError(f"--builder: only for files of other origin; the lock of {first} names builders")
-                return load_release(first, self.tokenizer, self.variant, self.tasks)
+                return self._open_locked(first)
             paths = (first / DATA,)
         for path in paths:
             if (path / LOCK).is_file():
                 raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        return load_public(paths, self.images, self.variant, self.builder)
+        return Release.open(*paths, images=self.images, variant=self.variant, builder=self.builder)
+
+    def _open_locked(self, folder: Path) -> Release:
+        if not (folder / LOCK).is_file():
+            read_lock(folder)  # says what is missing
+        opened = Release.open(folder, tokenizer=self.tokenizer, variant=self.variant, tasks=self.tasks)
+        opened.load_tokenizers()
+        return opened
 
 
 def _is_public(folder: Path) -> bool:
@@ -256,21 +262,19 @@ def audit(
     for name in opened.missing:
         audits.append(FileAudit(name, 0))
         audits[-1].problem("missing file", "the lock names it")
-    if opened.lock is None:
+    if not opened.is_locked:
         return audits
     shown = _compare(opened, found)
-    others = audit_others(target.paths[0], opened.lock, progress, shown)
+    others = audit_others(opened.path, opened.lock, progress, shown)
     return audits + audit_lock(opened) + others + ([] if target.variant else audit_assets(opened, found))
 
 
-def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
+def audit_lock(opened: Release) -> list[FileAudit]:
     """Compare the parts of a lock with each other and with the rejects; a changed file of rejects is not compared.
 
     Returns a list with one entry if something differs, and an empty list otherwise.
     """
-    lock, root = opened.lock, opened.root
-    if lock is None or root is None:
-        return []
+    lock, root = opened.lock, opened.path
     described = lock.files.get(REJECTS)
     is_damaged = described is None or problem_of(root, REJECTS, described.sha256, described.bytes) is not None
     found = FileAudit(LOCK, 0)
@@ -279,25 +283,22 @@ def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
         rejects = None if is_damaged else rejects_of(root)
     except ReleaseError as error:
         found.problem("the rejects are not compared", str(error))
-    for kind, where in lock_faults(lock, opened.datasets, rejects):
+    for kind, where in lock_faults(lock, [opened.dataset(name) for name in opened.datasets], rejects):
         found.problem(kind, where)
     return [found] if found.problems else []
 
 
-def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
+def _compare(opened: Release, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
     """Compare the files of each dataset; return the images that their prompts show, or None if not all files were
     read.
     """
-    lock, root = opened.lock, opened.root
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
-    if lock is None or root is None:
-        return None
     each = ((file, known) for file, known in facts if known is not None)
     try:
-        rejected: frozenset[tuple[str, str, int | None]] | None = frozenset(rejects_of(root))
+        rejected: frozenset[tuple[str, str, int | None]] | None = frozenset(rejects_of(opened.path))
     except ReleaseError:  # reported as a problem of the lock
         rejected = None
-    for name, kind, where in compare_files(each, lock, rejected):
+    for name, kind, where in compare_files(each, opened.lock, rejected):
         found[name].problem(kind, where)
     is_whole = len(facts) == len(opened.files) and not opened.missing and all(k and k.is_read for _, k in facts)
     return frozenset().union(*(known.shown for _, known in facts if known)) if is_whole else None
@@ -327,14 +328,13 @@ def _audit_here(target: Target, models: tuple[ModelOptions, ...], name: str) -> 
     return audit_file(opened, file, [each.open() for each in models])
 
 
-def _examples(lock: Lock | None) -> int:
+def _examples(lock: Lock) -> int:
     """Return how many examples there should be, for the progress bar."""
-    counts = lock.readable.values() if lock else ()
-    return sum(cell.examples for data in counts for cell in data.cells.values())
+    return sum(cell.examples for data in lock.readable.values() for cell in data.cells.values())
 
 
 def audit_file(
-    opened: LoadedRelease,
+    opened: Release,
     file: PublicFile,
     models: Sequence[Model],
     advance: Advance | None = None,
@@ -343,22 +343,22 @@ def audit_file(
     """Count every example of one file again."""
     name, tokenizer = "", ""
     if file.dataset:
-        name, tokenizer = file.dataset.builder.dataset, file.dataset.counter.text.name
+        name, tokenizer = file.dataset.name, file.dataset.counter.text.name
     tallies = {model.name: ModelTally() for model in models}
     found = FileAudit(file.name, file.length, models=tallies, dataset=name, tokenizer=tokenizer)
     if file.dataset is None:
-        known = "known dataset" if opened.lock is None else "dataset of the lock"
+        known = "dataset of the lock" if opened.is_locked else "known dataset"
         found.problem(f"no {known} has a file of this name", "the whole file")
         return found
-    if opened.lock is not None and file.sha256 is None:
+    if opened.is_locked and file.sha256 is None:
         found.problem("file is not in the lock", "the whole file")
     elif file.sha256 not in (None, sha256_of(file.path)):
         found.problem("the bytes are not those of the lock", "the whole file")
-    if opened.root is not None and leads_out(opened.root, f"{DATA}/{file.name}"):
+    if opened.is_locked and leads_out(opened.path, f"{DATA}/{file.name}"):
         found.problem("is a link out of the release", "the whole file")
     checks = None
-    if opened.root is not None and opened.lock and file.sha256 is not None and not file.dataset.variant:
-        checks = RecordChecks(file, file.dataset, opened.root, opened.lock)
+    if opened.is_locked and file.sha256 is not None and not file.dataset.variant:
+        checks = RecordChecks(file, file.dataset, opened)
     found.facts = checks.facts if checks else None
     for where, measured in measured_examples(file, found, checks):
         _take_in(found, where, measured, models)
@@ -388,8 +388,7 @@ def measured_examples(
     if dataset is None:
         return
     try:
-        form = file.form or dataset.builder.spec.format
-        for where, record in form.read(file.path):
+        for where, record in file.form.read(file.path):
             found.examples += 1
             if isinstance(record, ReleaseError):
                 found.problem("the record cannot be read", str(record))
@@ -427,9 +426,7 @@ def _ranks(found: Sequence[int] | None) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _measured(
-    found: FileAudit, where: str, record: Record, dataset: AuditedDataset, sizes: ImageSizes
-) -> Measured | None:
+def _measured(found: FileAudit, where: str, record: Record, dataset: ReadDataset, sizes: ImageSizes) -> Measured | None:
     """Count an example from its record, and compare the result with the counts in the record.
 
     Return None if the example cannot be counted.

@@ -13,9 +13,8 @@ from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.assets import ASSETS, KnownAssets, resolve
 from mmlongbench.release.findings import Facts
-from mmlongbench.release.items import Item, Items, NoItemError
-from mmlongbench.release.layout import ITEMS, REJECTS
-from mmlongbench.release.loading import AuditedDataset, PublicFile
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_path
+from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.positions import (
@@ -30,6 +29,7 @@ from mmlongbench.release.positions import (
     numbers_of,
     placement_faults,
 )
+from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import JSON_LINES, to_json
 from mmlongbench.task.rows import Record
@@ -48,24 +48,24 @@ _TINY = 1e-9
 class RecordChecks:
     """Checks the records of one file of a release, one after another in the order of the file."""
 
-    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Lock) -> None:
-        """Prepare to check the records of `file` in the release `root`, whose lock is `lock`."""
+    def __init__(self, file: PublicFile, dataset: ReadDataset, release: Release) -> None:
+        """Prepare to check the records of a file of a release that has a lock."""
         self._file, self._dataset = file, dataset
         is_bundle = file.is_bundle
         self.facts = Facts(is_bundle)
         self._placements = _placements(dataset)
         self._prices = dataset.prices
-        path = root / ITEMS / Path(file.name).with_suffix(".parquet")
-        counted = _cells(dataset.builder.dataset, lock).get(format_length(file.length))
+        has_items = not is_bundle and items_path(release.path, file.name).is_file()
+        counted = _cells(dataset.name, release.lock).get(format_length(file.length))
         examples = counted.examples if counted else 0
-        self._items = None if is_bundle or not path.is_file() else Items(root, examples)
+        self._items = ItemReader(release.path, file.name, file.length, examples) if has_items else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
         tokenizer = dataset.counter.text
         merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
         self.unplaced = "" if tokenizer.additive else merges
         """Why the positions are not counted again; empty if they are counted."""
-        self._missing_items = not is_bundle and not path.is_file()
-        self._assets = KnownAssets.of(root, dataset.builder.dataset) if ASSETS in lock.files else None
+        self._missing_items = not is_bundle and not has_items
+        self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
         """Yield what is wrong with one record."""
@@ -83,7 +83,7 @@ class RecordChecks:
             yield "an image depends on its EXIF orientation, which a build takes away", f"{where}: {turned[0]}"
         yield from ((kind, f"{where}: {said}") for kind, said in self._varied(record, made))
         try:
-            items = self._items.of(self._file, made) if self._items else ()
+            items = self._items.of(made.id, made.placement) if self._items else ()
         except NoItemError as error:
             yield ITEMS_DIFFER, f"{where}: {error}"
             return
@@ -199,7 +199,7 @@ class RecordChecks:
         said, spec = record.get("depth_requested"), self._dataset.spec
         if not isinstance(said, list) or len(said) != len(ids):
             return f"depth_requested is {said!r:.80}, the context has {len(ids)} needles"
-        if spec is None or isinstance(self._dataset.builder, SharedContextBuilder):
+        if isinstance(self._dataset.builder, SharedContextBuilder):
             return ""
         draws, starts = Draws((spec.seed, spec.drawn_name, id)), record.get("needle_start")
         drawn = [draws.fraction(f"permutation {placement.value}: {needle}") for needle in ids]
@@ -213,11 +213,11 @@ class RecordChecks:
         return ""
 
 
-def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
+def _placements(dataset: ReadDataset) -> tuple[Placement, ...]:
     """Return the placements of the lock. If they are invalid, which `lock_faults` reports, return those of the task."""
     own = dataset.builder.spec.placements
     try:
-        return placements_of(dataset.spec, dataset.builder) if dataset.spec else (None,)
+        return placements_of(dataset.spec, dataset.builder)
     except ManifestError:
         return own.all() if own else (None,)
 
@@ -238,7 +238,7 @@ def compare_files(
     datasets: dict[str, list[tuple[PublicFile, Facts]]] = {}
     for file, facts in files:
         if file.dataset:
-            datasets.setdefault(file.dataset.builder.dataset, []).append((file, facts))
+            datasets.setdefault(file.dataset.name, []).append((file, facts))
     for name, group in datasets.items():
         records = [each for each in group if not each[1].is_bundle]
         for file, facts in group:

@@ -12,7 +12,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder
 
 CONTEXTS = {

@@ -13,8 +13,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.examples import Examples, Lines, Members, Units
-from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.loading import by_length
+from mmlongbench.release.layout import IMAGES, by_length
 from mmlongbench.release.lock import as_lock, lock_json, names_there
 
 SHORT = 70

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular
+from mmlongbench.release.layout import name_of
 from mmlongbench.task.formats import to_json
 
 _ROWS = 5_000
@@ -27,16 +28,6 @@ class Examples(Protocol):
     def read(self, names: Collection[str]) -> dict[str, object]:
         """Return some of the examples, by name."""
         ...
-
-
-def name_of(record: Mapping[str, object]) -> str:
-    """Return a record's name: its id, and its placement if it has one.
-
-    >>> name_of({"id": "vh-3", "depth": 0.2})
-    'vh-3, depth 0.2'
-    """
-    placed = (f", {key} {record[key]}" for key in ("depth", "permutation", "placement") if record.get(key) is not None)
-    return f"{record.get('id')}{''.join(placed)}"
 
 
 class Lines:

@@ -10,7 +10,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import length_of
 from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.measuring import placement_of
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 
 SUBSETS = {"paper": 100}
 """The number of questions of each dataset in a subset; of datasets that count as one with another (`counted_with`),
@@ -170,7 +170,7 @@ def _keys(release: Release, dataset: str, length: int) -> Iterator[tuple[str, fl
     """
     counted = release.lock.readable[dataset].cells.get(format_length(length))
     try:
-        keys = keys_of_items(release.path, release.file(dataset, length)) or []
+        keys = keys_of_items(release.path, release.file(dataset, length).name) or []
     except ReleaseError:
         keys = []  # the example that is shown reports damaged items
     if counted and len(keys) == counted.examples:

@@ -9,10 +9,9 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.loading import locked_spec
 from mmlongbench.release.measuring import ImageSizes, placement_of
-from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES, is_number
+from mmlongbench.release.release import Example, Release
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import TokenCount
@@ -174,9 +173,8 @@ def shown_example(release: Release, example: Example) -> ShownExample:
 
     """
     at = f"{example.file}, {example.id}"
-    data = next(data for data in release.lock.manifest if data["name"] == example.dataset)
-    spec, _ = locked_spec(data, tasks=release.tasks)
-    builder = release.builder(example.dataset)
+    dataset = release.dataset(example.dataset)
+    spec, builder = dataset.spec, dataset.builder
     with calling("builder", spec.builder, "a method that reads records", about=at):
         needles = list(builder.needles(example.record) or ())
         question = builder.question(example.record)

@@ -17,8 +17,8 @@ from mmlongbench.lengths import STANDARD_LENGTHS
 from mmlongbench.release.audit import Target, measured_examples
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.items import Item
-from mmlongbench.release.loading import LoadedRelease, PublicFile
 from mmlongbench.release.measuring import Measured, Model, ModelOptions
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.formats import to_json
 from tokenization import TokenizationError
 
@@ -123,7 +123,7 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
     return max(1, math.floor(size[0] * hundredths / STEPS)), max(1, math.floor(size[1] * hundredths / STEPS))
 
 
-def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Costliest:
+def _most(opened: Release, model: Model, hundredths: int) -> Costliest:
     """Return the costliest example if images are scaled by `hundredths`; headers of images are read only once."""
     most, where, too_many, refused = 0, "", 0, 0
     for file in opened.files:

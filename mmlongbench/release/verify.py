@@ -21,8 +21,8 @@ from mmlongbench.release.audit import audit_file, audit_lock
 from mmlongbench.release.diff import against
 from mmlongbench.release.examples import Lines
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
-from mmlongbench.release.loading import LoadedRelease, PublicFile, load_release
 from mmlongbench.release.lock import OTHER_BYTES, Lock, inventory, problem_of, read_lock
+from mmlongbench.release.release import PublicFile, Release
 
 _BATCH = 64
 """How many files a process is given at once."""
@@ -85,22 +85,24 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
         for found in _looked_at(release, listed, most_pixels(lock), workers, advance):
             problems += found
     damaged = {problem.file for problem in problems if problem.problem == OTHER_BYTES}
-    problems += _located(release, damaged, tasks)
-    of_lock, note = _of_the_lock(release, tasks)
-    problems += of_lock
+    note = ""
+    try:
+        opened = Release.open(release, tasks=tasks)
+        opened.load_tokenizers()
+    except MMLongBenchError as error:
+        if isinstance(error, NotHereError | PluginError):
+            note = f"the manifest and the counts of {LOCK} were not checked: {error}"
+        else:
+            problems.append(Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: ")))
+        why = "its examples cannot be counted again"
+        problems += [Problem(name, why, str(error)) for name in sorted(damaged) if name.startswith(f"{DATA}/")]
+    else:
+        problems += _recounted(opened, damaged)
+        audits = audit_lock(opened)
+        problems += [Problem(LOCK, kind, where) for each in audits for kind, where in each.first.items()]
+    problems += _unreadable_lines(release, damaged)
     images = sum(name.startswith(f"{IMAGES}/") for name in sizes)
     return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)), note)
-
-
-def _of_the_lock(release: Path, tasks: TaskFiles) -> tuple[list[Problem], str]:
-    """Return the problems of the lock's manifest and counts, and a note: empty, or why these could not be checked."""
-    try:
-        found = audit_lock(load_release(release, tasks=tasks))
-    except (NotHereError, PluginError) as error:
-        return [], f"the manifest and the counts of {LOCK} were not checked: {error}"
-    except MMLongBenchError as error:
-        return [Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: "))], ""
-    return [Problem(LOCK, kind, where) for each in found for kind, where in each.first.items()], ""
 
 
 def most_pixels(lock: Lock) -> int:
@@ -169,38 +171,31 @@ def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
         yield Problem(file.name, "the image cannot be decoded", why)
 
 
-def _located(release: Path, damaged: set[str], tasks: TaskFiles) -> Iterator[Problem]:
-    """Yield where files differ from the lock, as far as that can be found."""
-    public = {name for name in damaged if name.startswith(f"{DATA}/")}
-    if public:
-        yield from _recounted(release, public, tasks)
-    for name in sorted(damaged - public):
-        if name.endswith(".jsonl") and (release / name).stat().st_size <= MAX_OF_A_FILE:
+def _unreadable_lines(release: Path, damaged: set[str]) -> Iterator[Problem]:
+    """Yield lines that are no JSON objects of changed files outside `mmlb_data/`."""
+    for name in sorted(damaged):
+        is_listed = name.endswith(".jsonl") and not name.startswith(f"{DATA}/")
+        if is_listed and (release / name).stat().st_size <= MAX_OF_A_FILE:
             broken = Lines(release / name).unreadable
             yield from (Problem(name, "is no JSON object", line) for line in broken[:_NAMED])
 
 
-def _recounted(release: Path, damaged: set[str], tasks: TaskFiles) -> Iterator[Problem]:
+def _recounted(opened: Release, damaged: set[str]) -> Iterator[Problem]:
     """Yield the problems of changed public files.
 
     Their examples are counted again, and are compared with the same examples at another length.
     """
-    try:
-        found = load_release(release, tasks=tasks)
-    except MMLongBenchError as error:
-        yield from (Problem(name, "its examples cannot be counted again", str(error)) for name in sorted(damaged))
-        return
-    for file in found.files:
+    for file in opened.files:
         if (name := f"{DATA}/{file.name}") in damaged:
-            audited = audit_file(found, file, ())
+            audited = audit_file(opened, file, ())
             for kind, times in audited.problems.items():
                 if kind != OTHER_BYTES:
                     yield Problem(name, kind, f"{times}×, first {audited.first[kind]}")
-            if (sibling := _sibling(found, file, damaged)) is not None:
+            if (sibling := _sibling(opened, file, damaged)) is not None:
                 yield from _unlike(name, file, sibling)
 
 
-def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> PublicFile | None:
+def _sibling(found: Release, file: PublicFile, damaged: set[str]) -> PublicFile | None:
     """Return an undamaged file of the same dataset: the one with the nearest length; None if there is none."""
     intact = [
         other

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.release.showing import Block, Piece, ShownExample, ShownImage, ShownText
 from mmlongbench.web.kit import Section, render
 

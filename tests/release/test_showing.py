@@ -20,9 +20,9 @@ from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.items import Item, Items, NoItemError, items_in_order, items_of_example, keys_of_items
-from mmlongbench.release.opened import Example, open_release
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
 from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
+from mmlongbench.release.release import Example, open_release
 from mmlongbench.release.selecting import FoundExample, Place, Wanted, find_example
 from mmlongbench.release.showing import (
     NO_ITEMS,
@@ -340,7 +340,6 @@ def test_what_does_not_exist_is_answered_with_what_does(tiles: Path, wanted: dic
 
 
 NIAH: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
-ROW_1: Any = SimpleNamespace(id="row-1", placement=0.2)
 ROW: dict[str, Any] = {
     "placement": 0.2,
     "id": "row-1",
@@ -359,7 +358,7 @@ def read(root: Path, rows: list[dict[str, Any]]) -> Any:
     path = root / "items/NIAH/x_K1.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
-    return Items(root, 1).of(NIAH, ROW_1)
+    return ItemReader(root, NIAH.name, NIAH.length, 1).of("row-1", 0.2)
 
 
 OLD = {key: value for key, value in ROW.items() if key != "inside"}
@@ -391,7 +390,7 @@ def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:
     rows = [{**ROW, "position": at, "unit": "x" * (20_000 if at == 7 else 9)} for at in range(8)]
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
     for read_all in (
-        lambda: Items(tmp_path, 1).of(NIAH, ROW_1),
+        lambda: ItemReader(tmp_path, NIAH.name, NIAH.length, 1).of("row-1", 0.2),
         lambda: items_of_example(tmp_path, NIAH.name, 1024, "row-1", 0.2),
     ):
         with pytest.raises(ReleaseError, match=r"x_K1.parquet: unit: a text of 20,000 bytes, at most 16,384 are read"):

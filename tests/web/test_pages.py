@@ -21,7 +21,7 @@ from tiny import command
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.measuring import ask
-from mmlongbench.release.opened import Release, open_release
+from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selecting import Wanted, find_example
 from mmlongbench.release.showing import ShownExample, shown_example
 from mmlongbench.scoring.report.estimates import Counts, Estimate
