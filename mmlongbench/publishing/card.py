@@ -12,10 +12,10 @@ from mmlongbench.io.files import write_whole
 from mmlongbench.io.printable import md
 from mmlongbench.lengths import K, format_length
 from mmlongbench.publishing.card_pictures import Shown
-from mmlongbench.publishing.earlier import PUBLISHED_IMAGES
 from mmlongbench.publishing.facts import LOCAL, Facts, limitations, listed, mean
 from mmlongbench.publishing.practices import PRACTICES
 from mmlongbench.publishing.tables import IMAGE_COLUMNS, described_columns
+from mmlongbench.release.layout import PUBLISHED_IMAGES
 
 if TYPE_CHECKING:
     from jinja2 import Environment

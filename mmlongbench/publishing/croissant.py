@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 from mmlongbench.building.stages.table import STAGES
 from mmlongbench.io.files import write_whole
-from mmlongbench.publishing.earlier import PUBLISHED_IMAGES
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls
 from mmlongbench.publishing.rights import SourceRights
 from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS, LISTS, NUMBERS, TEXTS, Table
+from mmlongbench.release.layout import PUBLISHED_IMAGES
 
 CROISSANT = "croissant.json"
 REQUIRED = ("name", "description", "license", "url", "creator", "datePublished", "distribution")

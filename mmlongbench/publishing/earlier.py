@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.row_groups import picture_of, picture_schema
+from mmlongbench.release.layout import PUBLISHED_EXAMPLES, PUBLISHED_IMAGES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PUBLISHED_EXAMPLES, PUBLISHED_IMAGES = "data", "images"
-"""The folders of a publication with tables of examples, and with tables of images."""
 _BATCH = 32
 """How many rows are read at once."""
 Row: TypeAlias = Mapping[str, object]

@@ -31,14 +31,14 @@ from mmlongbench.prompt import commands_in
 from mmlongbench.release.assets import audit_assets
 from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
-from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import (
     MAKERS,
     CellCounts,
     DatasetCounts,
     Lock,
     UnreadableCounts,
-    audit_others,
+    inventory,
     leads_out,
     problem_of,
     read_lock,
@@ -265,8 +265,32 @@ def audit(
     if not opened.is_locked:
         return audits
     shown = _compare(opened, found)
-    others = audit_others(opened.path, opened.lock, progress, shown)
+    others = _audit_others(opened, progress, shown)
     return audits + audit_lock(opened) + others + ([] if target.variant else audit_assets(opened, found))
+
+
+def _audit_others(opened: Release, progress: Progress, shown: frozenset[str] | None) -> list[FileAudit]:
+    """Return what is wrong outside `mmlb_data/`: one entry for each folder or file at the top that has a problem.
+
+    `shown` are the images that prompts show; None if this is not known for all prompts. A publication has a part of the
+    release; its examples name the images that they need, and one image may have several paths.
+    """
+    lock, root = opened.lock, opened.path
+    files = {path: sha256 for path, sha256 in inventory(root, lock).items() if path.split("/")[0] != DATA}
+    if opened.is_published:
+        files, shown = {path: sha256 for path, sha256 in files.items() if (root / path).exists()}, None
+    found: dict[str, FileAudit] = {}
+    with progress.bar("audit: files", len(files)) as advance:
+        for path, sha256 in files.items():
+            part = path.split("/")[0]
+            is_ours = sha256 is not None or part in (IMAGES, ITEMS, REJECTS)
+            size = lock.files[path].bytes if path in lock.files else None
+            if is_ours and (problem := problem_of(root, path, sha256, size)):
+                found.setdefault(part, FileAudit(part, 0)).problem(problem, path)
+            elif part == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
+                found.setdefault(IMAGES, FileAudit(IMAGES, 0)).problem("no example shows the image", path)
+            advance()
+    return list(found.values())
 
 
 def audit_lock(opened: Release) -> list[FileAudit]:
@@ -295,10 +319,10 @@ def _compare(opened: Release, found: Mapping[str, FileAudit]) -> frozenset[str] 
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
     each = ((file, known) for file, known in facts if known is not None)
     try:
-        rejected: frozenset[tuple[str, str, int | None]] | None = frozenset(rejects_of(opened.path))
+        rejects = None if opened.is_published else frozenset(rejects_of(opened.path))
     except ReleaseError:  # reported as a problem of the lock
-        rejected = None
-    for name, kind, where in compare_files(each, opened.lock, rejected):
+        rejects = None
+    for name, kind, where in compare_files(each, opened.lock, rejects):
         found[name].problem(kind, where)
     is_whole = len(facts) == len(opened.files) and not opened.missing and all(k and k.is_read for _, k in facts)
     return frozenset().union(*(known.shown for _, known in facts if known)) if is_whole else None
@@ -352,7 +376,7 @@ def audit_file(
         return found
     if opened.is_locked and file.sha256 is None:
         found.problem("file is not in the lock", "the whole file")
-    elif file.sha256 not in (None, sha256_of(file.path)):
+    elif not file.is_part and file.sha256 not in (None, sha256_of(file.path)):
         found.problem("the bytes are not those of the lock", "the whole file")
     if opened.is_locked and leads_out(opened.path, f"{DATA}/{file.name}"):
         found.problem("is a link out of the release", "the whole file")

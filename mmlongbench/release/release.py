@@ -1,6 +1,6 @@
 """A release, open for reading: its files, its datasets, and its examples one at a time.
 
-There is one way to open what has a lock (a release of this engine), and what has none (public files of other origin).
+There is one way to open a release of this engine, a folder that `publish` wrote, and public files of other origin.
 """
 
 import hashlib
@@ -29,6 +29,7 @@ from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, b
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
 from mmlongbench.release.measuring import ImageSizes, placement_of
 from mmlongbench.release.positions import Prices
+from mmlongbench.release.published import is_published, restored
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
@@ -114,6 +115,9 @@ class PublicFile:
     """The SHA-256 in the lock; None if the lock does not have the file."""
     is_bundle: bool = False
     """Whether it is the second file that a task makes of its records (`TaskSpec.bundle`)."""
+    is_part: bool = False
+    """Whether a publication has only a part of its examples, or has them in another order, so that its bytes are not
+    those of the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +219,8 @@ class Release:
     """A release, open for reading. Its files are read only when examples are requested."""
 
     path: Path
-    """Its folder; of files of other origin, the first path that was given."""
+    """Its folder; of a publication, the folder in the user's cache in which its files were made again; of files of
+    other origin, the first path that was given."""
     lock: Lock = field(repr=False)
     """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts. Files of other
     origin have `NO_LOCK`."""
@@ -228,6 +233,9 @@ class Release:
     """The files with examples, also missing ones, by dataset and length."""
     tasks: TaskFiles = field(default=NO_TASK_FILES, repr=False)
     """The task files that were given to open it."""
+    is_published: bool = False
+    """Whether it was made again from a folder that `publish` wrote, which has no items and no rejects, and may leave
+    out examples."""
 
     @classmethod
     def open(
@@ -238,13 +246,14 @@ class Release:
         variant: str = "",
         builder: str = "",
         tasks: TaskFiles = NO_TASK_FILES,
+        with_images: bool = True,
     ) -> "Release":
-        """Open a release of this engine, whose folder has a lock, or public files of other origin. The latter are
-        recognised by their folders and names. Task files are used only if `tasks` has them.
+        """Open a release of this engine or a folder that `publish` wrote, which have a lock, or public files of other
+        origin. The latter are recognised by their folders and names. Task files are used only if `tasks` has them.
 
         Args:
-            paths: the folder of a release; or files such as `mmlb_data/NIAH/vh_single_test_1000_K64_dep6.jsonl`, or
-                folders of them.
+            paths: the folder of a release or publication; or files such as
+                `mmlb_data/NIAH/vh_single_test_1000_K64_dep6.jsonl`, or folders of them.
             images: the folder that the records' image paths start from; `mmlb_image` beside `mmlb_data` by default.
             tokenizer: the path or hub id of the tokenizer that the release was counted with; None: it is found by the
                 name in the lock.
@@ -252,16 +261,17 @@ class Release:
             builder: the name of the builder of files with unknown names, with its default options; empty: they have
                 none.
             tasks: the task files that the release was built with.
+            with_images: whether the images of a publication are needed.
 
         Raises:
-            ReleaseError: the lock cannot be read, no file has a known name, no builder offers the variant, no folder of
-                images is found, or no dataset was counted with the tokenizer.
+            ReleaseError: the lock or the publication cannot be read, no file has a known name, no builder offers the
+                variant, no folder of images is found, or no dataset was counted with the tokenizer.
             PluginError: a builder that the lock names is not installed, or is broken.
 
         """
         (first, *others) = paths
         if not others and (first / LOCK).is_file():
-            return _open_locked(first, images, tokenizer, variant, tasks)
+            return _open_locked(first, images, tokenizer, variant, tasks, with_images=with_images)
         return _open_public(paths, images, variant, builder)
 
     @property
@@ -469,31 +479,50 @@ def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
     return Release.open(path, tasks=tasks)
 
 
-def _open_locked(path: Path, images: Path | None, tokenizer: str | None, variant: str, tasks: TaskFiles) -> Release:
-    lock = read_lock(path)
-    datasets = [locked_dataset(data, tokenizer, tasks, path) for data in lock.manifest]
+def _open_locked(
+    folder: Path, images: Path | None, tokenizer: str | None, variant: str, tasks: TaskFiles, *, with_images: bool
+) -> Release:
+    lock = read_lock(folder)
+    datasets = [locked_dataset(data, tokenizer, tasks, folder) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
-        raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {path} was counted with it; leave it out")
+        raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {folder} was counted with it; leave it out")
     datasets = _with_variant(datasets, variant)
-    path = path.absolute()
-    data, sizes = path / DATA, ImageSizes(images or path / IMAGES)
     locked = {
         name.removeprefix(f"{DATA}/"): file.sha256 for name, file in lock.files.items() if name.startswith(f"{DATA}/")
     }
+    root, parts, is_publication = folder.absolute(), list[str](), is_published(folder)
+    if is_publication:
+        root, parts = restored(folder, lock, _published_files(lock, datasets, locked), with_images=with_images)
+    data, sizes = root / DATA, ImageSizes(images or root / IMAGES)
     there = {file.relative_to(data).as_posix() for file in files_below(data) if not file.name.endswith(CLAIMS)}
+    names = there if is_publication else {*locked, *there}  # what a publication does not have was left out
     files = [
-        _public_file(name, data / name, datasets, sizes, locked.get(name))
-        for name in sorted({*locked, *there}, key=by_length)
+        replace(_public_file(name, data / name, datasets, sizes, locked.get(name)), is_part=name in parts)
+        for name in sorted(names, key=by_length)
     ]
     return Release(
-        path,
+        root,
         lock,
         files=tuple(file for file in files if file.name in there),
         missing=tuple(file.name for file in files if file.name not in there),
         _datasets={dataset.spec.name: dataset for dataset in datasets},
         _by_length=_by_length(datasets, (file for file in files if file.name in locked)),
         tasks=tasks,
+        is_published=is_publication,
     )
+
+
+def _published_files(
+    lock: Lock, datasets: Sequence[ReadDataset], names: Iterable[str]
+) -> Mapping[str, tuple[FileFormat, int]]:
+    """Return (format, number of examples in the lock) of each public file of a lock that a publication may have."""
+    found = {}
+    for name, dataset in ((name, dataset) for name in names for dataset in datasets):
+        if (known := dataset.recognise(name)) and not known[2]:
+            counts = lock.counts(dataset.spec.name)
+            cell = counts.cells.get(format_length(known[0])) if counts else None
+            found[name] = (known[1], cell.examples if cell else 0)
+    return found
 
 
 def _open_public(paths: Sequence[Path], images: Path | None, variant: str, builder: str) -> Release:

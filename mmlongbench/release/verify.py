@@ -22,6 +22,7 @@ from mmlongbench.release.diff import against
 from mmlongbench.release.examples import Lines
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.lock import OTHER_BYTES, Lock, inventory, problem_of, read_lock
+from mmlongbench.release.published import is_published, unlike_checksums
 from mmlongbench.release.release import PublicFile, Release
 
 _BATCH = 64
@@ -64,7 +65,7 @@ class Verified:
 
 
 def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles = NO_TASK_FILES) -> Verified:
-    """Check every file of a release.
+    """Check every file of a release, or of a folder that `publish` wrote.
 
     Args:
         release: its folder.
@@ -76,13 +77,20 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
         ReleaseError: the release has no readable lock.
 
     """
-    lock = read_lock(release)
-    files = inventory(release, lock)
-    sizes = {name: file.bytes for name, file in lock.files.items()}
-    listed = [_Listed(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
+    lock, root = read_lock(release), release
     problems: list[Problem] = []
+    if is_published(release):
+        problems += [Problem(name, fault) for name, fault in unlike_checksums(release) if not name.startswith(".")]
+        opened = Release.open(release, tasks=tasks)
+        root, parts = opened.path, {f"{DATA}/{file.name}" for file in opened.files if file.is_part}
+        files = {name: sha256 for name, sha256 in inventory(root, lock).items() if (root / name).exists()}
+        files = {name: sha256 for name, sha256 in files.items() if name not in parts}
+        sizes = {name: lock.files[name].bytes for name in files if name in lock.files}
+    else:
+        files, sizes = inventory(release, lock), {name: file.bytes for name, file in lock.files.items()}
+    listed = [_Listed(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
     with progress.meter("verify: files", len(listed)) as advance:
-        for found in _looked_at(release, listed, most_pixels(lock), workers, advance):
+        for found in _looked_at(root, listed, most_pixels(lock), workers, advance):
             problems += found
     damaged = {problem.file for problem in problems if problem.problem == OTHER_BYTES}
     note = ""
@@ -100,7 +108,7 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
         problems += _recounted(opened, damaged)
         audits = audit_lock(opened)
         problems += [Problem(LOCK, kind, where) for each in audits for kind, where in each.first.items()]
-    problems += _unreadable_lines(release, damaged)
+    problems += _unreadable_lines(root, damaged)
     images = sum(name.startswith(f"{IMAGES}/") for name in sizes)
     return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)), note)
 

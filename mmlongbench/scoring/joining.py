@@ -50,10 +50,17 @@ class Joined:
     the row has neither a depth nor a permutation; otherwise it is None."""
 
 
-def open_scorable(path: Path, images: Path | None, tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES) -> Release:
-    """Open a release of this engine, which has a lock, or public files of other origin; images are not needed."""
+def open_scorable(
+    path: Path,
+    images: Path | None,
+    tokenizer: str | None,
+    tasks: TaskFiles = NO_TASK_FILES,
+    *,
+    with_images: bool = False,
+) -> Release:
+    """Open a release of this engine, which has a lock, or public files of other origin; few metrics need images."""
     if (path / LOCK).is_file():
-        return Release.open(path, tokenizer=tokenizer, tasks=tasks)
+        return Release.open(path, tokenizer=tokenizer, tasks=tasks, with_images=with_images)
     return Release.open(path, images=images or path / IMAGES)
 
 

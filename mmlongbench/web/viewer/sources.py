@@ -136,8 +136,8 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
 
 
 def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
-    root = images or _own_images(path)
-    opened = Release.open(path, images=root, tasks=tasks)
+    opened = Release.open(path, images=images, tasks=tasks)
+    root = images or _own_images(opened.path)
     files: list[ViewedFile] = []
     for name in opened.datasets:
         dataset = opened.dataset(name)
@@ -162,7 +162,7 @@ def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
             files.append(file)
     lock = opened.lock
     return Viewed(
-        path=path,
+        path=opened.path,
         name=path.resolve().name,
         files=tuple(files),
         release=opened,
