@@ -1,36 +1,16 @@
-"""Rules that a task gives the same result whenever it is called: rows, drafts, records and prompts."""
+"""Rules that a builder gives the same result whenever it is called: drafts, records and prompts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
 from mmlongbench.building.stages.checks import difference
-from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Outcome, two_values
 from mmlongbench.checking.world import World
 from mmlongbench.draft import Draft, Question, Unit
 from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.plugins import reader_type
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.rows import Row, RowFault, SourcePaths
-
-
-def rows_are_the_same_twice(reader: str, sources: SourcePaths) -> Iterator[Outcome]:
-    """Yield the first row that differs when a source is read again with a new reader."""
-    kind = reader_type(reader)
-    readings = (read_rows(kind(), sources, name=reader) for _ in range(2))
-    for number, (one, other) in enumerate(zip_longest(*readings), 1):
-        if one != other:
-            yield Failure(f"row {number} differs when the source is read again: {_row_difference(one, other)}", "row()")
-            return
-
-
-def _row_difference(one: Row | RowFault | None, other: Row | RowFault | None) -> str:
-    if isinstance(one, Row) and isinstance(other, Row):
-        before, after = one.model_dump(), other.model_dump()
-        name = next((name for name in before if before[name] != after.get(name)), "")
-        return f"field {name!r} is {two_values(before.get(name), after.get(name))}"
-    return two_values(one, other) if one and other else "it is there only once"
+from mmlongbench.task.rows import Row
 
 
 @dataclass(frozen=True, slots=True)

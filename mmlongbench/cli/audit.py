@@ -16,7 +16,7 @@ from mmlongbench.cli.options import with_tasks
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.release.audit import Target, Visit
-    from mmlongbench.release.findings import FileAudit
+    from mmlongbench.release.figures import FileAudit
     from mmlongbench.release.items import Item
     from mmlongbench.release.measuring import Measured, Model, ModelOptions
     from mmlongbench.release.release import PublicFile
@@ -178,12 +178,12 @@ def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: b
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
-    from mmlongbench.release.tables import table
+    from mmlongbench.release.figures import table3 as table_of
 
     target = Target(paths, images, tasks=tasks)
     found = run(target, Progress(False if as_json else None))
     builders = [file.dataset.builder for file in target.open().files if file.dataset]
-    rows = table(found, {builder.dataset: builder.spec.paper_images for builder in builders})
+    rows = table_of(found, {builder.dataset: builder.spec.paper_images for builder in builders})
     if as_json:
         for row in rows:
             images_by_length = {str(length): {"mean": m, "sd": sd} for length, (m, sd) in row.images.items()}
@@ -231,9 +231,9 @@ def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """Return a function that writes a row for every example or unit; None if nothing is to be written."""
-    from mmlongbench.release.checking import UNREADABLE
+    from mmlongbench.release.costs import example_row, unit_rows, writing
     from mmlongbench.release.items import ItemReader
-    from mmlongbench.release.tables import example_row, unit_rows, writing
+    from mmlongbench.release.record_checks import UNREADABLE
 
     if not (per_example or items):
         return None
@@ -244,7 +244,7 @@ def _visit(
 
     def visit(file: "PublicFile", made: "Measured") -> None:
         if examples:
-            examples.add(example_row(file, made, models))
+            examples(example_row(file, made, models))
         if units:
             read: Sequence[Item] = ()
             with suppress(*UNREADABLE):  # the audit reports this example or file
@@ -252,7 +252,7 @@ def _visit(
                     readers[file.name] = ItemReader(target.paths[0], file.name, file.length)
                 read = readers[file.name].of(made.id, made.placement)
             for row in unit_rows(file, made, read, models):
-                units.add(row)
+                units(row)
 
     return visit
 
@@ -292,7 +292,7 @@ def _write_page(
 
 def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is_aside: bool) -> None:
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.release.tables import fit
+    from mmlongbench.release.fitting import fit
 
     one = next((each for each in asked if each.name == name), None)
     if one is None:

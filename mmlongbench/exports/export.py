@@ -16,7 +16,7 @@ from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import TEMPORARY
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
-from mmlongbench.release.selecting import Cell, Selection, select
+from mmlongbench.release.selection import Cell, Selection, select
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.release.layout import IMAGES, name_of
 from mmlongbench.release.release import Example
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.selection import Cell
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import ScoringInput

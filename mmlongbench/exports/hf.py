@@ -21,7 +21,7 @@ from mmlongbench.lengths import K
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Example
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.selection import Cell
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mmlongbench.release.release import Example, Release
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.selection import Cell
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from mmlongbench.mixes.receipt import (
 )
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.release import Release, open_release
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.selection import Cell
 from mmlongbench.shortcuts.near import BITS
 from mmlongbench.shortcuts.questions import SAME
 from mmlongbench.shortcuts.wording import GRAM

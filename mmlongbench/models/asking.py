@@ -21,7 +21,7 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import example_digest
 from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.release import Example, Release
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.selection import Cell
 
 _LONGEST_NAME = 200
 _PROBED = 12

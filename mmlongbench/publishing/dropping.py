@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mmlongbench.publishing.withdrawn import Withdrawn
 from mmlongbench.release.assets import KnownAssets, resolve
-from mmlongbench.release.findings import Facts
+from mmlongbench.release.figures import Facts
 from mmlongbench.release.items import Item, items_in_order
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.release import PublicFile, ReadDataset, Release

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.findings import Facts, FileAudit
+from mmlongbench.release.figures import Facts, Fault, FileAudit
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import IMAGES, ITEMS
 from mmlongbench.release.lock import Lock
@@ -218,8 +218,6 @@ def _table(path: Path) -> "Iterator[pq.ParquetFile]":
         yield table
 
 
-Problem = tuple[str, str]
-"""A problem: (kind, where)."""
 _Texts = Mapping[str, Sequence[tuple[int, bytes]]]
 """(characters, SHA-256) of each text of a unit, by the id of the unit."""
 
@@ -254,7 +252,7 @@ def text_key(name: str, sha256: bytes) -> bytes:
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
 
 
-def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Problem]:
+def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Fault]:
     """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`."""
     for path in dict.fromkeys(prompt.images):
         if path.encode("utf-8", "backslashreplace").decode() not in known.images:
@@ -370,7 +368,7 @@ class _Shown:
         )
 
 
-def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Problem]:
+def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Fault]:
     if shown is None:
         yield "an asset belongs to no dataset of the lock", asset.name
     elif asset.kind == "source":

@@ -108,13 +108,7 @@ class ItemReader:
 
 
 def _in_order(root: Path, name: str, length: int, examples: int | None = None) -> Iterator[tuple[_Key, list[_Row]]]:
-    """Yield the rows of each example of a public file, in the order of the file; nothing if the file has no items.
-
-    Raises:
-        ReleaseError: there are more rows, or larger ones, than examples of this length can have; or the file is
-            damaged.
-
-    """
+    """Yield the rows of each example of a public file, in the order of the file; nothing if the file has no items."""
     path, most = items_path(root, name), _MAX_UNITS * length
     if not path.is_file():
         return
@@ -209,12 +203,7 @@ def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | Non
 
 @contextmanager
 def _table(path: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a file of items.
-
-    Raises:
-        ReleaseError: the file is damaged, or a column is missing or has values of a wrong type.
-
-    """
+    """Open a file of items."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -237,12 +226,7 @@ class NoItemError(ReleaseError):
 
 
 def _checked(rows: list[_Row]) -> list[Item]:
-    """Return rows as items, after checking them.
-
-    Raises:
-        NoItemError: a row is not a valid item.
-
-    """
+    """Return rows as items, after checking them."""
     try:
         return _OF_AN_EXAMPLE.validate_python(rows)
     except ValidationError as error:
@@ -252,12 +236,7 @@ def _checked(rows: list[_Row]) -> list[Item]:
 
 
 def _text_columns(file: BinaryIO, name: str) -> list[str]:
-    """Return the text columns of a table of items.
-
-    Raises:
-        ReleaseError: a column has values of a wrong type.
-
-    """
+    """Return the text columns of a table of items."""
     import pyarrow.parquet as pq
     import pyarrow.types as types
 
@@ -279,12 +258,7 @@ def _batches(
     columns: Sequence[str] = (*_TEXTS, *_NUMBERS),
     groups: list[int] | None = None,
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of a table of items in batches, with these columns only, of all groups of rows or of some.
-
-    Raises:
-        ReleaseError: a text is too long.
-
-    """
+    """Yield the rows of a table of items in batches, with these columns only, of all groups of rows or of some."""
     import pyarrow.compute as pc
 
     known = [name for name in table.schema_arrow.names if name in columns]

@@ -23,8 +23,6 @@ _ROWS = 16
 """How many rows of a table are read at once."""
 _MAX_GROUP = 1024 * 1024 * 1024
 """The maximum size of a row group in bytes; `publish` writes groups of at most 32 MiB, or one larger row."""
-
-
 PublishedFile: TypeAlias = tuple[FileFormat, int]
 """The format of a public file, and the number of its examples in the lock."""
 
@@ -129,12 +127,7 @@ def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
 
 
 def _rows(table: Path, column: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a table with one of its columns.
-
-    Raises:
-        ReleaseError: it cannot be read, or was written by a version that does not write this column.
-
-    """
+    """Yield the rows of a table with one of its columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -604,12 +604,7 @@ def _public_file(
 
 
 def _file_of_builder(builder: str, file: PublicFile, variant: str) -> PublicFile:
-    """Return a public file with an unknown name, in any folder, as a file of the builder that the user names.
-
-    Raises:
-        ReleaseError: the name has no length.
-
-    """
+    """Return a public file with an unknown name, in any folder, as a file of the builder that the user names."""
     about = {"builder": builder, "reader": "", "source": SAMPLE}
     task = bind_builder(DatasetSpec.model_validate({"name": "any", **about})).spec
     known = [(task.bundle.files.template, task.bundle.format, True)] if task.bundle else []
@@ -662,13 +657,7 @@ def locked_dataset(
 def _locked_counter(
     spec: DatasetSpec, recorded: Mapping[str, str], tokenizer: str | None, release: Path | None
 ) -> CrossModalCounter:
-    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer.
-
-    Raises:
-        NotHereError: the tokenizer is not on this machine.
-        ReleaseError: it is another one than that of the release.
-
-    """
+    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer."""
     kept = release / TOKENIZERS / f"{recorded['sha256']}.json" if release else None
     name = tokenizer or (str(kept) if kept and kept.is_file() else recorded["name"])
     try:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
@@ -17,11 +18,12 @@ from mmlongbench.io.files import MAX_OF_A_FILE
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.release.audit import audit_file, audit_lock
+from mmlongbench.release.audit import audit_file
 from mmlongbench.release.diff import against
-from mmlongbench.release.examples import Lines
+from mmlongbench.release.examples import ExampleFile
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.lock import OTHER_BYTES, Lock, inventory, problem_of, read_lock
+from mmlongbench.release.lock_checks import audit_lock
 from mmlongbench.release.published import is_published, unlike_checksums
 from mmlongbench.release.release import PublicFile, Release
 
@@ -88,7 +90,7 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
         sizes = {name: lock.files[name].bytes for name in files if name in lock.files}
     else:
         files, sizes = inventory(release, lock), {name: file.bytes for name, file in lock.files.items()}
-    listed = [_Listed(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
+    listed = [(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
     with progress.meter("verify: files", len(listed)) as advance:
         for found in _looked_at(root, listed, most_pixels(lock), workers, advance):
             problems += found
@@ -136,11 +138,8 @@ def undecodable(path: Path, pixels: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    name: str
-    sha256: str | None
-    bytes: int
+_Listed: TypeAlias = tuple[str, str | None, int]
+"""The path of a file, its SHA-256 in the lock (None if the lock does not have it), and its bytes there."""
 
 
 def _looked_at(
@@ -154,7 +153,7 @@ def _looked_at(
             advance(1)
         return
     calls = [(release, batch, pixels) for batch in batches]
-    with closing(each_done(workers, _look_at, calls, [batch[0].name for batch in batches])) as ended:
+    with closing(each_done(workers, _look_at, calls, [batch[0][0] for batch in batches])) as ended:
         for place, found in ended:
             yield found
             advance(len(batches[place]))
@@ -166,17 +165,17 @@ def _look_at(release: Path, files: Sequence[_Listed], pixels: int) -> list[Probl
 
 def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
     """Yield what is wrong with one file; files outside the release are not opened."""
-    problem = problem_of(release, file.name, file.sha256, file.bytes)
+    name, sha256, bytes_ = file
+    problem = problem_of(release, name, sha256, bytes_)
     if problem not in (None, OTHER_BYTES):
-        yield Problem(file.name, str(problem))
+        yield Problem(name, str(problem))
         return
-    path = release / file.name
+    path = release / name
     size = path.stat().st_size
-    if problem or size != file.bytes:
-        where = "" if size == file.bytes else f"{size:,} bytes, the lock has {file.bytes:,}"
-        yield Problem(file.name, OTHER_BYTES, where)
-    if file.name.startswith(f"{IMAGES}/") and (why := undecodable(path, pixels)):
-        yield Problem(file.name, "the image cannot be decoded", why)
+    if problem or size != bytes_:
+        yield Problem(name, OTHER_BYTES, "" if size == bytes_ else f"{size:,} bytes, the lock has {bytes_:,}")
+    if name.startswith(f"{IMAGES}/") and (why := undecodable(path, pixels)):
+        yield Problem(name, "the image cannot be decoded", why)
 
 
 def _unreadable_lines(release: Path, damaged: set[str]) -> Iterator[Problem]:
@@ -184,7 +183,7 @@ def _unreadable_lines(release: Path, damaged: set[str]) -> Iterator[Problem]:
     for name in sorted(damaged):
         is_listed = name.endswith(".jsonl") and not name.startswith(f"{DATA}/")
         if is_listed and (release / name).stat().st_size <= MAX_OF_A_FILE:
-            broken = Lines(release / name).unreadable
+            broken = ExampleFile(release / name).unreadable
             yield from (Problem(name, "is no JSON object", line) for line in broken[:_NAMED])
 
 
@@ -221,7 +220,7 @@ def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Proble
     """Yield the lines with a field, such as an edited answer, that has another value in the same example at another
     length. Fields that differ in many examples are not reported.
     """
-    ours, theirs = Lines(file.path), Lines(sibling.path)
+    ours, theirs = ExampleFile(file.path), ExampleFile(sibling.path)
     tallies: dict[str, _Tally] = {}
     for number, example in enumerate(ours.digests, 1):
         one = ours.read([example])[example]

@@ -16,7 +16,7 @@ import mmlongbench as mm
 from mmlongbench.models.asking import RunOptions
 from mmlongbench.release.published import is_published
 from mmlongbench.release.release import Release
-from mmlongbench.release.selecting import Selection
+from mmlongbench.release.selection import Selection
 from mmlongbench.web.viewer.sources import open_viewed
 
 

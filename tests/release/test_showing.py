@@ -20,11 +20,7 @@ from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
-from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
-from mmlongbench.release.release import Example, open_release
-from mmlongbench.release.selecting import FoundExample, Place, Wanted, find_example
-from mmlongbench.release.showing import (
+from mmlongbench.release.anatomy import (
     NO_ITEMS,
     NO_UNITS,
     Block,
@@ -35,6 +31,10 @@ from mmlongbench.release.showing import (
     described,
     shown_example,
 )
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
+from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
+from mmlongbench.release.release import Example, open_release
+from mmlongbench.release.selection import Place, find_example
 from tokenization import TokenCount
 from tokenization.images import PatchRule
 
@@ -56,7 +56,7 @@ def copy(tiles: Path, tmp_path: Path) -> Path:
 
 def shown(release: Path, dataset: str, placement: float | None = None) -> ShownExample:
     opened = open_release(release)
-    return shown_example(opened, find_example(opened, Wanted(dataset=dataset, placement=placement)).example)
+    return shown_example(opened, find_example(opened, dataset=dataset, placement=placement)[0])
 
 
 def part_of(piece: ShownText | ShownImage) -> Part:
@@ -301,26 +301,25 @@ def test_a_file_of_items_that_is_none_is_named(copy: Path) -> None:
     assert issubclass(NoItemError, ReleaseError)
 
 
-def found_in(release: Path, **wanted: Any) -> FoundExample:
-    return find_example(open_release(release), Wanted(**wanted))
+def found_in(release: Path, **wanted: Any) -> tuple[Example, list[Place]]:
+    return find_example(open_release(release), **wanted)
 
 
 def test_the_first_example_that_fits_is_found_and_the_others_are_listed(tiles: Path) -> None:
-    found = found_in(tiles, id="tile-1", dataset="headed")
-    assert (found.example.id, found.place) == ("tile-1", Place("headed", 1024, 0.0))
-    assert found.others == (Place("headed", 1024, 0.4), Place("headed", 1024, 1.0))
-    assert found.example.key == {"file": "tiles/headed_K1.jsonl", "id": "tile-1", "depth": 0.0}
-    everywhere = found_in(tiles, id="tile-1", placement=1)
-    assert everywhere.place == Place("headed", 1024, 1.0)
-    assert {place.dataset for place in everywhere.others} == set(TASKS)
-    assert found_in(tiles).example.id == "tile-0"
+    example, places = found_in(tiles, id="tile-1", dataset="headed")
+    assert places == [Place("headed", 1024, depth) for depth in (0.0, 0.4, 1.0)]
+    assert example.key == {"file": "tiles/headed_K1.jsonl", "id": "tile-1", "depth": 0.0}
+    _, places = found_in(tiles, id="tile-1", placement=1)
+    assert places[0] == Place("headed", 1024, 1.0)
+    assert {place.dataset for place in places[1:]} == set(TASKS)
+    assert found_in(tiles)[0].id == "tile-0"
 
 
 def test_examples_are_found_also_where_items_are_missing_or_broken(copy: Path) -> None:
     (copy / "items/tiles/headed_K1.parquet").unlink()
     (copy / "items/tiles/blanks_K1.parquet").write_bytes(b"no table")
-    assert found_in(copy, id="tile-1", dataset="headed", placement=0.4).example.record["depth"] == 0.4
-    assert found_in(copy, id="tile-1", dataset="blanks").example.id == "tile-1"
+    assert found_in(copy, id="tile-1", dataset="headed", placement=0.4)[0].record["depth"] == 0.4
+    assert found_in(copy, id="tile-1", dataset="blanks")[0].id == "tile-1"
 
 
 @pytest.mark.parametrize(

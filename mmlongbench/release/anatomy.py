@@ -253,7 +253,6 @@ def _placement(record: Record) -> str:
 
 
 def _needle_places(record: Record) -> Iterator[NeedlePlace]:
-    """Yield the places of the needles that a record states, in reading order."""
     starts, achieved = _numbers(record.get("needle_start")), _numbers(record.get("depth_achieved"))
     requested = _numbers(record.get("depth_requested", record.get("depth")))
     found = [
@@ -278,19 +277,13 @@ def _at(values: Sequence[float | None], number: int) -> float | None:
 
 
 def _turns(prompt: Prompt, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield a block for each part of a prompt that has no units."""
     for turn in prompt.turns:
         for part in turn.parts:
             yield Block(turn.role, pieces.of((part,), has_needle=True), pieces.marks((part,)))
 
 
 def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit.
-
-    Raises:
-        ReleaseError: the items are not those of the units.
-
-    """
+    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit."""
     if items is not None:
         _require_same(outline, items)
     if outline.before:
