@@ -18,7 +18,7 @@ from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
-from mmlongbench.checking.row_rules import ids_are_unique, ids_stay, rows_are_the_same_twice
+from mmlongbench.checking.repeatable import ids_are_unique, ids_stay, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, IDS, KEPT, NEEDS_NO_RELEASE, ROWS, RULES
 from mmlongbench.checking.second_process import WORKERS, BuiltRelease, SecondLook, difference, look_again
 from mmlongbench.checking.world import World

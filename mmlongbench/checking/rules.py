@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from mmlongbench.building.stages.golds import JUDGED
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
-from mmlongbench.checking.purity import drafts_are_pure, prompts_come_back
+from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
 from mmlongbench.checking.second_process import rows_digest
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains

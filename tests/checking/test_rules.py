@@ -21,7 +21,7 @@ from once import linked
 import mmlongbench as mm
 from mmlongbench.checking.check import check
 from mmlongbench.checking.findings import Note, two_values
-from mmlongbench.checking.row_rules import ids_stay
+from mmlongbench.checking.repeatable import ids_stay
 from mmlongbench.checking.second_process import BuiltRelease, difference, look_again, rooted, surroundings
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.loading import load_manifest
