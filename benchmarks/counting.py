@@ -24,14 +24,14 @@ from sources import LIMITS, open_pdfs, spread
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.model import CounterSpec
+from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec
 from mmlongbench.release.audit import audit_file, audit_release
-from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.layout import DATA, IMAGES
-from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, locked_dataset
-from mmlongbench.release.lock import read_lock
+from mmlongbench.release.figures import FileAudit
+from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.measuring import ImageSizes
+from mmlongbench.release.release import NO_LOCK, PublicFile, ReadDataset, Release
 from mmlongbench.task.builder import Builder
+from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
 from tokenization import TokenCount
@@ -75,13 +75,19 @@ def main(release: Path | None, pdfs: Path | None, examples: int, rounds: int) ->
 def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
     """Examples that are nearly all text."""
     builder = Passages("pages", Options())
-    dataset = AuditedDataset(cast("Builder[Row]", builder), CounterSpec().open(), builder.spec.reserve, is_locked=False)
+    dataset = ReadDataset(
+        DatasetSpec.model_validate({"name": "pages", "builder": "pages", "reader": "", "source": SAMPLE}),
+        cast("Builder[Row]", builder),
+        builder.spec.reserve,
+        CounterSpec().open,
+        is_locked=False,
+    )
     with tempfile.TemporaryDirectory() as root, open_pdfs(pdfs) as paths:
         path = write_passages(Path(root), builder, read_pages(paths, LIMITS), LENGTH, count)
 
         def audit() -> list[FileAudit]:
-            file = PublicFile(path.name, path, dataset, LENGTH, None, ImageSizes(Path(root) / IMAGES))
-            return [audit_file(LoadedRelease((file,), None), file, ())]
+            file = PublicFile(path.name, path, dataset, LENGTH, JSON_LINES, ImageSizes(Path(root) / IMAGES))
+            return [audit_file(Release(Path(root), NO_LOCK, (file,), (), {}, {}), file, ())]
 
         yield Case(audit, list(_texts(dataset, path)))
 
@@ -89,19 +95,12 @@ def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
 @contextmanager
 def _released(release: Path) -> Iterator[Case]:
     """Return a release from its folder."""
-    datasets = [locked_dataset(data, None) for data in read_lock(release).manifest]
-    found = [path for path in (release / DATA).rglob("*") if path.is_file()]
-    owners = [(dataset, path) for path in found for dataset in datasets if _owns(dataset, path, release)]
-    texts = [text for dataset, path in owners for text in _texts(dataset, path)]
+    files = [(file.dataset, file.path) for file in Release.open(release).files if not file.is_bundle]
+    texts = [text for dataset, path in files if dataset for text in _texts(dataset, path)]
     yield Case(lambda: audit_release(release, Progress(False)), texts)
 
 
-def _owns(dataset: AuditedDataset, path: Path, release: Path) -> bool:
-    name = dataset.builder.spec.files.recognise(path.relative_to(release / DATA).as_posix())
-    return name is not None and name.name == dataset.builder.dataset
-
-
-def _texts(dataset: AuditedDataset, path: Path) -> Iterator[str]:
+def _texts(dataset: ReadDataset, path: Path) -> Iterator[str]:
     for _, record in dataset.builder.spec.format.unbundle(path):
         yield dataset.builder.prompt(record).text
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import mmlongbench as mm
-from mmlongbench.release.selecting import Selection
+from mmlongbench.release.selection import Selection
 
 _SERVER = """
 import json, sys

@@ -14,7 +14,7 @@ from shortcut_clean import Clean, Questions, draw_files, relabelled
 
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.release import open_release
 from mmlongbench.shortcuts.audit import audit_shortcuts, has_requested_places
 from mmlongbench.shortcuts.depths import UNEVEN, Depths
 from mmlongbench.shortcuts.features import ImageFacts

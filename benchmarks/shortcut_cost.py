@@ -18,7 +18,7 @@ from shortcut_bases import REAL, build_drawn, build_real
 
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import DATA, IMAGES
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.release import open_release
 
 _GROUP = 50_000
 """How many items are written at once."""
@@ -70,7 +70,7 @@ def multiply(release: Path, dataset: str, n: int, out: Path) -> Path:
     """Write a release with the questions of a dataset repeated up to n examples, at its longest length."""
     opened = open_release(release)
     length = opened.lengths(dataset)[-1]
-    name = opened.file(dataset, length)
+    name = opened.file(dataset, length).name
     shutil.copytree(release, out, copy_function=os.link)
     for path in (out / DATA / name, items_path(out, name)):
         path.unlink()  # a hard link: the release that was copied keeps its file

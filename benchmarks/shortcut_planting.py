@@ -14,7 +14,7 @@ from shortcut_leaks import LEAKS, Leak
 from shortcut_target import Base
 
 from mmlongbench.io.progress import Progress
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.release import open_release
 from mmlongbench.shortcuts.audit import audit_shortcuts
 from mmlongbench.shortcuts.findings import Finding
 

@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import DATA, IMAGES
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.release import open_release
 from mmlongbench.shortcuts.measured import uniforms
 from mmlongbench.shortcuts.reading import asked_questions
 

@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from mmlongbench.models.settings import EndpointError, EndpointSettings
     from mmlongbench.prompt import Image, Prompt
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
-    from mmlongbench.release.findings import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
+    from mmlongbench.release.figures import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
-    from mmlongbench.release.opened import Example, Release
-    from mmlongbench.release.selecting import Selection
+    from mmlongbench.release.release import Example, Release
+    from mmlongbench.release.selection import Selection
     from mmlongbench.release.verify import Problem, Verified
     from mmlongbench.scoring.one import Scorer
     from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
@@ -359,10 +359,10 @@ def fetch(
 
 
 def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] | TaskFiles" = ()) -> "Release":
-    """Open a release of this engine, to read its lock and its examples.
+    """Open a release of this engine, or a folder that `publish` wrote, to read its lock and its examples.
 
     Args:
-        path: its folder.
+        path: its folder. The files of a publication are made again in the user's cache when it is first opened.
         tasks: the task files that the release was built with, if it has any; their code runs. A `TaskFiles` may allow
             files that have changed.
 
@@ -374,7 +374,7 @@ def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] 
         PluginError: a builder that the lock names is not installed, or is broken.
 
     """
-    from mmlongbench.release.opened import open_release as run
+    from mmlongbench.release.release import open_release as run
 
     return run(_release(path), _tasks(tasks))
 
@@ -880,7 +880,7 @@ def _selection(
     datasets: str | Sequence[str], lengths: str | int | Sequence[str | int], limit: int | None, subset: str
 ) -> "Selection":
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.release.selecting import Selection
+    from mmlongbench.release.selection import Selection
 
     if limit is not None:
         _at_least_1("limit", limit, ReleaseError)
@@ -945,12 +945,12 @@ _MODULES = {
     "mmlongbench.models.run": ("RunResult",),
     "mmlongbench.models.settings": ("EndpointError", "EndpointSettings"),
     "mmlongbench.prompt": ("Image", "Prompt"),
-    "mmlongbench.release.findings": (
+    "mmlongbench.release.figures": (
         *("AuditLine", "ModelFigures", "ProblemFigures", "RemarkFigures", "SpreadFigures"),
     ),
     "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),
     "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
-    "mmlongbench.release.opened": ("Example", "Release"),
+    "mmlongbench.release.release": ("Example", "Release"),
     "mmlongbench.release.verify": ("Problem", "Verified"),
     "mmlongbench.manifest.mix": ("MixSpec",),
     "mmlongbench.mixes.mixing": ("Mixed",),

@@ -1,11 +1,7 @@
 """Builds a small release, checks it, then audits and rebuilds it in a second process."""
 
-import csv
-import io
-import re
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -20,123 +16,21 @@ from mmlongbench.building.lines import CELLS, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.rows import read_rows
-from mmlongbench.checking.again import WORKERS, RecheckResult, ReleaseToRecheck, difference, recheck
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
-from mmlongbench.checking.purity import rows_are_the_same_twice
-from mmlongbench.checking.rules import BUILT, IDS, KEPT, ROWS, RULES
-from mmlongbench.checking.world import SmallRelease, World, shortest
+from mmlongbench.checking.repeatable import ids_are_unique, ids_stay, rows_are_the_same_twice
+from mmlongbench.checking.rules import BUILT, IDS, KEPT, NEEDS_NO_RELEASE, ROWS, RULES
+from mmlongbench.checking.second_process import WORKERS, BuiltRelease, SecondLook, difference, look_again
+from mmlongbench.checking.world import World
 from mmlongbench.errors import ManifestError, MMLongBenchError, SourceError, error_text
-from mmlongbench.io.files import read_regular
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import PluginCallError, bind
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
-from mmlongbench.manifest.plugins import ENGINE, described, plugin_code, reader_type
+from mmlongbench.manifest.plugins import described
 from mmlongbench.manifest.task_files import tasks_of
 from mmlongbench.release.rejects import Reject
-from mmlongbench.task.rows import Row, SourcePaths
 from tokenization import TokenizationError
-
-_FEW = 3
-"""With fewer rows, ids that look like row numbers may be chance."""
-_CSV, _LINES = (".csv", ".tsv", ".tab"), (".jsonl", ".ndjson")
-_MAX_BYTES = 64 * 1024 * 1024
-"""The maximum size of a table that is copied without its first row."""
-_NUMBER = re.compile(r"[0-9]+\Z")
-
-
-def ids_are_unique(session: Session, name: str) -> Iterator[Outcome]:
-    """Yield every id that a second row of the source has too."""
-    for line in session.build_dir.read(questions_shard(name), QUESTIONS):
-        if isinstance(line, Reject) and line.fault.reason == "duplicate-id":
-            yield Failure("another row of the source has the same id; give each row an id of its own", "row()", line.id)
-
-
-def ids_stay(reader: str, sources: SourcePaths, ids: Sequence[str], folder: Path) -> Iterator[Outcome]:
-    """Yield the first id that changes when the first row of a table is taken out; `folder` is for the shorter table.
-
-    Public data sets that the engine reads number their rows and do not change. For a reader of the engine, and where no
-    source is such a table, yield a note if the ids are the numbers of rows.
-    """
-    is_ours = plugin_code("reader", reader).distribution == ENGINE
-    shorter = {} if is_ours else _shorter_tables(sources, folder)
-    if not shorter:
-        if len(ids) >= _FEW and (_numbered(ids, 0) or _numbered(ids, 1)):
-            yield Note("ids are the numbers of rows: they move when a row is added above them")
-        return
-    before = _ids(reader, sources)
-    for name, path in shorter.items():
-        after: dict[str, str] = {}
-        with suppress(MMLongBenchError):  # a table without this row may be refused; then nothing is known
-            after = _ids(reader, {**sources, name: path})
-        moved = ((before[row], id) for row, id in after.items() if before.get(row, id) != id)
-        if found := next(moved, None):
-            said = f"without the first row of {path.name}, the row has the id {found[1]!r}"
-            yield Failure(f"{said}; use an id of the source, or a hash of the row's fields", "raw_rows()", found[0])
-            return
-
-
-def _ids(reader: str, sources: SourcePaths) -> dict[str, str]:
-    """Return the id of each row by its other fields; rows whose other fields are equal are left out."""
-    rows = [row for row in read_rows(reader_type(reader)(), sources, name=reader) if isinstance(row, Row)]
-    fields = [row.model_dump_json(exclude={"id", "file", "place"}) for row in rows]
-    times = Counter(fields)
-    return {each: row.id for each, row in zip(fields, rows, strict=True) if times[each] == 1}
-
-
-def _shorter_tables(sources: SourcePaths, folder: Path) -> dict[str, Path]:
-    """Write a copy of every text table without its first row, and return the copies by the names of the sources."""
-    shorter = {}
-    for name, path in sources.items():
-        with suppress(OSError, ValueError, csv.Error):  # what cannot be read is reported elsewhere
-            if path.suffix.lower() in (*_CSV, *_LINES) and path.is_file():
-                text = read_regular(path, _MAX_BYTES).decode("latin-1")  # every byte stays as it is
-                lines = list(io.StringIO(text, newline=""))
-                first, end = _first_row(lines) if path.suffix.lower() in _CSV else _first_line(lines)
-                shorter[name] = folder / name / path.name
-                shorter[name].parent.mkdir(parents=True)
-                shorter[name].write_bytes("".join([*lines[:first], *lines[end:]]).encode("latin-1"))
-    return shorter
-
-
-def _first_line(lines: Sequence[str]) -> tuple[int, int]:
-    """Return where the first line that is not blank begins and ends."""
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    return first, first + 1
-
-
-def _first_row(lines: Sequence[str]) -> tuple[int, int]:
-    """Return the lines at which the first row below the header of a CSV table begins and ends.
-
-    Raises:
-        ValueError: the table is UTF-16.
-
-    """
-    if any("\0" in line for line in lines[:1]):
-        raise ValueError("UTF-16")
-    separator = max(",;\t", key=lambda each: lines[0].count(each) if lines else 0)
-    table = csv.reader(iter(lines), delimiter=separator)
-    next(table, None)
-    first = table.line_num
-    next((row for row in table if row), None)
-    return first, table.line_num
-
-
-def _numbered(ids: Sequence[str], first: int) -> bool:
-    """Return whether ids are a common text and the number of the row, with or without zeros before it.
-
-    >>> _numbered(["a1", "a2"], 1), _numbered(["a0001", "a0002"], 1), _numbered(["a1", "b2"], 1)
-    (True, True, False)
-    """
-    common = ids[0].removesuffix(str(first))
-    if all(id == f"{common}{number}" for number, id in enumerate(ids, first)):
-        return True
-    numbers = [_NUMBER.search(id) for id in ids]
-    texts = {_NUMBER.sub("", id) for id in ids}
-    return len(texts) == 1 and all(found and int(found[0]) == n for n, found in enumerate(numbers, first))
-
 
 LIMIT = 5
 """How many questions of each dataset are built."""
@@ -149,8 +43,6 @@ _QUIET = Progress(is_shown=False)
 
 @dataclass(slots=True)
 class _DatasetCheck:
-    """One dataset while it is checked."""
-
     spec: DatasetSpec
     folder: Path
     findings: list[Finding] = field(default_factory=list)
@@ -192,7 +84,7 @@ def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKER
             for each in datasets:
                 _build(each, open_sessions)
                 tell(each.spec.name)
-            _recheck(datasets, Path(folder), workers)
+            _look_again(datasets, Path(folder), workers)
             tell("built again")
             for each in datasets:
                 _run_rules(each)
@@ -203,10 +95,15 @@ def check(manifest: Manifest, progress: Progress = _QUIET, workers: int = WORKER
 
 
 def small(manifest: Manifest, lengths: bool) -> Manifest:
-    """Return a manifest with the lengths of a small release (`shortest`), unless the user has given `lengths`."""
+    """Return a manifest with the lengths of a small release, unless the user has given `lengths`: the two shortest
+    lengths of each dataset, or its only one and the double of it.
+    """
     if lengths:
         return manifest
-    specs = (spec.model_copy(update={"lengths": shortest(spec.lengths)}) for spec in manifest.datasets)
+    specs = []
+    for spec in manifest.datasets:
+        first, *more = sorted(spec.lengths)[:2]
+        specs.append(spec.model_copy(update={"lengths": (first, *(more or [2 * first]))}))
     return Manifest(datasets=tuple(specs))
 
 
@@ -276,12 +173,8 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
         dataset.add(IDS, chain(ids_are_unique(session, name), stay))
         if rows := session.questions(name):
             lengths = tuple(sorted(dataset.spec.lengths))
-            dataset.world = World(
-                session.dataset(name),
-                rows,
-                lengths,
-                SmallRelease(dataset.release, tasks_of(dataset.spec.builder, dataset.spec.reader)),
-            )
+            tasks = tasks_of(dataset.spec.builder, dataset.spec.reader)
+            dataset.world = World(session.dataset(name), rows, lengths, dataset.release, tasks)
 
 
 def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
@@ -312,66 +205,46 @@ def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcom
 
 
 def _rejected(what: str, first: Reject | None) -> Failure:
-    """Return the failure that rows were rejected, with the first reject."""
     return Failure(f"{what}; the first: {first.fault}", row=first.id) if first else Failure(what)
 
 
-def _opened(spec: DatasetSpec, sources: Mapping[str, Path]) -> DatasetSpec:
-    """Return a dataset whose sources are where they were unpacked or downloaded to; a sample is drawn again."""
-    if isinstance(spec.source, str):
-        return spec
-    return spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
+def _look_again(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
+    """Let a second process audit and build every release that was built, and keep what it found in the worlds."""
+    worlds = [(each, each.world) for each in datasets if each.is_built and each.world]
+    releases = []
+    for each, world in worlds:
+        spec, sources = each.spec, dict(world.dataset.plan.sources)
+        if not isinstance(spec.source, str):  # sources are not unpacked or downloaded again; a sample is drawn again
+            spec = spec.model_copy(update={"source": {name: (LocalPath(sources[name]),) for name in spec.source}})
+        again = each.folder / "again"
+        releases.append(BuiltRelease(Manifest(datasets=(spec,)), each.release, again, sources, workers))
+    for (each, world), found in zip(worlds, _looks(releases, folder), strict=True):
+        other = None if found.build_error else difference(each.release, each.folder / "again")
+        each.world = replace(world, looked=found, difference=other)
 
 
-def _recheck(datasets: Sequence[_DatasetCheck], folder: Path, workers: int) -> None:
-    """Let another process audit and build every release that was built, and keep what it found in the worlds."""
-    built = [each for each in datasets if each.is_built and each.world]  # all that have questions
-    releases = [
-        ReleaseToRecheck(
-            manifest=Manifest(datasets=(_opened(each.spec, each.world.dataset.plan.sources),)),
-            release=each.release,
-            out=each.folder / "again",
-            sources=each.world.dataset.plan.sources,
-            workers=workers,
-        )
-        for each in built
-        if each.world
-    ]
-    for each, found in zip(built, _rechecked(releases, folder), strict=True):
-        if each.world:
-            each.world = replace(each.world, rechecked=_compared(each, found))
-
-
-def _rechecked(releases: Sequence[ReleaseToRecheck], folder: Path) -> list[RecheckResult]:
-    """Return what another process finds. If a task ends the process, each release gets a process of its own."""
+def _looks(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLook]:
+    """Return what the second process finds. If a task ends the process, each release gets a process of its own."""
     if not releases:
         return []
     try:
-        return recheck(releases, folder)
+        return look_again(releases, folder)
     except MMLongBenchError as error:
         if len(releases) == 1:
-            return [RecheckResult(audit_error=str(error), build_error=str(error))]
-        return [found for each in releases for found in _rechecked([each], folder)]
-
-
-def _compared(dataset: _DatasetCheck, found: RecheckResult) -> RecheckResult:
-    """Return what another process found, with the difference between the two releases."""
-    if found.build_error:
-        return found
-    return found.model_copy(update={"difference": difference(dataset.release, dataset.folder / "again")})
+            return [SecondLook(failures=(Failure(str(error)),), build_error=str(error))]
+        return [found for each in releases for found in _looks([each], folder)]
 
 
 def _run_rules(dataset: _DatasetCheck) -> None:
-    """Run all rules about a built dataset."""
     first = [BUILT, KEPT, ROWS, IDS][len(dataset.findings) :]
     dataset.not_run(first, NO_RELEASE)
-    for rule in RULES:
+    for rule, find in RULES.items():
         if not dataset.world:
-            dataset.not_run([rule.text], NO_QUESTIONS)
-        elif rule.needs_release and not dataset.is_built:
-            dataset.not_run([rule.text], NO_RELEASE)
+            dataset.not_run([rule], NO_QUESTIONS)
+        elif rule not in NEEDS_NO_RELEASE and not dataset.is_built:
+            dataset.not_run([rule], NO_RELEASE)
         else:
-            dataset.add(rule.text, rule.find(dataset.world))
+            dataset.add(rule, find(dataset.world))
 
 
 def _summary(dataset: _DatasetCheck) -> CheckedDataset:

@@ -2,15 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
 from mmlongbench.building.stages.golds import JUDGED
-from mmlongbench.checking.again import rows_digest
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
-from mmlongbench.checking.purity import drafts_are_pure, prompts_come_back
+from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
+from mmlongbench.checking.second_process import rows_digest
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.documents.limits import Limits
@@ -21,13 +21,12 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
-from mmlongbench.release.checking import rejects_of
 from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.lock_checks import rejects_of
 from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.verify import undecodable
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Settings
-from mmlongbench.task.rows import Record
 
 _SLOT = re.compile(r"\{[A-Za-z_][^{}\n]{0,60}\}|\{\}")
 """A place in a template that is filled in, such as `{title}` or `{row.title}`."""
@@ -69,13 +68,13 @@ def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
         yield Skipped("many questions share a context, which requires no unit")
         return
     for length in world.lengths:
-        for packed in world.packed(length):
-            draft = world.draft(packed.row) if packed.row else None
+        for row, examples in world.packed(length):
+            draft = world.draft(row) if row else None
             required = {unit.id for unit in draft.required} if draft else set()
-            for example in packed.examples:
+            for example in examples:
                 yield from _shown_wrongly(example, required)
-            if packed.row and draft and length == world.lengths[-1]:
-                yield from _taken_again(draft, world.units(draft, length, packed.row), packed.row.id)
+            if row and draft and length == world.lengths[-1]:
+                yield from _taken_again(draft, world.units(draft, length, row), row.id)
 
 
 def _taken_again(draft: Draft, units: Iterable[Unit], row: str) -> Iterator[Failure]:
@@ -108,11 +107,11 @@ def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
         yield Skipped("the task puts nothing at a depth")
         return
     for length in world.lengths:
-        for packed in world.packed(length):
-            wanted = [unit.id for unit in world.draft(packed.row).required if unit.place is None] if packed.row else []
-            for example in packed.examples:
+        for row, examples in world.packed(length):
+            wanted = [unit.id for unit in world.draft(row).required if unit.place is None] if row else []
+            for example in examples:
                 needles = [needle.unit.id for needle in example.needles]
-                if packed.row and needles != wanted:
+                if row and needles != wanted:
                     yield Failure(f"expected the needles {wanted}, found {needles}", "draft()", example.id)
                 elif len(needles) == 1 and _halves_off(example) > 1 + 1e-9:
                     (one,) = example.needles
@@ -133,8 +132,8 @@ def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
     The longest contexts are searched, which hold the shorter ones; they are the same at every placement.
     """
     in_padding = in_questions = 0
-    for packed in world.packed(world.lengths[-1]):
-        for example in packed.examples if world.is_shared else packed.examples[:1]:
+    for _, examples in world.packed(world.lengths[-1]):
+        for example in examples if world.is_shared else examples[:1]:
             negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
             answers = list(_answers(world.gold(example)))
             held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
@@ -189,7 +188,7 @@ def _frame(example: PackedExample) -> str:
 
 def images_are_as_planned(world: World) -> Iterator[Outcome]:
     """Yield every image of the release that cannot be decoded, or has another size than was counted."""
-    folder, planned = world.released.path / IMAGES, world.dataset.sources.sizes
+    folder, planned = world.release / IMAGES, world.dataset.sources.sizes
     sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
     shown = {path: example.id for n in world.lengths for example in world.examples(n) for path in example.prompt.images}
     if not shown:
@@ -216,7 +215,7 @@ def contexts_are_nested(world: World) -> Iterator[Outcome]:
     if world.is_shared or len(world.lengths) < 2:
         yield Skipped("contexts that questions share are not nested" if world.is_shared else ONE_LENGTH)
         return
-    at = [{p.row.id: p.examples[0] for p in world.packed(length) if p.row} for length in world.lengths]
+    at = [{row.id: examples[0] for row, examples in world.packed(length) if row} for length in world.lengths]
     for row in world.rows:
         draft = world.draft(row)
         for (short, shorter), (long, longer) in pairwise(zip(world.lengths, at, strict=True)):
@@ -245,9 +244,9 @@ def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
     if len(world.lengths) < 2:
         yield Skipped(ONE_LENGTH)
         return
-    rejected = frozenset(rejects_of(world.released.path))
+    rejected = frozenset(rejects_of(world.release))
     order = [row.id for row in world.rows]
-    found = {length: list(dict.fromkeys(str(each["id"]) for each in records)) for length, records in _files(world)}
+    found = {length: list(dict.fromkeys(str(each["id"]) for each in records)) for length, records in world.released()}
     for length, ids in sorted(found.items()):
         expected = [id for id in order if (world.name, id, length) not in rejected]
         if world.is_shared:  # a longer context shows more classes, and is asked about them
@@ -263,18 +262,11 @@ def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
                 yield Failure(f"question {gone[0]!r} is in {lengths}", "contexts()", gone[0])
 
 
-def _files(world: World) -> Iterator[tuple[int, list[Record]]]:
-    """Yield (length, records) of every public file of the dataset; the second file of a task is left out."""
-    for file in world.released.opened.files:
-        if file.dataset and file.dataset.builder.dataset == world.name and file.form and not file.is_bundle:
-            yield file.length, [record for _, record in file.form.unbundle(file.path)]
-
-
 def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
     """Yield every question whose cluster differs between lengths or placements."""
     builder, known = world.dataset.builder, dict[str, tuple[str, int]]()
     failed: set[str] = set()
-    for length, records in sorted(_files(world), key=lambda each: each[0]):
+    for length, records in sorted(world.released(), key=lambda each: each[0]):
         for record in records:
             id = str(record["id"])
             with calling("builder", world.dataset.spec.builder, "cluster()", about=f"row {id!r}"):
@@ -353,65 +345,48 @@ def _scored(world: World, example: PackedExample, metric: Metric, plain: Metric)
     return ""
 
 
-Find: TypeAlias = Callable[[World], Iterable[Outcome]]
-"""Yields the cases in which a rule does not hold; or why the rule does not apply."""
-
-BUILT = "a small release can be built"
-KEPT = "questions are kept, and fit every length"
-ROWS = "rows are the same when they are read again"
-IDS = "ids are unique, and stay the same"
-BYTES = "another process builds the same bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule about a dataset whose small release is built."""
-
-    text: str
-    """What it says, in a few words."""
-    find: Find
-    needs_release: bool = True
-    """Whether it needs the release, or only the chosen questions."""
-
-
 def audit_finds_nothing(world: World) -> Iterator[Outcome]:
-    """Yield every kind of problem that the audit found in another process."""
-    rechecked = world.rechecked
-    if rechecked.prompt_fault:
-        detail = f"in a new process, the prompt cannot be rebuilt from the record: {rechecked.prompt_fault}"
-        yield Failure(detail, "prompt()", rechecked.prompt_row)
-    if rechecked.audit_error:
-        yield Failure(rechecked.audit_error)
-    for found in rechecked.audit:
-        yield Failure(f"{found.file}: {found.problem} ({found.count} times): {found.first}")
+    """Yield what the second process could not rebuild, and every kind of problem that its audit found."""
+    yield from world.looked.failures
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     """Yield what another process read or built otherwise, or why it built nothing."""
-    rechecked, plan = world.rechecked, world.dataset.plan
-    where = "in other surroundings (hash seed, date, HOME, LANG, working directory, workers)"
-    if rechecked.rows and rechecked.rows != rows_digest(plan.bound, plan.sources):
+    plan, where = world.dataset.plan, "in other surroundings (hash seed, date, HOME, LANG, working directory, workers)"
+    if world.looked.rows and world.looked.rows != rows_digest(plan.bound, plan.sources):
         yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
-    if fault := rechecked.build_error or rechecked.difference.text:
-        yield Failure(f"{where}: {fault}", rechecked.difference.method, rechecked.difference.row)
+    if world.looked.build_error:
+        yield Failure(f"{where}: {world.looked.build_error}")
+    elif found := world.difference:
+        yield replace(found, detail=f"{where}: {found.detail}")
 
 
-RULES = (
-    Rule("a draft is the same each time it is made", drafts_are_pure, needs_release=False),
-    Rule("prompts come back from records", prompts_come_back),
-    Rule("examples are within their budgets", examples_are_within_their_budgets),
-    Rule("recounts equal the counts, to the token", recounts_equal_the_counts),
-    Rule("required units are shown once", required_units_are_shown_once),
-    Rule("needles stand at their depths", needles_stand_at_their_depths),
-    Rule("no negative holds an answer", no_negative_holds_an_answer),
-    Rule("shorter contexts are nested in longer ones", contexts_are_nested),
-    Rule("each round shows every label once", shared_contexts_are_rounds),
-    Rule("every file has the same questions", files_have_the_same_questions),
-    Rule("a question has the same cluster everywhere", questions_have_one_cluster),
-    Rule("answers score full, empty outputs do not", answers_score_full),
-    Rule("images can be decoded, in the planned sizes", images_are_as_planned),
-    Rule("no slot or marker is left in prompts", nothing_is_left_of_a_template),
-    Rule("an audit in another process finds nothing", audit_finds_nothing),
-    Rule(BYTES, bytes_are_the_same),
-)
-"""The rules about a built dataset. `check` adds those before: `BUILT`, `KEPT`, `ROWS` and `IDS`."""
+Find: TypeAlias = Callable[[World], Iterable[Outcome]]
+"""Yields the cases in which a rule does not hold; or why the rule does not apply."""
+BUILT = "a small release can be built"
+KEPT = "questions are kept, and fit every length"
+ROWS = "rows are the same when they are read again"
+IDS = "ids are unique, and stay the same"
+DRAFTS = "a draft is the same each time it is made"
+BYTES = "another process builds the same bytes"
+RULES: Mapping[str, Find] = {
+    DRAFTS: drafts_are_pure,
+    "prompts come back from records": prompts_come_back,
+    "examples are within their budgets": examples_are_within_their_budgets,
+    "recounts equal the counts, to the token": recounts_equal_the_counts,
+    "required units are shown once": required_units_are_shown_once,
+    "needles stand at their depths": needles_stand_at_their_depths,
+    "no negative holds an answer": no_negative_holds_an_answer,
+    "shorter contexts are nested in longer ones": contexts_are_nested,
+    "each round shows every label once": shared_contexts_are_rounds,
+    "every file has the same questions": files_have_the_same_questions,
+    "a question has the same cluster everywhere": questions_have_one_cluster,
+    "answers score full, empty outputs do not": answers_score_full,
+    "images can be decoded, in the planned sizes": images_are_as_planned,
+    "no slot or marker is left in prompts": nothing_is_left_of_a_template,
+    "an audit in another process finds nothing": audit_finds_nothing,
+    BYTES: bytes_are_the_same,
+}
+"""The rules about a built dataset, by what they say; `check` adds those before: `BUILT`, `KEPT`, `ROWS` and `IDS`."""
+NEEDS_NO_RELEASE = (DRAFTS,)
+"""The rules that only look at the chosen questions."""

@@ -6,44 +6,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
-from mmlongbench.checking.again import RecheckResult
+from mmlongbench.checking.findings import Failure
+from mmlongbench.checking.second_process import SecondLook
 from mmlongbench.draft import Draft, Unit
 from mmlongbench.errors import Rejected
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
-from mmlongbench.release.loading import LoadedRelease, load_release
+from mmlongbench.release.release import open_release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record, Row
 
+PackedRow: TypeAlias = tuple[Row | None, Sequence[PackedExample]]
+"""A row and its examples at a length; the examples of a shared context have no row."""
 MOST_UNITS = 5000
 """How many units of a take order are compared."""
-
-
-@dataclass(frozen=True)
-class SmallRelease:
-    """A finished release."""
-
-    path: Path
-    tasks: TaskFiles = NO_TASK_FILES
-    """The task files that it was built with."""
-
-    @cached_property
-    def opened(self) -> LoadedRelease:
-        """The files of the release."""
-        return load_release(self.path, tasks=self.tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRow:
-    """The examples of one row at a length; or of one shared context, which has no row."""
-
-    row: Row | None
-    examples: Sequence[PackedExample]
 
 
 @dataclass(frozen=True)
@@ -51,15 +33,18 @@ class World:
     """A dataset of a small release."""
 
     dataset: Dataset
-    """The dataset, open for work."""
     rows: tuple[Row, ...]
     """Its questions."""
     lengths: tuple[int, ...]
     """The lengths of the release, the shortest first."""
-    released: SmallRelease
-    """The release; other datasets may be in it too."""
-    rechecked: RecheckResult = field(default_factory=RecheckResult)
-    """What another process found that audited the release and built it again."""
+    release: Path
+    """The folder of the small release."""
+    tasks: TaskFiles = NO_TASK_FILES
+    """The task files that it was built with."""
+    looked: SecondLook = field(default_factory=SecondLook)
+    """What a second process found that audited the release and built it again."""
+    difference: Failure | None = None
+    """How the release of the second process differs."""
     _packed: dict[int, list[PackedRow]] = field(default_factory=dict)
 
     @property
@@ -80,17 +65,17 @@ class World:
 
     def examples(self, length: int) -> list[PackedExample]:
         """Return all examples at a length."""
-        return [example for packed in self.packed(length) for example in packed.examples]
+        return [example for _, examples in self.packed(length) for example in examples]
 
     def _pack(self, length: int) -> Iterator[PackedRow]:
         if self.is_shared:
             for _, made in pack_contexts(self.dataset, self.rows, length):
                 if isinstance(made, list):
-                    yield PackedRow(None, made)
+                    yield None, made
             return
         for row in self.rows:
             try:
-                yield PackedRow(row, pack_row(self.dataset, row, length))
+                yield row, pack_row(self.dataset, row, length)
             except (DoesNotFitError, Rejected):  # the build has listed it among the rejects
                 continue
 
@@ -118,18 +103,16 @@ class World:
             read: Record = json.loads(to_json(finished_record(self.dataset, example)))
         return read
 
+    def released(self) -> list[tuple[int, list[Record]]]:
+        """Return (length, records) of each public file of the dataset, without the second files of tasks."""
+        return [
+            (file.length, [record for _, record in file.form.unbundle(file.path)])
+            for file in open_release(self.release, self.tasks).files
+            if file.dataset and file.dataset.name == self.name and not file.is_bundle
+        ]
+
     def gold(self, example: PackedExample) -> object:
         """Return the answer of an example."""
         record = self.record(example)
         with calling("builder", self.dataset.spec.builder, "gold()", self.row(example)):
             return self.dataset.builder.gold(record)
-
-
-def shortest(lengths: Sequence[int]) -> tuple[int, ...]:
-    """Return the lengths of a small release: the two shortest of a manifest's, or its only one and the double of it.
-
-    >>> shortest((32768, 8192, 16384)), shortest((8192,))
-    ((8192, 16384), (8192, 16384))
-    """
-    first = tuple(sorted(lengths)[:2])
-    return first if len(first) > 1 else (first[0], 2 * first[0])

@@ -16,10 +16,10 @@ from mmlongbench.cli.options import with_tasks
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.release.audit import Target, Visit
-    from mmlongbench.release.findings import FileAudit
+    from mmlongbench.release.figures import FileAudit
     from mmlongbench.release.items import Item
-    from mmlongbench.release.loading import PublicFile
     from mmlongbench.release.measuring import Measured, Model, ModelOptions
+    from mmlongbench.release.release import PublicFile
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 _IMAGES = click.option(
@@ -178,12 +178,12 @@ def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: b
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
-    from mmlongbench.release.tables import table
+    from mmlongbench.release.figures import table3 as table_of
 
     target = Target(paths, images, tasks=tasks)
     found = run(target, Progress(False if as_json else None))
     builders = [file.dataset.builder for file in target.open().files if file.dataset]
-    rows = table(found, {builder.dataset: builder.spec.paper_images for builder in builders})
+    rows = table_of(found, {builder.dataset: builder.spec.paper_images for builder in builders})
     if as_json:
         for row in rows:
             images_by_length = {str(length): {"mean": m, "sd": sd} for length, (m, sd) in row.images.items()}
@@ -231,26 +231,28 @@ def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """Return a function that writes a row for every example or unit; None if nothing is to be written."""
-    from mmlongbench.release.checking import UNREADABLE
-    from mmlongbench.release.items import Items
-    from mmlongbench.release.tables import example_row, unit_rows, writing
+    from mmlongbench.release.costs import example_row, unit_rows, writing
+    from mmlongbench.release.items import ItemReader
+    from mmlongbench.release.record_checks import UNREADABLE
 
     if not (per_example or items):
         return None
     models = [each.open() for each in asked]
     examples = stack.enter_context(writing(per_example)) if per_example else None
     units = stack.enter_context(writing(items)) if items else None
-    known = Items(target.paths[0])
+    readers: dict[str, ItemReader] = {}
 
     def visit(file: "PublicFile", made: "Measured") -> None:
         if examples:
-            examples.add(example_row(file, made, models))
+            examples(example_row(file, made, models))
         if units:
             read: Sequence[Item] = ()
             with suppress(*UNREADABLE):  # the audit reports this example or file
-                read = known.of(file, made)
+                if file.name not in readers:
+                    readers[file.name] = ItemReader(target.paths[0], file.name, file.length)
+                read = readers[file.name].of(made.id, made.placement)
             for row in unit_rows(file, made, read, models):
-                units.add(row)
+                units(row)
 
     return visit
 
@@ -290,7 +292,7 @@ def _write_page(
 
 def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is_aside: bool) -> None:
     from mmlongbench.errors import ReleaseError
-    from mmlongbench.release.tables import fit
+    from mmlongbench.release.fitting import fit
 
     one = next((each for each in asked if each.name == name), None)
     if one is None:

@@ -95,11 +95,11 @@ def claims(
 def _summaries(release: Path, tasks: "TaskFiles") -> Iterator["Summaries"]:
     """Yield the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
     from mmlongbench.metrics.judge.claims import Summaries
-    from mmlongbench.release.loading import load_release
+    from mmlongbench.release.release import open_release
 
     found: dict[str, Summaries] = {}
-    for file in load_release(release, tasks=tasks).files:
-        if file.dataset is None or file.form is None or _METRIC not in file.dataset.builder.spec.further_metrics:
+    for file in open_release(release, tasks).files:
+        if file.dataset is None or _METRIC not in file.dataset.builder.spec.further_metrics:
             continue
         builder = file.dataset.builder
         golds = dict[str, str]()

@@ -175,8 +175,8 @@ def run(release: Path, tasks: "TaskFiles", **given: Unpack[_Given]) -> None:
     from mmlongbench.models.prediction_lines import predictions_file
     from mmlongbench.models.run import prepare
     from mmlongbench.models.run import run as run_examples
-    from mmlongbench.release.opened import open_release
-    from mmlongbench.release.selecting import Selection
+    from mmlongbench.release.release import open_release
+    from mmlongbench.release.selection import Selection
 
     is_quiet = given["quiet"] or given["as_json"]
     out = given["out"] or predictions_file(given["model"], given["context"])

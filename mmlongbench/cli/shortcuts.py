@@ -26,7 +26,7 @@ from mmlongbench.shortcuts.pruning.results import Effect, Pruned
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.release.opened import Release
+    from mmlongbench.release.release import Release
 
 
 def show_findings(release: Path, found: ShortcutAudit, *, show_all: bool) -> None:
@@ -305,7 +305,7 @@ def shortcuts(
     repetitions in which nothing can tell.
     """
     from mmlongbench.io.progress import Progress
-    from mmlongbench.release.opened import open_release
+    from mmlongbench.release.release import open_release
     from mmlongbench.shortcuts.audit import audit_shortcuts
     from mmlongbench.shortcuts.difficulty import searches_of
     from mmlongbench.shortcuts.pruning.naming import errata_files

@@ -15,12 +15,12 @@ from mmlongbench.cli.console import Grid, print_grids, say, screen_width
 from mmlongbench.cli.options import with_tasks
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
-from mmlongbench.release.showing import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
+from mmlongbench.release.anatomy import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.release.opened import Example, Release
-    from mmlongbench.release.selecting import FoundExample, Place
+    from mmlongbench.release.release import Example, Release
+    from mmlongbench.release.selection import Place
 
 _RUN = 4
 """Runs of more similar units than this are folded."""
@@ -308,25 +308,25 @@ def show(
     Each unit of the context is shown with the tokens before it and its role. Gold passages, needles and pages with the
     answer are marked with >>. Long texts and long runs of similar units are folded.
     """
-    from mmlongbench.release.opened import open_release
-    from mmlongbench.release.selecting import Wanted, find_example
+    from mmlongbench.release.release import open_release
+    from mmlongbench.release.selection import find_example
 
     if (images or max_pixels) and not as_messages:
         raise click.UsageError("--images and --max-pixels need --messages")
     if as_messages and (html or full):
         raise click.UsageError("--messages prints JSON alone: leave out --html and --full")
     opened = open_release(release, tasks)
-    found = find_example(opened, Wanted(id, dataset, length, placement))
+    example, places = find_example(opened, id, dataset, length, placement)
     if as_messages:
-        _print_messages(found.example, images or "path", max_pixels)
+        _print_messages(example, images or "path", max_pixels)
     elif html:
-        _write_page(opened, found.example, html)
+        _write_page(opened, example, html)
     else:
-        from mmlongbench.release.showing import shown_example
+        from mmlongbench.release.anatomy import shown_example
 
-        show_example(shown_example(opened, found.example), is_full=full)
-        for line in _elsewhere(found, id, is_placed=placement is not None):
-            say(line)
+        show_example(shown_example(opened, example), is_full=full)
+        for line in _elsewhere(places, is_named=id is not None, is_placed=placement is not None):
+            say(f"more of {example.id}: {line}")
 
 
 def _print_messages(example: "Example", images: str, max_pixels: int | None) -> None:
@@ -338,7 +338,7 @@ def _print_messages(example: "Example", images: str, max_pixels: int | None) -> 
 
 
 def _write_page(release: "Release", example: "Example", path: Path) -> None:
-    from mmlongbench.release.showing import shown_example
+    from mmlongbench.release.anatomy import shown_example
     from mmlongbench.web.kit import write_page
     from mmlongbench.web.show_page import embedded_bytes, show_page
 
@@ -350,25 +350,20 @@ def _write_page(release: "Release", example: "Example", path: Path) -> None:
     say(f"{path}: written, {said}" if found.images else f"{path}: written")
 
 
-def _elsewhere(found: "FoundExample", id: str | None, *, is_placed: bool) -> list[str]:
-    """Return a line that says where else the question stands, with the options that choose it; or no line."""
+def _elsewhere(places: "list[Place]", *, is_named: bool, is_placed: bool) -> list[str]:
+    """Return the options that choose where else the question stands, in one line, or no line; the first place is that
+    of the example.
+    """
     from mmlongbench.lengths import format_length
 
-    place, others = found.place, found.others
-    every = [place, *others]
-    said = []
-    datasets = list(dict.fromkeys(each.dataset for each in others if each.dataset != place.dataset))
-    if datasets and id is not None:
+    place, said = places[0], []
+    datasets = list(dict.fromkeys(each.dataset for each in places if each.dataset != place.dataset))
+    if datasets and is_named:
         said.append(f"--dataset {', '.join(datasets)}")
-    own = [each for each in every if each.dataset == place.dataset]
+    own = [each for each in places if each.dataset == place.dataset]
     if lengths := sorted({each.length for each in own} - {place.length}):
         said.append(f"--length {', '.join(map(format_length, lengths))}")
-    placements = _other_placements(own, place)
-    if placements and not is_placed:
+    others = {each.placement for each in own if each.length == place.length and each.placement != place.placement}
+    if not is_placed and (placements := sorted(each for each in others if each is not None)):
         said.append(f"--placement {', '.join(f'{each:g}' for each in placements)}")
-    return [f"more of {found.example.id}: {'; '.join(said)}"] if said else []
-
-
-def _other_placements(own: "list[Place]", place: "Place") -> list[float]:
-    found = {each.placement for each in own if each.length == place.length and each.placement != place.placement}
-    return sorted(each for each in found if each is not None)
+    return ["; ".join(said)] if said else []

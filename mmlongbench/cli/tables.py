@@ -11,11 +11,10 @@ from mmlongbench.corpus.retrieval.pages import said_recall
 from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.plugins import GROUPS, Plugin
-from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread, short_tokens, tokens_text
+from mmlongbench.release.figures import FileAudit, Histogram, ModelTally, Spread, Table3Row, short_tokens, tokens_text
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import CellCounts, QuestionCounts, RetrievalCounts
 from mmlongbench.release.measuring import Model
-from mmlongbench.release.tables import Row
 
 _FILE = 8
 """The minimum width in characters of the name of a file; a longer name is folded if there is no room."""
@@ -282,7 +281,7 @@ _BLOCKS, _LETTERS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 """The characters of a histogram, from the lowest to the highest; the second set is for ASCII terminals."""
 
 
-def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
+def show_table3(rows: Sequence[Table3Row], *, beside_paper: bool) -> None:
     """Print images per example, by dataset and length; with `beside_paper`, the paper's numbers are below them."""
     lengths = sorted({length for row in rows for length in row.images})
     table = Table(title="images per example: mean ± sd", title_justify="left", box=None)

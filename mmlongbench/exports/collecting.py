@@ -13,8 +13,8 @@ from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
 from mmlongbench.models.replies import Reply
-from mmlongbench.release.opened import Example, Release, custom_id
-from mmlongbench.release.selecting import Selection, select
+from mmlongbench.release.release import Example, Release, custom_id
+from mmlongbench.release.selection import Selection, select
 
 REASONS = {
     "error": "requests with an error instead of an answer; they are not in the predictions",

@@ -15,8 +15,8 @@ from mmlongbench.exports.registry import target_named
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import TEMPORARY
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
-from mmlongbench.release.selecting import Cell, Selection, select
+from mmlongbench.release.release import Release
+from mmlongbench.release.selection import Cell, Selection, select
 
 
 @dataclass(frozen=True, slots=True)

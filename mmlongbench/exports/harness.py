@@ -15,10 +15,9 @@ from mmlongbench.exports.target import Export
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
-from mmlongbench.release.examples import name_of
-from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.layout import IMAGES, name_of
+from mmlongbench.release.release import Example
+from mmlongbench.release.selection import Cell
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.metric import ScoringInput

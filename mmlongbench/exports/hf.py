@@ -20,8 +20,8 @@ from mmlongbench.exports.writing import Describing, answer_type, refuse_model, w
 from mmlongbench.lengths import K
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.release import Example
+from mmlongbench.release.selection import Cell
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.messages import Message, messages
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 from mmlongbench.task.formats import to_json
 
 FOLDER = "inspect"

@@ -16,7 +16,7 @@ from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import refuse_model, write_text
 from mmlongbench.io.printable import md
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 
 SPLIT = "test"
 CONFIGS = ("corpus", "queries", "qrels", "top_ranked")

@@ -17,7 +17,7 @@ from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import INDEX, Describing, embedded_bytes, json_line, named, once, write_text
 from mmlongbench.messages import Message
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example, custom_id
+from mmlongbench.release.release import Example, custom_id
 
 MAX_REQUESTS = 50_000
 """The maximum number of requests of a file."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 from mmlongbench.exports.harness import write_template
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import Describing, embedded_bytes, json_line, refuse_model, write_lines
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 
 IMAGES = {
     "file-url": "Images are `file://` URLs of the release, so the release must stay where it is. A server must be "

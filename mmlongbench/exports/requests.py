@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from mmlongbench.exports.target import Export
 from mmlongbench.exports.writing import json_line
 from mmlongbench.messages import Message
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 
 ENDPOINT = "/v1/chat/completions"
 

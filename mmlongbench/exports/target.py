@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from mmlongbench.release.opened import Example, Release
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.release import Example, Release
+from mmlongbench.release.selection import Cell
 
 
 @dataclass(frozen=True, slots=True)

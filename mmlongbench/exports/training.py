@@ -20,7 +20,7 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.messages import Message, messages
 from mmlongbench.prompt import MARKER, escape_markers
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 from mmlongbench.task.metric import Metric, Settings, first_answer, is_answered
 
 

@@ -20,7 +20,7 @@ from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.exports.writing import INDEX, Describing, embedded_bytes, json_line, once, write_text
 from mmlongbench.lengths import K
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example, custom_id
+from mmlongbench.release.release import Example, custom_id
 
 DECODED = 715_827_880
 """How many bytes the decoded images of a request may have by default, at 4 bytes a pixel

@@ -28,8 +28,8 @@ from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import K, format_length
 from mmlongbench.messages import Message, messages
-from mmlongbench.release.examples import name_of
-from mmlongbench.release.opened import Example
+from mmlongbench.release.layout import name_of
+from mmlongbench.release.release import Example
 from mmlongbench.task.formats import to_json
 
 KNOWN = ("MMLongBench_32K", "MMLongBench_128K", "MMLongBench_256K", "MMLongBench_512K")

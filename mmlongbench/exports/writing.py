@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.target import Export
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 
 INDEX = "examples.jsonl"
 """The file beside requests that says which example each request is for."""

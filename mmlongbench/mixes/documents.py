@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.measuring import placement_of
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.wording import words
 
 _ENDING = " pdf "

@@ -33,8 +33,8 @@ from mmlongbench.mixes.receipt import (
     Sides,
 )
 from mmlongbench.release.measuring import placement_of
-from mmlongbench.release.opened import Release, open_release
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.release import Release, open_release
+from mmlongbench.release.selection import Cell
 from mmlongbench.shortcuts.near import BITS
 from mmlongbench.shortcuts.questions import SAME
 from mmlongbench.shortcuts.wording import GRAM

@@ -14,7 +14,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.mixes.documents import ContextDocuments, document_key
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.against import is_passage
 from mmlongbench.shortcuts.near import Look, NearIndex, Pictures
 from mmlongbench.shortcuts.questions import KnownQuestions

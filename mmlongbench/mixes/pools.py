@@ -12,7 +12,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.mix import MixSpec
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def tasks_of(release: Release, spec: MixSpec) -> dict[str, str]:
 
 def _folder(release: Release, dataset: str) -> str:
     """Return the folder of the public files of a dataset, which names its family."""
-    return release.file(dataset, release.lengths(dataset)[0]).split("/")[0]
+    return release.file(dataset, release.lengths(dataset)[0]).name.split("/")[0]
 
 
 def offer_of(release: Release, spec: MixSpec) -> Offer:

@@ -18,11 +18,10 @@ from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.contexts import contextual
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.loading import locked_dataset
 from mmlongbench.release.lock import example_digest
 from mmlongbench.release.measuring import ImageSizes
-from mmlongbench.release.opened import Example, Release
-from mmlongbench.release.selecting import Cell
+from mmlongbench.release.release import Example, Release
+from mmlongbench.release.selection import Cell
 
 _LONGEST_NAME = 200
 _PROBED = 12
@@ -213,10 +212,7 @@ class Asking:
         if self.rule is None:
             return None
         if dataset not in self._costs:
-            at = self.release.datasets.index(dataset)
-            counter = locked_dataset(
-                self.release.lock.manifest[at], None, self.release.tasks, self.release.path
-            ).counter
+            counter = self.release.dataset(dataset).counter
             self._costs[dataset] = Costs(self.rule, self.tokenizer, counter.text.count)
         return self._costs[dataset]
 

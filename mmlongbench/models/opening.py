@@ -11,8 +11,8 @@ from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.models.prediction_lines import predictions_file
 from mmlongbench.models.settings import Caller, EndpointSettings
-from mmlongbench.release.opened import Release
-from mmlongbench.release.selecting import Selection, select
+from mmlongbench.release.release import Release
+from mmlongbench.release.selection import Selection, select
 
 _CALLER = Caller("model", "--")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")

@@ -11,11 +11,10 @@ from mmlongbench.io.files import write_whole
 from mmlongbench.io.printable import md
 from mmlongbench.lengths import K, format_length
 from mmlongbench.publishing.card_pictures import Shown
-from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import LOCAL, Facts, limitations, listed, mean
 from mmlongbench.publishing.practices import PRACTICES
 from mmlongbench.publishing.tables import IMAGE_COLUMNS, described_columns
-from mmlongbench.release.layout import STAGE_NAMES
+from mmlongbench.release.layout import PUBLISHED_IMAGES, STAGE_NAMES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,7 +69,7 @@ def _configs(facts: Facts) -> Iterator[dict[str, object]]:
         files = [{"split": table.split, "path": table.paths if table.paths[1:] else table.paths[0]} for table in tables]
         yield {"config_name": dataset, **({"default": True} if not number else {}), "data_files": files}
     if facts.tables.images:
-        images = [{"split": "images", "path": f"{IMAGE_FOLDER}/*.parquet"}]
+        images = [{"split": "images", "path": f"{PUBLISHED_IMAGES}/*.parquet"}]
         yield {"config_name": facts.image_config, "data_files": images}
 
 

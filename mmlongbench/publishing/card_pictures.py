@@ -11,7 +11,7 @@ from mmlongbench.documents.pixels import thumbnail, unreadable
 from mmlongbench.io.files import write_whole
 from mmlongbench.publishing.clearing import Cleared
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 
 FOLDER = "pictures"
 EXAMPLES = 3

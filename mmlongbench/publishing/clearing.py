@@ -13,7 +13,7 @@ from mmlongbench.publishing.dropping import dropped_of
 from mmlongbench.publishing.rights import Rights, SourceRights
 from mmlongbench.publishing.withdrawn import Withdrawn, add_same
 from mmlongbench.release.assets import Asset, read_assets
-from mmlongbench.release.loading import load_release
+from mmlongbench.release.release import open_release
 
 _NAMED = 3
 
@@ -117,9 +117,9 @@ def _left_out(release: Path, withheld: tuple[SourceRights, ...], tasks: TaskFile
             if asset.chars != 0:
                 hashes.add(asset.sha256)
     add_same(gone, hashes, release)
-    opened, found = load_release(release, tasks=tasks), dict[str, frozenset[str]]()
+    opened, found = open_release(release, tasks), dict[str, frozenset[str]]()
     for file in opened.files:
-        if file.dataset and not file.is_bundle and file.dataset.builder.dataset not in datasets:
+        if file.dataset and not file.is_bundle and file.dataset.name not in datasets:
             found[file.name] = frozenset(dropped_of(opened, file, file.dataset, gone).dropped)
     return Cleared(withheld, datasets, found, frozenset(gone.images), frozenset(gone.texts))
 

@@ -12,12 +12,11 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from mmlongbench.io.files import write_whole
-from mmlongbench.publishing.earlier import IMAGE_FOLDER
 from mmlongbench.publishing.facts import Facts, limitations
 from mmlongbench.publishing.licence_files import licence_urls
 from mmlongbench.publishing.rights import SourceRights
 from mmlongbench.publishing.tables import COLUMNS, IMAGE_COLUMNS, LISTS, NUMBERS, TEXTS, Table
-from mmlongbench.release.layout import STAGE_NAMES
+from mmlongbench.release.layout import PUBLISHED_IMAGES, STAGE_NAMES
 
 CROISSANT = "croissant.json"
 REQUIRED = ("name", "description", "license", "url", "creator", "datePublished", "distribution")
@@ -185,7 +184,7 @@ def _files(facts: Facts, files: Sequence[NamedFile]) -> Iterator[Json]:
 
 def _file_sets(facts: Facts) -> Iterator[Json]:
     """Yield the tables that have several files."""
-    sets = {"image-tables": ("The tables of images.", [f"{IMAGE_FOLDER}/*.parquet"])} if facts.tables.images else {}
+    sets = {"image-tables": ("The tables of images.", [f"{PUBLISHED_IMAGES}/*.parquet"])} if facts.tables.images else {}
     for table in facts.tables.examples:
         if table.paths[1:]:
             sets[_set_id(table)] = f"The examples of {table.dataset} at {table.length:,} tokens.", table.paths

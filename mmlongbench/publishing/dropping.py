@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from mmlongbench.publishing.withdrawn import Withdrawn
 from mmlongbench.release.assets import KnownAssets, resolve
-from mmlongbench.release.findings import Facts
+from mmlongbench.release.figures import Facts
 from mmlongbench.release.items import Item, items_in_order
-from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile
 from mmlongbench.release.measuring import placement_of
+from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
 
@@ -41,7 +41,7 @@ class Kept:
     """The images and the texts that the other examples show."""
 
 
-def dropped_of(opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset, gone: Withdrawn) -> Kept:
+def dropped_of(opened: Release, file: PublicFile, dataset: ReadDataset, gone: Withdrawn) -> Kept:
     """Return which questions of a file are dropped: those with an example that shows something of what is taken out, at
     any of its placements, and those about a document that is taken out.
     """
@@ -53,7 +53,7 @@ def dropped_of(opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset,
     return found
 
 
-def add_kept(found: Kept, opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset, known: KnownAssets) -> None:
+def add_kept(found: Kept, opened: Release, file: PublicFile, dataset: ReadDataset, known: KnownAssets) -> None:
     """Add up what the examples that stay show."""
     balance = dataset.builder.spec.balance
     for record, items in examples_of(opened, file, dataset):
@@ -70,7 +70,7 @@ def add_kept(found: Kept, opened: LoadedRelease, file: PublicFile, dataset: Audi
             found.balanced[str(record.get(balance))] += 1
 
 
-def shows(record: Record, items: Sequence[Item], dataset: AuditedDataset, gone: Withdrawn) -> bool:
+def shows(record: Record, items: Sequence[Item], dataset: ReadDataset, gone: Withdrawn) -> bool:
     """Return whether an example shows, or is about, something that is taken out."""
     name = dataset.builder.dataset
     if name in gone.datasets or not gone.images.isdisjoint(dataset.prompt(record).images):
@@ -81,14 +81,11 @@ def shows(record: Record, items: Sequence[Item], dataset: AuditedDataset, gone: 
     return evidence is not None and evidence.document in gone.folders
 
 
-def examples_of(
-    opened: LoadedRelease, file: PublicFile, dataset: AuditedDataset
-) -> Iterator[tuple[Record, Sequence[Item]]]:
+def examples_of(opened: Release, file: PublicFile, dataset: ReadDataset) -> Iterator[tuple[Record, Sequence[Item]]]:
     """Yield (record, items) of each example of a file; the second file of a task (`TaskSpec.bundle`) has no items."""
-    form = file.form or dataset.builder.spec.format
-    listed = iter(()) if file.is_bundle or opened.root is None else items_in_order(opened.root, file.name, file.length)
+    listed = iter(()) if file.is_bundle else items_in_order(opened.path, file.name, file.length)
     ahead = next(listed, None)
-    for _, record in form.unbundle(file.path):
+    for _, record in file.form.unbundle(file.path):
         id = str(record.get("id")).encode("utf-8", "backslashreplace").decode()
         if ahead and (ahead[0], ahead[1]) == (id, placement_of(record)):
             yield record, ahead[2]

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.row_groups import picture_of, picture_schema
+from mmlongbench.release.layout import PUBLISHED_EXAMPLES, PUBLISHED_IMAGES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DATA_FOLDER, IMAGE_FOLDER = "data", "images"
-"""The folders of a publication with tables of examples, and with tables of images."""
 _BATCH = 32
 """How many rows are read at once."""
 Row: TypeAlias = Mapping[str, object]
@@ -49,18 +48,20 @@ class Earlier:
             ReleaseError: the folder has no tables of examples.
 
         """
-        if next((folder / DATA_FOLDER).glob("*/*.parquet"), None) is None:
-            raise ReleaseError(f"--after: {folder}: has no tables in {DATA_FOLDER}/; give a folder that publish made")
+        if next((folder / PUBLISHED_EXAMPLES).glob("*/*.parquet"), None) is None:
+            raise ReleaseError(
+                f"--after: {folder}: has no tables in {PUBLISHED_EXAMPLES}/; give a folder that publish made"
+            )
         return cls(folder)
 
     def examples(self, dataset: str, split: str) -> list[Path]:
         """Return the tables of examples of a dataset at a length."""
-        folder = self.folder / DATA_FOLDER / dataset
+        folder = self.folder / PUBLISHED_EXAMPLES / dataset
         return list(filter(Path.is_file, (folder / f"{split}.parquet", *sorted(folder.glob(f"{split}-*.parquet")))))
 
     def images(self) -> list[Path]:
         """Return the tables of images."""
-        return sorted(filter(Path.is_file, (self.folder / IMAGE_FOLDER).glob("*.parquet")))
+        return sorted(filter(Path.is_file, (self.folder / PUBLISHED_IMAGES).glob("*.parquet")))
 
     def keep_images(self, wanted: Mapping[str, str]) -> Iterator[KeptTable]:
         """Yield the tables of which every image is wanted; `wanted` has the path of each by its SHA-256.

@@ -27,12 +27,11 @@ from mmlongbench.publishing.practices import PRACTICES, State
 from mmlongbench.publishing.rights import rights_of, stated_licences
 from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
-from mmlongbench.release.layout import LOCK, TOMBSTONES
+from mmlongbench.release.layout import CHECKSUMS, LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, canary_text, files_below
-from mmlongbench.release.opened import Release, open_release
+from mmlongbench.release.release import Release, open_release
 
 MANIFEST = "manifest.resolved.yaml"
-CHECKSUMS = "checksums.txt"
 IMAGE_CONFIG = "images"
 """The configuration with the images, unless a dataset has this name (`_image_config`)."""
 _MEDIA_TYPES = {
@@ -115,6 +114,8 @@ def publish(
     opened = open_release(release, tasks)
     if mark := next((mark for mark in UNOPENED if mark in str(out)), ""):
         raise ReleaseError(f"--out: datasets opens no folder with {mark!r} in its path; give another one")
+    if opened.is_published:
+        raise ReleaseError(f"{release}: is a publication already; publish the release that it was made of")
     folder, lock = checked_folder(out, opened.path), opened.lock
     stated = stated_licences(lock)
     rights = rights_of(read_assets(release), stated, lock.licence_notes)

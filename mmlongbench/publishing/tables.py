@@ -22,16 +22,17 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.prompt import MARKER, Turn
 from mmlongbench.publishing.clearing import Cleared
-from mmlongbench.publishing.earlier import DATA_FOLDER, IMAGE_FOLDER, Earlier, keep_examples, row_digest
-from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.publishing.earlier import Earlier, keep_examples, row_digest
+from mmlongbench.release.layout import IMAGES, PUBLISHED_EXAMPLES, PUBLISHED_IMAGES
+from mmlongbench.release.release import Example, Release
+from mmlongbench.task.formats import to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE_BYTES = 400 * 1024 * 1024
 """A file of images ends when it has so many bytes."""
-TEXTS = ("id", "answer", "answer_type", "metric", "file", "digest")
+TEXTS = ("id", "answer", "answer_type", "metric", "file", "digest", "record")
 NUMBERS = ("permutation", "length", "text_tokens", "image_tokens", "reserve")
 LISTS = ("roles", "turns", "images")
 COLUMNS = {
@@ -44,6 +45,7 @@ COLUMNS = {
     "metric": "the metric of the dataset",
     "file": "the public file of the example, which its predictions name",
     "digest": "the SHA-256 of the prompt, the bytes of its images, and the answer",
+    "record": "the public record of the example, as JSON: what scoring reads, such as all accepted answers",
     "canary": "a text with an identifier, by which training data can be searched; it is in no prompt",
     "depth": "where the answer is in the context, from 0 (its start) to 1 (its end); empty if the task has no depths",
     "permutation": "the number of the order of the context; empty if the task has no permutations",
@@ -142,7 +144,7 @@ def write_tables(
             advance()
         kept = frozenset[str]()
         for each in earlier.keep_images(written.shown) if earlier else ():
-            path = _copy(each.file, out / IMAGE_FOLDER, out)
+            path = _copy(each.file, out / PUBLISHED_IMAGES, out)
             written.images.append(ImageFile(path, len(each.keys), each.bytes))
             kept |= each.keys
         for name, images in first_shown:
@@ -177,7 +179,7 @@ def _write_examples(
     if earlier and (files := earlier.examples(table.dataset, table.split)):
         wanted = {row_digest(row) for _, _, row in _rows(release, table, cleared) if row}
         for each in keep_examples(files, schema, wanted):
-            table.paths.append(_copy(each.file, out / DATA_FOLDER / table.dataset, out))
+            table.paths.append(_copy(each.file, out / PUBLISHED_EXAMPLES / table.dataset, out))
             known |= each.keys
 
     def new_rows() -> Iterator[tuple[Mapping[str, object], int]]:
@@ -192,9 +194,9 @@ def _write_examples(
             table.images += len(images)
             table.fills.append((example.tokens.text + example.tokens.image + example.reserve) / table.length)
             if not known or row_digest(row) not in known:
-                yield row, sum(len(turn) for turn in _turns(example))
+                yield row, sum(len(turn) for turn in _turns(example)) + len(str(row["record"]))
 
-    path = _new_path(out, f"{DATA_FOLDER}/{table.dataset}/{table.split}")
+    path = _new_path(out, f"{PUBLISHED_EXAMPLES}/{table.dataset}/{table.split}")
     write_rows(out / path, schema, new_rows())
     if (out / path).exists():
         table.paths.append(path)
@@ -240,6 +242,7 @@ def example_row(example: Example, hashes: Sequence[str]) -> dict[str, object]:
         "answer_type": answer_type(example.answer),
         "file": example.file,
         "digest": example.digest,
+        "record": to_json(example.record).decode().removesuffix("\n"),
         "depth": example.record.get("depth"),
         "permutation": example.record.get("permutation"),
         "length": example.length,
@@ -279,7 +282,7 @@ def _write_images(release: Release, name: str, images: Mapping[str, str], out: P
             size += release.lock.files[f"{IMAGES}/{left[end][1]}"].bytes
             end += 1
         part, left = left[:end], left[end:]
-        paths = (f"{IMAGE_FOLDER}/{name}-{number:05}.parquet" for number in numbers)
+        paths = (f"{PUBLISHED_IMAGES}/{name}-{number:05}.parquet" for number in numbers)
         file = ImageFile(next(path for path in paths if not (out / path).exists()), len(part), size)
         write_rows(out / file.path, picture_schema("sha256", "path"), _image_rows(release, part), is_packed=True)
         files.append(file)

@@ -23,7 +23,6 @@ from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdra
 from mmlongbench.release.assets import ASSETS, Asset, KnownAssets, read_assets, text_key, write_assets
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS
-from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, load_release
 from mmlongbench.release.lock import (
     CellCounts,
     DatasetCounts,
@@ -35,6 +34,7 @@ from mmlongbench.release.lock import (
     lock_id,
 )
 from mmlongbench.release.rejects import Reject
+from mmlongbench.release.release import PublicFile, ReadDataset, Release, open_release
 from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"
@@ -65,7 +65,7 @@ class TakenDown:
 class _Plan:
     """What of each public file stays, and what all of them show."""
 
-    opened: LoadedRelease
+    opened: Release
     lock: Lock
     gone: Withdrawn
     kept: dict[str, Kept] = field(default_factory=dict)
@@ -114,8 +114,10 @@ def take_down(
 
     """
     folder = checked_folder(out, release)
-    opened = load_release(release, tasks=tasks)
-    if opened.lock is None or opened.missing:
+    opened = open_release(release, tasks)
+    if opened.is_published:
+        raise ReleaseError(f"{release}: is a publication; take it down from the release, and publish that again")
+    if opened.missing:
         raise ReleaseError(f"{release}: files of the lock are missing; see `mmlongbench verify`")
     plan = _Plan(opened, opened.lock, find_withdrawn(release, withdrawal))
     _decide(plan, release, progress)
@@ -204,15 +206,14 @@ def _write_public(plan: _Plan, file: PublicFile, target: Path) -> bool:
     kept, dataset = plan.kept[file.name], file.dataset
     if dataset is None:
         return False
-    form = file.form or dataset.builder.spec.format
     if not file.is_bundle:
         if kept.lines:
-            write_whole(target, form.without(file.path, lambda record: str(record.get("id")) in kept.dropped))
+            write_whole(target, file.form.without(file.path, lambda record: str(record.get("id")) in kept.dropped))
         return kept.lines > 0
     is_whole, gone = dataset.builder.dataset in plan.gone.datasets, plan.gone.images
-    lines = form.without(file.path, lambda record: is_whole or not gone.isdisjoint(dataset.prompt(record).images))
+    lines = file.form.without(file.path, lambda record: is_whole or not gone.isdisjoint(dataset.prompt(record).images))
     write_whole(target, lines)
-    for _, record in form.unbundle(target) if target.stat().st_size else ():
+    for _, record in file.form.unbundle(target) if target.stat().st_size else ():
         kept.lines += 1
         kept.facts.shown.update(dataset.prompt(record).images)
     kept.gone = kept.read - kept.lines
@@ -228,12 +229,12 @@ def _write_items(plan: _Plan, file: PublicFile, out: Path) -> bool:
     import pyarrow.parquet as pq
 
     kept = plan.kept[file.name]
-    if not kept.lines or plan.opened.root is None:
+    if not kept.lines:
         return False
     dropped = pa.array([id.encode("utf-8", "backslashreplace").decode() for id in kept.dropped], pa.string())
     target = items_path(out, file.name)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetFile(items_path(plan.opened.root, file.name)) as table:
+    with pq.ParquetFile(items_path(plan.opened.path, file.name)) as table:
         schema = table.schema_arrow
         with pq.ParquetWriter(target, schema) as writer:
             for batch in table.iter_batches(50_000):
@@ -314,7 +315,7 @@ def _counts(plan: _Plan) -> dict[str, DatasetCounts]:
     return found
 
 
-def _cell(cell: CellCounts, kept: Kept, dataset: AuditedDataset) -> CellCounts:
+def _cell(cell: CellCounts, kept: Kept, dataset: ReadDataset) -> CellCounts:
     """Return the counts of a length. What cannot be known from the records stays as the build counted it, as far as it
     is possible for the examples that are left.
     """

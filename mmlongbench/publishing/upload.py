@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.files import sha256_of
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.publishing.publish import CHECKSUMS
-from mmlongbench.release.lock import files_below
+from mmlongbench.release.published import unlike_checksums
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
@@ -87,17 +85,5 @@ def check_folder(folder: Path) -> None:
         ReleaseError: a file is missing, has changed, or is not in the list.
 
     """
-    try:
-        lines = (folder / CHECKSUMS).read_text("utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise ReleaseError(
-            f"{folder}: has no readable {CHECKSUMS}; it was not made by `mmlongbench publish`"
-        ) from error
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    there = {path.relative_to(folder).as_posix() for path in files_below(folder)} - {CHECKSUMS}
-    if strange := sorted(there ^ listed.keys()):
-        said = "is not in the list" if strange[0] in there else "is missing"
-        raise ReleaseError(f"{folder}: {strange[0]}: {said} of {CHECKSUMS}; publish the release again")
-    for name, digest in listed.items():
-        if sha256_of(folder / name) != digest:
-            raise ReleaseError(f"{folder}: {name}: is not the file that was made; publish the release again")
+    if found := next(unlike_checksums(folder), None):
+        raise ReleaseError(f"{folder}: {found[0]}: {found[1]}; publish the release again")

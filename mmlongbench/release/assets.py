@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.findings import Facts, FileAudit
+from mmlongbench.release.figures import Facts, Fault, FileAudit
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import IMAGES, ITEMS
-from mmlongbench.release.loading import AuditedDataset, LoadedRelease
 from mmlongbench.release.lock import Lock
+from mmlongbench.release.release import ReadDataset, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -218,8 +218,6 @@ def _table(path: Path) -> "Iterator[pq.ParquetFile]":
         yield table
 
 
-Problem = tuple[str, str]
-"""A problem: (kind, where)."""
 _Texts = Mapping[str, Sequence[tuple[int, bytes]]]
 """(characters, SHA-256) of each text of a unit, by the id of the unit."""
 
@@ -254,7 +252,7 @@ def text_key(name: str, sha256: bytes) -> bytes:
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
 
 
-def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Problem]:
+def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Fault]:
     """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`."""
     for path in dict.fromkeys(prompt.images):
         if path.encode("utf-8", "backslashreplace").decode() not in known.images:
@@ -314,17 +312,17 @@ class _Search:
         return None
 
 
-def audit_assets(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> list[FileAudit]:
+def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAudit]:
     """Compare the table of assets with the lock, and with what the prompts of all files show.
 
     Returns a list with one entry if something is wrong, and an empty list otherwise. Releases of older versions have no
     such table, and are not compared.
     """
-    lock, root = opened.lock, opened.root
-    if lock is None or root is None or ASSETS not in lock.files or not (root / ASSETS).is_file():
+    lock, root = opened.lock, opened.path
+    if ASSETS not in lock.files or not (root / ASSETS).is_file():
         return []
     audit = FileAudit(ASSETS, 0)
-    seen = {each.spec.name: _Shown.of(opened, found, each) for each in opened.datasets if each.spec}
+    seen = {name: _Shown.of(opened, found, opened.dataset(name)) for name in opened.datasets}
     last = ("", "", "", "")
     try:
         for asset in read_assets(root):
@@ -351,17 +349,17 @@ class _Shown:
     """(kind, name) of the licence of each source."""
 
     @classmethod
-    def of(cls, opened: LoadedRelease, found: Mapping[str, FileAudit], dataset: AuditedDataset) -> "_Shown":
+    def of(cls, opened: Release, found: Mapping[str, FileAudit], dataset: ReadDataset) -> "_Shown":
         spec, lock = dataset.spec, opened.lock
-        name = spec.name if spec else ""
-        files = [each for each in opened.files if each.dataset and each.dataset.builder.dataset == name]
+        name = spec.name
+        files = [each for each in opened.files if each.dataset and each.dataset.name == name]
         facts = [known for each in files if (known := found[each.name].facts) is not None]
         is_whole = len(facts) == len(files) and all(each.is_read for each in facts) and not opened.missing
-        data = next((each for each in lock.manifest if each.get("name") == name), {}) if lock else {}
+        data = next((each for each in lock.manifest if each.get("name") == name), {})
         hashes, corpus = data.get("source_sha256"), data.get("corpus")
         sources = {str(key): str(value) for key, value in hashes.items()} if isinstance(hashes, dict) else {}
         sources |= {"corpus": corpus} if isinstance(corpus, str) else {}
-        licences = {each: spec.licences.of(each).licence for each in sources} if spec else {}
+        licences = {each: spec.licences.of(each).licence for each in sources}
         return cls(
             frozenset().union(*(each.shown for each in facts)) if is_whole else None,
             frozenset().union(*(each.texts for each in facts)),
@@ -370,7 +368,7 @@ class _Shown:
         )
 
 
-def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Problem]:
+def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Fault]:
     if shown is None:
         yield "an asset belongs to no dataset of the lock", asset.name
     elif asset.kind == "source":

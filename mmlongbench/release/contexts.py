@@ -5,14 +5,14 @@ prompt (`Prompt.of_units`), so every task has them; a builder's own forms (`Buil
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
-from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import SharedContextBuilder
 
 CONTEXTS = {
@@ -62,19 +62,11 @@ def contextual(
         yield from _wrong(release, examples)
         return
     for example in examples:
-        if context == "oracle":
-            yield example, _oracle(release, example)
-        else:
-            yield example, _MAKERS[context](example, _outline(example, context))
+        yield example, _changed(release, example, context)
 
 
 def _outline(example: Example, context: str) -> Outline:
-    """Return the outline of an example's prompt.
-
-    Raises:
-        ReleaseError: its builder does not give any.
-
-    """
+    """Return the outline of an example's prompt."""
     if example.prompt.outline is None:
         raise ReleaseError(
             f"context {context!r}: the builder of {example.dataset} does not say which parts of a prompt are units; "
@@ -83,39 +75,26 @@ def _outline(example: Example, context: str) -> Outline:
     return example.prompt.outline
 
 
-def _none(_: Example, outline: Outline) -> Prompt:
-    return Prompt.of((*outline.before, *outline.after))
-
-
-def _text_only(example: Example, _: Outline) -> Prompt:
-    return Prompt.of(part for part in example.prompt.parts if isinstance(part, str))
-
-
-def _images_only(_: Example, outline: Outline) -> Prompt:
-    images = [[part for part in unit if isinstance(part, Image)] for unit in outline.units]
-    return Prompt.of_units(outline.before, [unit for unit in images if unit], outline.separator, outline.after)
-
-
-def _shuffled(example: Example, outline: Outline) -> Prompt:
-    draws = Draws(("context", "shuffled", example.dataset, example.id))
-    order = draws.order("units", [str(number) for number in range(len(outline.units))])
-    units = [outline.units[int(number)] for number in order]
-    return Prompt.of_units(outline.before, units, outline.separator, outline.after)
-
-
-_MAKERS: dict[str, Callable[[Example, Outline], Prompt]] = {
-    "none": _none,
-    "text-only": _text_only,
-    "images-only": _images_only,
-    "shuffled": _shuffled,
-}
-
-
-def _oracle(release: Release, example: Example) -> Prompt | None:
-    outline, wanted = _outline(example, "oracle"), _wanted(release, example)
-    units = [unit for unit in outline.units if _shows(unit, wanted)]
-    if not units:
-        return None
+def _changed(release: Release, example: Example, context: str) -> Prompt | None:
+    """Return a prompt in any context but `wrong`; None for `oracle` if no unit is known to hold the answer."""
+    outline = _outline(example, context)
+    if context == "none":
+        return Prompt.of((*outline.before, *outline.after))
+    if context == "text-only":
+        return Prompt.of(part for part in example.prompt.parts if isinstance(part, str))
+    units: list[Sequence[Part]] = list(outline.units)
+    if context == "images-only":
+        images = [[part for part in unit if isinstance(part, Image)] for unit in units]
+        units = [unit for unit in images if unit]
+    elif context == "shuffled":
+        draws = Draws(("context", "shuffled", example.dataset, example.id))
+        order = draws.order("units", [str(number) for number in range(len(units))])
+        units = [units[int(number)] for number in order]
+    else:
+        wanted = _wanted(release, example)
+        units = [unit for unit in units if _shows(unit, wanted)]
+        if not units:
+            return None
     return Prompt.of_units(outline.before, units, outline.separator, outline.after)
 
 

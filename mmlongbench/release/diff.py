@@ -12,9 +12,8 @@ from mmlongbench.documents.pixels import header_size, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
-from mmlongbench.release.examples import Examples, Lines, Members, Units
-from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.loading import by_length
+from mmlongbench.release.examples import ExampleFile
+from mmlongbench.release.layout import IMAGES, by_length
 from mmlongbench.release.lock import as_lock, lock_json, names_there
 
 SHORT = 70
@@ -314,23 +313,18 @@ def _both(pair: _Pair, said: Callable[[Path], str]) -> str:
     return f"both {one}" if one == other else f"{one} against {other}"
 
 
-_KINDS: dict[str, Callable[[Path], Examples]] = {".jsonl": Lines, ".parquet": Units, ".json": Members}
-"""The classes that find the examples of a file, by its ending."""
-
-
 def _file_difference(name: str, pair: _Pair, limit: int) -> FileDifference:
     if not all(path.is_file() for path in pair):
         return FileDifference(name, "is a file in one of them only")
-    kind = _KINDS.get(pair[0].suffix)
-    if kind is None:
+    if not ExampleFile.has_examples(pair[0]):
         return FileDifference(name, _both(pair, lambda path: f"{path.stat().st_size:,} bytes"))
     try:
-        return _example_differences(name, kind(pair[0]), kind(pair[1]), limit)
+        return _example_differences(name, ExampleFile(pair[0]), ExampleFile(pair[1]), limit)
     except ReleaseError as error:
         return FileDifference(name, f"the bytes differ; {error}")
 
 
-def _example_differences(name: str, ours: Examples, theirs: Examples, limit: int) -> FileDifference:
+def _example_differences(name: str, ours: ExampleFile, theirs: ExampleFile, limit: int) -> FileDifference:
     both = [each for each in ours.digests if each in theirs.digests]
     differ = [each for each in both if ours.digests[each] != theirs.digests[each]]
     only_in_a, only_in_b = (

@@ -1,66 +1,60 @@
-"""The examples of a file by name: an index is kept in memory, and examples are read when needed."""
+"""The examples of a file by name, without the builder that made them: `diff` and `verify` compare files with them."""
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular
+from mmlongbench.release.layout import name_of
 from mmlongbench.task.formats import to_json
 
 _ROWS = 5_000
 """The rows of items that are in memory at a time."""
+_Named: TypeAlias = tuple[str, bytes, object, int]
+"""The name of an example, its bytes, its value (a text if it is no JSON object), and where its line begins."""
 
 
-class Examples(Protocol):
-    """The examples of a file."""
+class ExampleFile:
+    """The examples of a file. An index of them is kept in memory; examples are read when needed.
 
-    @property
-    def digests(self) -> Mapping[str, bytes]:
-        """A digest of each example's bytes, by name, in the order of the file."""
-        ...
-
-    def read(self, names: Collection[str]) -> dict[str, object]:
-        """Return some of the examples, by name."""
-        ...
-
-
-def name_of(record: Mapping[str, object]) -> str:
-    """Return a record's name: its id, and its placement if it has one.
-
-    >>> name_of({"id": "vh-3", "depth": 0.2})
-    'vh-3, depth 0.2'
+    A `.jsonl` file has an example a line. In a file of items, an example is the list of its units' rows; in the table
+    of assets, it is a row; in a `.json` file, a member of the object.
     """
-    placed = (f", {key} {record[key]}" for key in ("depth", "permutation", "placement") if record.get(key) is not None)
-    return f"{record.get('id')}{''.join(placed)}"
-
-
-class Lines:
-    """The examples of a file with one JSON object a line; any other line is read as text and named by its number."""
 
     def __init__(self, path: Path) -> None:
-        """Read the whole file once."""
+        """Read the whole file once.
+
+        Raises:
+            ReleaseError: the file cannot be read as what its ending says.
+
+        """
         self._path = path
         self._starts: dict[str, int] = {}
         self.digests: dict[str, bytes] = {}
+        """A digest of each example's bytes, by name, in the order of the file."""
         self.unreadable: list[str] = []
         """The names of the lines that are not JSON objects."""
-        names = _Names()
-        with path.open("rb") as file:
-            for number, start, whole in bounded_lines(file):
-                line = b"" if whole is None else whole
-                value = _value(line)
-                name = names.free(name_of(value) if isinstance(value, dict) else f"line {number}")
-                if isinstance(value, str):
-                    self.unreadable.append(name)
-                self._starts[name], self.digests[name] = start, _digest(line)
+        for name, data, value, start in _named(path):
+            self.digests[name], self._starts[name] = blake2b(data, digest_size=16).digest(), start
+            if isinstance(value, str):
+                self.unreadable.append(name)
+
+    @staticmethod
+    def has_examples(path: Path) -> bool:
+        """Return whether files with this ending have examples."""
+        return path.suffix in (".jsonl", ".parquet", ".json")
 
     def read(self, names: Collection[str]) -> dict[str, object]:
         """Return some of the examples, by name."""
+        if not names:
+            return {}
+        if self._path.suffix != ".jsonl":
+            return {name: value for name, _, value, _ in _named(self._path) if name in names}
         found: dict[str, object] = {}
         with self._path.open("rb") as file:
             for name in names:
@@ -69,83 +63,54 @@ class Lines:
         return found
 
 
-class Units:
-    """The examples of a file of items; an example is the list of its units' rows, in the order of the context.
-
-    Of the table of assets, each row is an example of its own.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Read the whole file once.
-
-        Raises:
-            ReleaseError: the file is not a Parquet file of items.
-
-        """
-        self._path = path
-        self.digests = {name: _digest(repr(rows).encode("utf-8", "backslashreplace")) for name, rows in self._all()}
-
-    def read(self, names: Collection[str]) -> dict[str, object]:
-        """Return some of the examples, by name."""
-        return {name: rows for name, rows in self._all() if name in names} if names else {}
-
-    def _all(self) -> Iterator[tuple[str, object]]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        names = _Names()
-        try:
-            with self._path.open("rb") as opened, pq.ParquetFile(opened) as file:
-                rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
-                if {"dataset", "kind", "name", "sha256"} <= set(file.schema_arrow.names):
-                    for row in rows:
-                        asset = {**row, "sha256": row["sha256"].hex()}
-                        yield names.free(f"{row['dataset']}: {row['kind']} {row['name']}"), asset
-                    return
-                for _, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
-                    units = list(group)
-                    yield names.free(name_of(units[0])), units
-        except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
-            raise ReleaseError(f"{self._path.name}: is no Parquet file of items: {type(error).__name__}") from error
+def _named(path: Path) -> Iterator[_Named]:
+    """Yield the examples of a file; a repeated name gets a number."""
+    examples = {".jsonl": _lines, ".parquet": _rows, ".json": _members}[path.suffix](path)
+    times: Counter[str] = Counter()
+    for name, data, value, start in examples:
+        times[name] += 1
+        yield (name if times[name] == 1 else f"{name} ({times[name]})"), data, value, start
 
 
-class Members:
-    """The members of one JSON object, for a public file that does not have one example a line; kept in memory."""
-
-    def __init__(self, path: Path) -> None:
-        """Read the whole file.
-
-        Raises:
-            ReleaseError: the file is not a JSON object.
-
-        """
-        try:
-            value = _value(read_regular(path, MAX_OF_A_FILE))
-        except (OSError, ValueError) as error:
-            raise ReleaseError(f"{path.name}: {error}") from error
-        if isinstance(value, str):
-            raise ReleaseError(f"{path.name}: is no JSON object")
-        self._members = value
-        self.digests = {name: _digest(to_json(member)) for name, member in value.items()}
-
-    def read(self, names: Collection[str]) -> dict[str, object]:
-        """Return some of the members, by name."""
-        return {name: self._members[name] for name in names}
+def _lines(path: Path) -> Iterator[_Named]:
+    with path.open("rb") as file:
+        for number, start, whole in bounded_lines(file):
+            line = b"" if whole is None else whole
+            value = _value(line)
+            yield (name_of(value) if isinstance(value, dict) else f"line {number}"), line, value, start
 
 
-class _Names:
-    """Makes names distinct: a repeated name gets a number."""
+def _rows(path: Path) -> Iterator[_Named]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self) -> None:
-        self._times: Counter[str] = Counter()
+    try:
+        with path.open("rb") as opened, pq.ParquetFile(opened) as file:
+            rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+            if {"dataset", "kind", "name", "sha256"} <= set(file.schema_arrow.names):
+                for row in rows:
+                    asset = {**row, "sha256": row["sha256"].hex()}
+                    yield f"{row['dataset']}: {row['kind']} {row['name']}", _bytes(asset), asset, 0
+                return
+            for _, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
+                units = list(group)
+                yield name_of(units[0]), _bytes(units), units, 0
+    except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
+        raise ReleaseError(f"{path.name}: is no Parquet file of items: {type(error).__name__}") from error
 
-    def free(self, name: str) -> str:
-        self._times[name] += 1
-        return name if self._times[name] == 1 else f"{name} ({self._times[name]})"
+
+def _bytes(value: object) -> bytes:
+    return repr(value).encode("utf-8", "backslashreplace")
 
 
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).digest()
+def _members(path: Path) -> Iterator[_Named]:
+    try:
+        value = _value(read_regular(path, MAX_OF_A_FILE))
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{path.name}: {error}") from error
+    if isinstance(value, str):
+        raise ReleaseError(f"{path.name}: is no JSON object")
+    yield from ((name, to_json(member), member, 0) for name, member in value.items())
 
 
 def _value(line: bytes) -> dict[str, object] | str:

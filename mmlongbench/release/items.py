@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from mmlongbench.release.loading import PublicFile
-    from mmlongbench.release.measuring import Measured
-
 _Row: TypeAlias = dict[str, object]
 """A row in the form that the file has."""
 _Key: TypeAlias = tuple[object, object]
@@ -69,68 +66,61 @@ class Item(TypedDict):
 _OF_AN_EXAMPLE = TypeAdapter(list[Item])
 
 
-class Items:
-    """The items of a release. They are read one example after another, in the order of the public files."""
+class ItemReader:
+    """Reads the items of one public file, one example after another in the order of the file."""
 
-    def __init__(self, root: Path, examples: int | None = None) -> None:
-        """`root` is the release; `examples` is the number of a file's examples, which limits the rows that are read."""
-        self._root, self._examples = root, examples
-        self._name = ""
-        self._groups: Iterator[tuple[_Key, list[_Row]]] = iter(())
+    def __init__(self, root: Path, name: str, length: int, examples: int | None = None) -> None:
+        """Read the items of a public file.
+
+        Args:
+            root: the folder of the release.
+            name: the public file, below `mmlb_data/`.
+            length: the length of the file, in tokens; an example has at most twice as many units.
+            examples: the number of the file's examples, which limits the rows that are read; None: no limit.
+
+        """
+        self._groups = _in_order(root, name, length, examples)
         self._ahead: deque[tuple[_Key, list[_Row]]] = deque()
         self._passed = ""
 
-    def left(self) -> str:
-        """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
-        keys = (key for key, _ in (*self._ahead, *self._groups))
-        return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
-
-    def of(self, file: "PublicFile", made: "Measured") -> Sequence[Item]:
-        """Return the items of an example; empty if the release has none. Call it in the order of the file's examples.
+    def of(self, id: str, placement: float | None) -> Sequence[Item]:
+        """Return the items of an example; empty if there are none. Call it in the order of the file's examples.
 
         Raises:
             NoItemError: a row of the example is not a valid item.
             ReleaseError: the items of the file cannot be read.
 
         """
-        if file.name != self._name:
-            self._name, self._groups, self._ahead = file.name, self._read(file), deque()
         while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
             self._ahead.append(group)
-        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (made.id, made.placement)), None)
+        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (id, placement)), None)
         if place is None:
             return ()
         for _ in range(place):  # skip examples that could not be counted
-            (id, placement), _ = self._ahead.popleft()
-            self._passed = self._passed or f"{id}, {placement}"
+            (skipped, at), _ = self._ahead.popleft()
+            self._passed = self._passed or f"{skipped}, {at}"
         return _checked(self._ahead.popleft()[1])
 
-    def _read(self, file: "PublicFile") -> Iterator[tuple[_Key, list[_Row]]]:
-        """Yield the rows of each example.
+    def left(self) -> str:
+        """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
+        keys = (key for key, _ in (*self._ahead, *self._groups))
+        return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 
-        Raises:
-            ReleaseError: there are more rows, or larger ones, than examples of this length can have.
 
-        """
-        import pyarrow.parquet as pq
-
-        path = items_path(self._root, file.name)
-        if not path.is_file():
-            return
-        with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
-            table = pq.ParquetFile(opened, read_dictionary=_text_columns(opened, path.name))
-            yield from self._examples_of(table, path.name, _MAX_UNITS * file.length)
-
-    def _examples_of(self, table: "pq.ParquetFile", name: str, most: int) -> Iterator[tuple[_Key, list[_Row]]]:
+def _in_order(root: Path, name: str, length: int, examples: int | None = None) -> Iterator[tuple[_Key, list[_Row]]]:
+    """Yield the rows of each example of a public file, in the order of the file; nothing if the file has no items."""
+    path, most = items_path(root, name), _MAX_UNITS * length
+    if not path.is_file():
+        return
+    with _table(path) as table:
         rows = table.metadata.num_rows
-        if self._examples is not None and rows > (bound := most * self._examples):
-            raise ReleaseError(f"{name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
-        _require_small(table, name)
-        units = (row for batch in _batches(table, name) for row in _rows(batch))
+        if examples is not None and rows > (bound := most * examples):
+            raise ReleaseError(f"{path.name}: {rows:,} rows, {examples:,} examples have at most {bound:,}")
+        units = (row for batch in _batches(table, path.name) for row in _rows(batch))
         for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
             found = list(islice(group, most + 1))
             if len(found) > most:
-                raise ReleaseError(f"{name}: {key[0]}, {key[1]}: more than {most:,} units")
+                raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
             yield key, found
 
 
@@ -184,17 +174,9 @@ def items_in_order(root: Path, name: str, length: int) -> Iterator[tuple[str, fl
         ReleaseError: the file is damaged, or has more rows of an example than an example can have.
 
     """
-    path, most = items_path(root, name), _MAX_UNITS * length
-    if not path.is_file():
-        return
-    with _table(path) as table:
-        rows = (row for batch in _batches(table, path.name) for row in _rows(batch))
-        for key, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
-            found = list(islice(group, most + 1))
-            if len(found) > most:
-                raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
-            items = _checked(found)
-            yield items[0]["id"], items[0]["placement"], items
+    for _, rows in _in_order(root, name, length):
+        items = _checked(rows)
+        yield items[0]["id"], items[0]["placement"], items
 
 
 def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | None:
@@ -221,30 +203,22 @@ def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | Non
 
 @contextmanager
 def _table(path: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a file of items.
-
-    Raises:
-        ReleaseError: the file is damaged, or a column is missing or has values of a wrong type.
-
-    """
+    """Open a file of items."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
             table = pq.ParquetFile(opened, read_dictionary=_text_columns(opened, path.name))
-            _require_small(table, path.name)
+            meta = table.metadata
+            size = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
+            if size > (bound := _MAX_FIRST + meta.num_rows * _MAX_ROW):
+                raise ReleaseError(
+                    f"{path.name}: {size:,} bytes unpacked, {meta.num_rows:,} rows have at most {bound:,}"
+                )
             yield table
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise ReleaseError(f"{path.name}: is no Parquet file of items: {type(error).__name__}; see verify") from error
-
-
-def _require_small(table: "pq.ParquetFile", name: str) -> None:
-    """Refuse a file that is unpacked to more bytes than its number of rows may have."""
-    rows = table.metadata.num_rows
-    size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
-    if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
-        raise ReleaseError(f"{name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
 
 
 class NoItemError(ReleaseError):
@@ -252,12 +226,7 @@ class NoItemError(ReleaseError):
 
 
 def _checked(rows: list[_Row]) -> list[Item]:
-    """Return rows as items, after checking them.
-
-    Raises:
-        NoItemError: a row is not a valid item.
-
-    """
+    """Return rows as items, after checking them."""
     try:
         return _OF_AN_EXAMPLE.validate_python(rows)
     except ValidationError as error:
@@ -267,12 +236,7 @@ def _checked(rows: list[_Row]) -> list[Item]:
 
 
 def _text_columns(file: BinaryIO, name: str) -> list[str]:
-    """Return the text columns of a table of items.
-
-    Raises:
-        ReleaseError: a column has values of a wrong type.
-
-    """
+    """Return the text columns of a table of items."""
     import pyarrow.parquet as pq
     import pyarrow.types as types
 
@@ -294,12 +258,7 @@ def _batches(
     columns: Sequence[str] = (*_TEXTS, *_NUMBERS),
     groups: list[int] | None = None,
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of a table of items in batches, with these columns only, of all groups of rows or of some.
-
-    Raises:
-        ReleaseError: a text is too long.
-
-    """
+    """Yield the rows of a table of items in batches, with these columns only, of all groups of rows or of some."""
     import pyarrow.compute as pc
 
     known = [name for name in table.schema_arrow.names if name in columns]

@@ -1,5 +1,7 @@
-"""The names of files and folders in a release, and of the stages that make it."""
+"""The names of files, folders and examples in a release, and of the stages that make it."""
 
+import re
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, get_args
 
 DATA = "mmlb_data"
@@ -18,6 +20,10 @@ TOKENIZERS = "tokenizers"
 """The tokenizers that the release was counted with, as `<sha256>.json`; the embedded one is not among them."""
 LOCK = "build.lock.json"
 """The file that says what the release is made of; it is written last."""
+PUBLISHED_EXAMPLES, PUBLISHED_IMAGES = "data", "images"
+"""The folders of a publication with tables of examples, and with tables of images."""
+CHECKSUMS = "checksums.txt"
+"""The file with the SHA-256 of every file of a publication."""
 TOMBSTONES = "takedowns.jsonl"
 """The file beside the lock that says what was taken out of a release after its build, and when. It is not in the lock,
 because it has a date."""
@@ -25,3 +31,18 @@ because it has a date."""
 StageName: TypeAlias = Literal["documents", "rows", "rankings", "questions", "negatives", "records", "images", "cells"]
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
 """The stages of a build, in order."""
+
+
+def by_length(path: str) -> list[tuple[int, str]]:
+    """Return a key to sort names by, which compares the numbers in them: K8 is before K16."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path)]
+
+
+def name_of(record: Mapping[str, object]) -> str:
+    """Return a record's name: its id, and its placement if it has one.
+
+    >>> name_of({"id": "vh-3", "depth": 0.2})
+    'vh-3, depth 0.2'
+    """
+    placed = (f", {key} {record[key]}" for key in ("depth", "permutation", "placement") if record.get(key) is not None)
+    return f"{record.get('id')}{''.join(placed)}"

@@ -13,11 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import TEMPORARY, read_regular, sha256_of
-from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Part, Prompt
-from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
 from mmlongbench.task.formats import to_json
 
@@ -408,27 +406,6 @@ def inventory(release: Path, lock: Lock) -> dict[str, str | None]:
     """
     listed = {path: file.sha256 for path, file in lock.files.items()}
     return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}
-
-
-def audit_others(release: Path, lock: Lock, progress: Progress, shown: frozenset[str] | None = None) -> list[FileAudit]:
-    """Return what is wrong outside `mmlb_data/`: one entry for each folder or file at the top that has a problem.
-
-    `shown` are the images that prompts show; None if this is not known for all prompts.
-    """
-    files = inventory(release, lock)
-    parts = {path: path.split("/")[0] for path in files}
-    asked = [path for path in files if parts[path] != DATA]
-    found: dict[str, FileAudit] = {}
-    with progress.bar("audit: files", len(asked)) as advance:
-        for path in asked:
-            is_ours = files[path] is not None or parts[path] in (IMAGES, ITEMS, REJECTS)
-            size = lock.files[path].bytes if path in lock.files else None
-            if is_ours and (problem := problem_of(release, path, files[path], size)):
-                found.setdefault(parts[path], FileAudit(parts[path], 0)).problem(problem, path)
-            elif parts[path] == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
-                found.setdefault(IMAGES, FileAudit(IMAGES, 0)).problem("no example shows the image", path)
-            advance()
-    return list(found.values())
 
 
 def problem_of(release: Path, name: str, sha256: str | None, size: int | None = None) -> str | None:

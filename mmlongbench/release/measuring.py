@@ -149,7 +149,6 @@ def _by_model(option: str, given: Sequence[str], names: Sequence[str]) -> Mappin
 
 
 def _window(name: str, text: str) -> int:
-    """Return the tokens of a window, given as a plain number or as a length such as 128K."""
     if text.isdecimal() and len(text) < 12 and int(text):
         return int(text)
     try:
@@ -216,7 +215,11 @@ def measure(
 
     """
     found = tuple(sizes[path] for path in prompt.images)
-    kept = record["tokens"]["reserve"] if reserve is None else _own_reserve(record, reserve)
+    if reserve is None:
+        kept = record["tokens"]["reserve"]
+    else:  # a record of other origin may state none
+        tokens = record.get("tokens")
+        kept = tokens.get("reserve", reserve) if isinstance(tokens, dict) else reserve
     if type(kept) is not int or not 0 <= kept <= MAX_RESERVE:
         raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
     value, group = placement_of(record), record.get("set")
@@ -234,12 +237,6 @@ def placement_of(record: Record) -> float | None:
     found = record.get("depth", record.get("permutation"))
     is_number = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < MAX_PLACEMENT
     return float(found) if is_number else None  # type: ignore[arg-type]  # a number
-
-
-def _own_reserve(record: Record, otherwise: int) -> object:
-    """Return the reserve that a record of other origin states, or `otherwise` if it states none."""
-    tokens = record.get("tokens")
-    return tokens.get("reserve", otherwise) if isinstance(tokens, dict) else otherwise
 
 
 def adjacent(prompt: Prompt) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
@@ -17,12 +18,14 @@ from mmlongbench.io.files import MAX_OF_A_FILE
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.release.audit import audit_file, audit_lock
+from mmlongbench.release.audit import audit_file
 from mmlongbench.release.diff import against
-from mmlongbench.release.examples import Lines
+from mmlongbench.release.examples import ExampleFile
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
-from mmlongbench.release.loading import LoadedRelease, PublicFile, load_release
 from mmlongbench.release.lock import OTHER_BYTES, Lock, inventory, problem_of, read_lock
+from mmlongbench.release.lock_checks import audit_lock
+from mmlongbench.release.published import is_published, unlike_checksums
+from mmlongbench.release.release import PublicFile, Release
 
 _BATCH = 64
 """How many files a process is given at once."""
@@ -64,7 +67,7 @@ class Verified:
 
 
 def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles = NO_TASK_FILES) -> Verified:
-    """Check every file of a release.
+    """Check every file of a release, or of a folder that `publish` wrote.
 
     Args:
         release: its folder.
@@ -76,31 +79,40 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
         ReleaseError: the release has no readable lock.
 
     """
-    lock = read_lock(release)
-    files = inventory(release, lock)
-    sizes = {name: file.bytes for name, file in lock.files.items()}
-    listed = [_Listed(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
+    lock, root = read_lock(release), release
     problems: list[Problem] = []
+    if is_published(release):
+        problems += [Problem(name, fault) for name, fault in unlike_checksums(release) if not name.startswith(".")]
+        opened = Release.open(release, tasks=tasks)
+        root, parts = opened.path, {f"{DATA}/{file.name}" for file in opened.files if file.is_part}
+        files = {name: sha256 for name, sha256 in inventory(root, lock).items() if (root / name).exists()}
+        files = {name: sha256 for name, sha256 in files.items() if name not in parts}
+        sizes = {name: lock.files[name].bytes for name in files if name in lock.files}
+    else:
+        files, sizes = inventory(release, lock), {name: file.bytes for name, file in lock.files.items()}
+    listed = [(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
     with progress.meter("verify: files", len(listed)) as advance:
-        for found in _looked_at(release, listed, most_pixels(lock), workers, advance):
+        for found in _looked_at(root, listed, most_pixels(lock), workers, advance):
             problems += found
     damaged = {problem.file for problem in problems if problem.problem == OTHER_BYTES}
-    problems += _located(release, damaged, tasks)
-    of_lock, note = _of_the_lock(release, tasks)
-    problems += of_lock
+    note = ""
+    try:
+        opened = Release.open(release, tasks=tasks)
+        opened.load_tokenizers()
+    except MMLongBenchError as error:
+        if isinstance(error, NotHereError | PluginError):
+            note = f"the manifest and the counts of {LOCK} were not checked: {error}"
+        else:
+            problems.append(Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: ")))
+        why = "its examples cannot be counted again"
+        problems += [Problem(name, why, str(error)) for name in sorted(damaged) if name.startswith(f"{DATA}/")]
+    else:
+        problems += _recounted(opened, damaged)
+        audits = audit_lock(opened)
+        problems += [Problem(LOCK, kind, where) for each in audits for kind, where in each.first.items()]
+    problems += _unreadable_lines(root, damaged)
     images = sum(name.startswith(f"{IMAGES}/") for name in sizes)
     return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)), note)
-
-
-def _of_the_lock(release: Path, tasks: TaskFiles) -> tuple[list[Problem], str]:
-    """Return the problems of the lock's manifest and counts, and a note: empty, or why these could not be checked."""
-    try:
-        found = audit_lock(load_release(release, tasks=tasks))
-    except (NotHereError, PluginError) as error:
-        return [], f"the manifest and the counts of {LOCK} were not checked: {error}"
-    except MMLongBenchError as error:
-        return [Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: "))], ""
-    return [Problem(LOCK, kind, where) for each in found for kind, where in each.first.items()], ""
 
 
 def most_pixels(lock: Lock) -> int:
@@ -126,11 +138,8 @@ def undecodable(path: Path, pixels: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    name: str
-    sha256: str | None
-    bytes: int
+_Listed: TypeAlias = tuple[str, str | None, int]
+"""The path of a file, its SHA-256 in the lock (None if the lock does not have it), and its bytes there."""
 
 
 def _looked_at(
@@ -144,7 +153,7 @@ def _looked_at(
             advance(1)
         return
     calls = [(release, batch, pixels) for batch in batches]
-    with closing(each_done(workers, _look_at, calls, [batch[0].name for batch in batches])) as ended:
+    with closing(each_done(workers, _look_at, calls, [batch[0][0] for batch in batches])) as ended:
         for place, found in ended:
             yield found
             advance(len(batches[place]))
@@ -156,51 +165,44 @@ def _look_at(release: Path, files: Sequence[_Listed], pixels: int) -> list[Probl
 
 def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
     """Yield what is wrong with one file; files outside the release are not opened."""
-    problem = problem_of(release, file.name, file.sha256, file.bytes)
+    name, sha256, bytes_ = file
+    problem = problem_of(release, name, sha256, bytes_)
     if problem not in (None, OTHER_BYTES):
-        yield Problem(file.name, str(problem))
+        yield Problem(name, str(problem))
         return
-    path = release / file.name
+    path = release / name
     size = path.stat().st_size
-    if problem or size != file.bytes:
-        where = "" if size == file.bytes else f"{size:,} bytes, the lock has {file.bytes:,}"
-        yield Problem(file.name, OTHER_BYTES, where)
-    if file.name.startswith(f"{IMAGES}/") and (why := undecodable(path, pixels)):
-        yield Problem(file.name, "the image cannot be decoded", why)
+    if problem or size != bytes_:
+        yield Problem(name, OTHER_BYTES, "" if size == bytes_ else f"{size:,} bytes, the lock has {bytes_:,}")
+    if name.startswith(f"{IMAGES}/") and (why := undecodable(path, pixels)):
+        yield Problem(name, "the image cannot be decoded", why)
 
 
-def _located(release: Path, damaged: set[str], tasks: TaskFiles) -> Iterator[Problem]:
-    """Yield where files differ from the lock, as far as that can be found."""
-    public = {name for name in damaged if name.startswith(f"{DATA}/")}
-    if public:
-        yield from _recounted(release, public, tasks)
-    for name in sorted(damaged - public):
-        if name.endswith(".jsonl") and (release / name).stat().st_size <= MAX_OF_A_FILE:
-            broken = Lines(release / name).unreadable
+def _unreadable_lines(release: Path, damaged: set[str]) -> Iterator[Problem]:
+    """Yield lines that are no JSON objects of changed files outside `mmlb_data/`."""
+    for name in sorted(damaged):
+        is_listed = name.endswith(".jsonl") and not name.startswith(f"{DATA}/")
+        if is_listed and (release / name).stat().st_size <= MAX_OF_A_FILE:
+            broken = ExampleFile(release / name).unreadable
             yield from (Problem(name, "is no JSON object", line) for line in broken[:_NAMED])
 
 
-def _recounted(release: Path, damaged: set[str], tasks: TaskFiles) -> Iterator[Problem]:
+def _recounted(opened: Release, damaged: set[str]) -> Iterator[Problem]:
     """Yield the problems of changed public files.
 
     Their examples are counted again, and are compared with the same examples at another length.
     """
-    try:
-        found = load_release(release, tasks=tasks)
-    except MMLongBenchError as error:
-        yield from (Problem(name, "its examples cannot be counted again", str(error)) for name in sorted(damaged))
-        return
-    for file in found.files:
+    for file in opened.files:
         if (name := f"{DATA}/{file.name}") in damaged:
-            audited = audit_file(found, file, ())
+            audited = audit_file(opened, file, ())
             for kind, times in audited.problems.items():
                 if kind != OTHER_BYTES:
                     yield Problem(name, kind, f"{times}×, first {audited.first[kind]}")
-            if (sibling := _sibling(found, file, damaged)) is not None:
+            if (sibling := _sibling(opened, file, damaged)) is not None:
                 yield from _unlike(name, file, sibling)
 
 
-def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> PublicFile | None:
+def _sibling(found: Release, file: PublicFile, damaged: set[str]) -> PublicFile | None:
     """Return an undamaged file of the same dataset: the one with the nearest length; None if there is none."""
     intact = [
         other
@@ -218,7 +220,7 @@ def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Proble
     """Yield the lines with a field, such as an edited answer, that has another value in the same example at another
     length. Fields that differ in many examples are not reported.
     """
-    ours, theirs = Lines(file.path), Lines(sibling.path)
+    ours, theirs = ExampleFile(file.path), ExampleFile(sibling.path)
     tallies: dict[str, _Tally] = {}
     for number, example in enumerate(ours.digests, 1):
         one = ours.read([example])[example]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.release.examples import name_of
-from mmlongbench.release.layout import IMAGES, LOCK
-from mmlongbench.release.loading import LoadedRelease, PublicFile, load_public, load_release
+from mmlongbench.release.layout import IMAGES, LOCK, name_of
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.scoring.official import is_called
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
@@ -52,15 +51,20 @@ class Joined:
 
 
 def open_scorable(
-    path: Path, images: Path | None, tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES
-) -> LoadedRelease:
-    """Open a release of this engine, which has a lock, or public files of other origin; images are not needed."""
+    path: Path,
+    images: Path | None,
+    tokenizer: str | None,
+    tasks: TaskFiles = NO_TASK_FILES,
+    *,
+    with_images: bool = False,
+) -> Release:
+    """Open a release of this engine, which has a lock, or public files of other origin; few metrics need images."""
     if (path / LOCK).is_file():
-        return load_release(path, tokenizer, tasks=tasks)
-    return load_public([path], images or path / IMAGES)
+        return Release.open(path, tokenizer=tokenizer, tasks=tasks, with_images=with_images)
+    return Release.open(path, images=images or path / IMAGES)
 
 
-def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
+def scorable_files(opened: Release) -> list[ScorableFile]:
     """Return the files with a known builder. If two files have the same records, only the file with one record on each
     line is returned.
     """
@@ -139,8 +143,7 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
 
 def builder_name(file: ScorableFile) -> str:
     """Return the name of a file's builder, for errors."""
-    spec = file.file.dataset.spec if file.file.dataset else None
-    return spec.builder if spec else type(file.builder).__name__
+    return file.file.dataset.spec.builder if file.file.dataset else ""
 
 
 def records_of(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
@@ -150,8 +153,6 @@ def records_of(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
         ReleaseError: the file is damaged.
 
     """
-    if file.file.form is None:
-        return
     seen = set[Key]()
     for where, record in file.file.form.unbundle(file.file.path):
         try:

@@ -12,7 +12,7 @@ from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.scoring.joining import ScorableFile, open_scorable, records_of, scorable_files
+from mmlongbench.scoring.joining import ScorableFile, builder_name, open_scorable, records_of, scorable_files
 from mmlongbench.scoring.metric_calls import score_of, why_outside
 from mmlongbench.scoring.predictions import Key, key_of
 from mmlongbench.scoring.reasoning import without_reasoning
@@ -106,8 +106,7 @@ class Scorer:
         spec = file.builder.spec
         with calling("metric", spec.metric, "__init__()"):
             opened = _File(file, metric_type(spec.metric)(self._settings))
-        locked = file.file.dataset.spec if file.file.dataset else None
-        name = locked.builder if locked else type(file.builder).__name__
+        name = builder_name(file)
         for place, (record, key) in enumerate(records_of(file)):
             if key in opened.inputs:
                 raise ScoringError(

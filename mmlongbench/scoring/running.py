@@ -18,8 +18,8 @@ from mmlongbench.io.pool import threads
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
-from mmlongbench.release.examples import name_of
-from mmlongbench.release.loading import LoadedRelease
+from mmlongbench.release.layout import name_of
+from mmlongbench.release.release import Release
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
 from mmlongbench.scoring.joining import (
     Joined,
@@ -401,7 +401,7 @@ def _meant(name: str, names: Iterable[str]) -> str:
 
 
 def _count_strangers(
-    files: Sequence[ScorableFile], predictions: Predictions, opened: LoadedRelease, problems: Problems
+    files: Sequence[ScorableFile], predictions: Predictions, opened: Release, problems: Problems
 ) -> None:
     """Count predictions for files that the release does not have, and files in its lock that are missing on disk."""
     known = {name for file in files for name in file.names}

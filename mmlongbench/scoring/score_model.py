@@ -129,7 +129,12 @@ def score_model(
     problems = Problems()
     if out:
         refuse_another_model(out, run.model)
-    digests = digests or ExampleDigests(open_scorable(release, images, tokenizer, tasks))
+    if digests is None:
+        is_judged = run.settings.judge is not None
+        digests = ExampleDigests(open_scorable(release, images, tokenizer, tasks, with_images=is_judged))
+        if is_judged and digests.opened.is_published and run.settings.images is None:
+            shown = digests.opened.path / IMAGES
+            run = replace(run, settings=replace(run.settings, images=shown))
     with read_predictions(predictions, problems) as read:
         return score(run, digests, read, out, problems, progress), problems
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.release.examples import name_of
-from mmlongbench.release.loading import LoadedRelease
-from mmlongbench.release.lock import example_digest, lock_id
+from mmlongbench.release.layout import name_of
+from mmlongbench.release.lock import example_digest
+from mmlongbench.release.release import Release
 from mmlongbench.scoring.joining import Joined, ScorableFile, builder_name, join, predictions_for
 from mmlongbench.scoring.predictions import Prediction, Predictions
 from mmlongbench.scoring.problems import Problems
@@ -22,8 +22,8 @@ class ExampleDigests:
     origin have none.
     """
 
-    def __init__(self, opened: LoadedRelease) -> None:
-        self.lock = "" if opened.lock is None or opened.root is None else lock_id(opened.root)
+    def __init__(self, opened: Release) -> None:
+        self.lock = opened.lock_id if opened.is_locked else ""
         """See `ScoreLine.lock`."""
         self.opened = opened
         self._known: dict[tuple[str, int], bytes] = {}
@@ -35,7 +35,7 @@ class ExampleDigests:
             ReleaseError: the lock does not have an image of the prompt.
 
         """
-        if self.opened.lock is None or file.is_repeated:
+        if not self.opened.is_locked or file.is_repeated:
             return b""
         key = file.file.name, joined.row
         if key not in self._known:

@@ -13,7 +13,7 @@ from mmlongbench.documents.pixels import PICTURE_ENDINGS, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import bounded_lines, read_regular
 from mmlongbench.release.layout import LOCK
-from mmlongbench.release.opened import Release, open_release
+from mmlongbench.release.release import Release, open_release
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.near import Look, NearIndex, Pictures, look_of

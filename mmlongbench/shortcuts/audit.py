@@ -9,7 +9,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.packing.place import Depth
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering, others_of
 from mmlongbench.shortcuts.depths import Depths
 from mmlongbench.shortcuts.difficulty import Difficulties, Difficulty, Search, drawn_questions

@@ -13,7 +13,7 @@ from mmlongbench.documents.pixels import small_copy, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import read_regular
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.extra import missing
 
 BITS = 6

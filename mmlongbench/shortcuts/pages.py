@@ -5,7 +5,7 @@ texts: two units with the same id are the same page.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.reading import ShownUnit, asked_questions
 
 _IMAGES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp"})

@@ -15,8 +15,8 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Part
 from mmlongbench.release.items import Item, items_in_order, keys_of_items
 from mmlongbench.release.measuring import placement_of
-from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES
+from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import Builder, Choices
 from mmlongbench.task.rows import Row
 
@@ -133,7 +133,7 @@ def asked_questions(
     draws = Draws(("shortcuts", dataset))
     chosen = {id: draws.choice(f"placement of {id}", found) for id, found in placements.items()}
     wanted = None if ids is None else set(map(_printable, ids))
-    of_all = items_in_order(release.path, release.file(dataset, length), length)
+    of_all = items_in_order(release.path, release.file(dataset, length).name, length)
     items = (each for each in of_all if wanted is None or each[0] in wanted)
     ahead, seen = deque[_Items](), set[str]()
     for example in release.examples(dataset, length, ids):
@@ -166,7 +166,7 @@ def ids_of(release: Release, dataset: str, length: int) -> list[str]:
         ReleaseError: the file, or its items, cannot be read.
 
     """
-    keys = keys_of_items(release.path, release.file(dataset, length))
+    keys = keys_of_items(release.path, release.file(dataset, length).name)
     return list(dict.fromkeys(id for id, _ in (release.keys(dataset, length) if keys is None else keys)))
 
 
@@ -174,7 +174,7 @@ def _placements(release: Release, dataset: str, length: int) -> Mapping[str, Seq
     """Return the placements of each question; empty if its task has no placements."""
     if release.builder(dataset).spec.placements is None:
         return {}
-    keys = keys_of_items(release.path, release.file(dataset, length))
+    keys = keys_of_items(release.path, release.file(dataset, length).name)
     found: dict[str, list[float | None]] = {}
     for id, placement in release.keys(dataset, length) if keys is None else keys:
         found.setdefault(_printable(id), []).append(placement)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mmlongbench.draws import Draws
 from mmlongbench.prompt import Image
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.shortcuts import features as f
 from mmlongbench.shortcuts.candidates import KINDS, candidates, gold_groups
 from mmlongbench.shortcuts.findings import Finding

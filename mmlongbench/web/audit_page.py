@@ -5,7 +5,7 @@ tables.
 from collections.abc import Iterable, Iterator, Sequence
 
 from mmlongbench.lengths import format_length
-from mmlongbench.release.findings import FileAudit, tokens_text
+from mmlongbench.release.figures import FileAudit, tokens_text
 from mmlongbench.release.measuring import Model
 from mmlongbench.web.charts import strip
 from mmlongbench.web.kit import Section, render

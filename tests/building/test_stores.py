@@ -38,8 +38,8 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.release.loading import locked_dataset
 from mmlongbench.release.rejects import Reject
+from mmlongbench.release.release import locked_dataset
 from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths
 from tokenization import load_tokenizer
 

@@ -19,9 +19,10 @@ import yaml
 from once import linked
 
 import mmlongbench as mm
-from mmlongbench.checking.again import Difference, ReleaseToRecheck, difference, recheck, surroundings
-from mmlongbench.checking.check import check, ids_stay
+from mmlongbench.checking.check import check
 from mmlongbench.checking.findings import Note, two_values
+from mmlongbench.checking.repeatable import ids_stay
+from mmlongbench.checking.second_process import BuiltRelease, difference, look_again, rooted, surroundings
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.loading import load_manifest
 
@@ -301,19 +302,22 @@ def test_a_task_that_ends_the_other_process_is_found_alone(installed: None, tmp_
 def test_a_process_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(mm.MMLongBenchError, match=r"ended with exit code 1: it said nothing"):
-        recheck([], tmp_path)
+        look_again([], tmp_path)
 
 
 def test_a_difference_names_the_line_the_field_and_the_row(finished: Path, tmp_path: Path) -> None:
     other = linked(finished, tmp_path / "other")
-    assert difference(finished, other) == Difference()
+    assert difference(finished, other) is None
     path = other / "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
     path.write_text(path.read_text("utf-8").replace('"hard"', '"soft"'), "utf-8")
     found = difference(finished, other)
+    assert found
     assert (found.row, found.method) == ("mmlongdoc_0", "draft() or record()")
-    assert found.text == "mmlb_data/documentQA/mmlongdoc_K1.jsonl differs in line 1: 'answer' is 'hard', then 'soft'"
+    assert found.detail == "mmlb_data/documentQA/mmlongdoc_K1.jsonl differs in line 1: 'answer' is 'hard', then 'soft'"
     path.unlink()
-    assert difference(finished, other).text.endswith("two builds has mmlb_data/documentQA/mmlongdoc_K1.jsonl")
+    found = difference(finished, other)
+    assert found
+    assert found.detail.endswith("two builds has mmlb_data/documentQA/mmlongdoc_K1.jsonl")
 
 
 def test_two_values_are_shown_from_where_they_differ() -> None:
@@ -327,7 +331,7 @@ def test_it_is_given_absolute_paths(tmp_path: Path) -> None:
     (spec,) = load_manifest(tmp_path / "m.yaml").datasets
     relative = spec.model_copy(update={"source": {"data": (LocalPath(Path("data")),)}, "corpus": Path("corpus")})
     manifest = mm.Manifest(datasets=(relative,))
-    (found,) = ReleaseToRecheck(manifest=manifest, release=tmp_path, out=tmp_path, sources={}).manifest.datasets
+    (found,) = rooted(BuiltRelease(manifest, tmp_path, tmp_path, {})).manifest.datasets
     assert found.source == {"data": (LocalPath(Path("data").absolute()),)}
     assert found.corpus == Path("corpus").absolute()
 

@@ -16,7 +16,7 @@ from mmlongbench.cli.show import fold
 from mmlongbench.cli.tables import show_audit
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write
-from mmlongbench.release.findings import FileAudit
+from mmlongbench.release.figures import FileAudit
 
 # Tables and texts.
 

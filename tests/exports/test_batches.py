@@ -19,7 +19,7 @@ from tiny import command
 
 import mmlongbench as mm
 from mmlongbench.exports import openai_batch, vllm_batch
-from mmlongbench.release.opened import custom_id
+from mmlongbench.release.release import custom_id
 
 
 def requests(out: Path) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from mmlongbench.models.asking import Asking, RunOptions
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.run import Prepared, RunResult, prepare, run
 from mmlongbench.models.settings import EndpointSettings
-from mmlongbench.release.opened import open_release
-from mmlongbench.release.selecting import Selection, select
+from mmlongbench.release.release import open_release
+from mmlongbench.release.selection import Selection, select
 
 OPTIONS = RunOptions("m", count_as=RULE.name)
 TINY = Selection(lengths=("2K",))

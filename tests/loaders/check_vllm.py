@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import mmlongbench as mm
-from mmlongbench.release.opened import custom_id
+from mmlongbench.release.release import custom_id
 
 
 def main() -> None:

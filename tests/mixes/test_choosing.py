@@ -34,7 +34,7 @@ from mmlongbench.mixes.overlaps import Comparison, Evaluation, Overlap
 from mmlongbench.mixes.pools import Candidate, Offer, pools_of
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.measuring import placement_of
-from mmlongbench.release.opened import open_release
+from mmlongbench.release.release import open_release
 
 LENGTHS = (8192, 16384, 32768, 65536)
 DATASETS = ("maps", "letters", "photos", "notes")

@@ -6,9 +6,8 @@ import pytest
 
 import mmlongbench as mm
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release import selecting
 from mmlongbench.release.contexts import CONTEXTS, contextual
-from mmlongbench.release.selecting import Selection, select
+from mmlongbench.release.selection import SUBSETS, Selection, select
 
 NAMES = ("mmlongdoc", "infoseek", "vh_multi", "retrieval-text", "food101", "lexsum")
 """One dataset of each family."""
@@ -148,8 +147,8 @@ def test_everything_is_chosen_from_the_shortest_length_and_a_limit_takes_the_fir
 def test_a_subset_is_frozen_and_has_the_same_questions_at_every_length(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert selecting.SUBSETS == {"paper": 100}
-    monkeypatch.setitem(selecting.SUBSETS, "paper", 3)
+    assert SUBSETS == {"paper": 100}
+    monkeypatch.setitem(SUBSETS, "paper", 3)
     ids = ["mmlongdoc_3", "mmlongdoc_4", "mmlongdoc_10"]
     assert [id for _, id in chosen(finished, Selection(subset="paper"))] == [*ids, *ids]
     assert [id for _, id in chosen(finished, Selection(lengths=("1K",), subset="paper"))] == ids

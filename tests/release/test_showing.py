@@ -20,11 +20,7 @@ from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.items import Item, Items, NoItemError, items_in_order, items_of_example, keys_of_items
-from mmlongbench.release.opened import Example, open_release
-from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
-from mmlongbench.release.selecting import FoundExample, Place, Wanted, find_example
-from mmlongbench.release.showing import (
+from mmlongbench.release.anatomy import (
     NO_ITEMS,
     NO_UNITS,
     Block,
@@ -35,6 +31,10 @@ from mmlongbench.release.showing import (
     described,
     shown_example,
 )
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
+from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
+from mmlongbench.release.release import Example, open_release
+from mmlongbench.release.selection import Place, find_example
 from tokenization import TokenCount
 from tokenization.counting import PatchRule
 
@@ -56,7 +56,7 @@ def copy(tiles: Path, tmp_path: Path) -> Path:
 
 def shown(release: Path, dataset: str, placement: float | None = None) -> ShownExample:
     opened = open_release(release)
-    return shown_example(opened, find_example(opened, Wanted(dataset=dataset, placement=placement)).example)
+    return shown_example(opened, find_example(opened, dataset=dataset, placement=placement)[0])
 
 
 def part_of(piece: ShownText | ShownImage) -> Part:
@@ -301,26 +301,25 @@ def test_a_file_of_items_that_is_none_is_named(copy: Path) -> None:
     assert issubclass(NoItemError, ReleaseError)
 
 
-def found_in(release: Path, **wanted: Any) -> FoundExample:
-    return find_example(open_release(release), Wanted(**wanted))
+def found_in(release: Path, **wanted: Any) -> tuple[Example, list[Place]]:
+    return find_example(open_release(release), **wanted)
 
 
 def test_the_first_example_that_fits_is_found_and_the_others_are_listed(tiles: Path) -> None:
-    found = found_in(tiles, id="tile-1", dataset="headed")
-    assert (found.example.id, found.place) == ("tile-1", Place("headed", 1024, 0.0))
-    assert found.others == (Place("headed", 1024, 0.4), Place("headed", 1024, 1.0))
-    assert found.example.key == {"file": "tiles/headed_K1.jsonl", "id": "tile-1", "depth": 0.0}
-    everywhere = found_in(tiles, id="tile-1", placement=1)
-    assert everywhere.place == Place("headed", 1024, 1.0)
-    assert {place.dataset for place in everywhere.others} == set(TASKS)
-    assert found_in(tiles).example.id == "tile-0"
+    example, places = found_in(tiles, id="tile-1", dataset="headed")
+    assert places == [Place("headed", 1024, depth) for depth in (0.0, 0.4, 1.0)]
+    assert example.key == {"file": "tiles/headed_K1.jsonl", "id": "tile-1", "depth": 0.0}
+    _, places = found_in(tiles, id="tile-1", placement=1)
+    assert places[0] == Place("headed", 1024, 1.0)
+    assert {place.dataset for place in places[1:]} == set(TASKS)
+    assert found_in(tiles)[0].id == "tile-0"
 
 
 def test_examples_are_found_also_where_items_are_missing_or_broken(copy: Path) -> None:
     (copy / "items/tiles/headed_K1.parquet").unlink()
     (copy / "items/tiles/blanks_K1.parquet").write_bytes(b"no table")
-    assert found_in(copy, id="tile-1", dataset="headed", placement=0.4).example.record["depth"] == 0.4
-    assert found_in(copy, id="tile-1", dataset="blanks").example.id == "tile-1"
+    assert found_in(copy, id="tile-1", dataset="headed", placement=0.4)[0].record["depth"] == 0.4
+    assert found_in(copy, id="tile-1", dataset="blanks")[0].id == "tile-1"
 
 
 @pytest.mark.parametrize(
@@ -340,7 +339,6 @@ def test_what_does_not_exist_is_answered_with_what_does(tiles: Path, wanted: dic
 
 
 NIAH: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
-ROW_1: Any = SimpleNamespace(id="row-1", placement=0.2)
 ROW: dict[str, Any] = {
     "placement": 0.2,
     "id": "row-1",
@@ -359,7 +357,7 @@ def read(root: Path, rows: list[dict[str, Any]]) -> Any:
     path = root / "items/NIAH/x_K1.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
-    return Items(root, 1).of(NIAH, ROW_1)
+    return ItemReader(root, NIAH.name, NIAH.length, 1).of("row-1", 0.2)
 
 
 OLD = {key: value for key, value in ROW.items() if key != "inside"}
@@ -391,7 +389,7 @@ def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:
     rows = [{**ROW, "position": at, "unit": "x" * (20_000 if at == 7 else 9)} for at in range(8)]
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
     for read_all in (
-        lambda: Items(tmp_path, 1).of(NIAH, ROW_1),
+        lambda: ItemReader(tmp_path, NIAH.name, NIAH.length, 1).of("row-1", 0.2),
         lambda: items_of_example(tmp_path, NIAH.name, 1024, "row-1", 0.2),
     ):
         with pytest.raises(ReleaseError, match=r"x_K1.parquet: unit: a text of 20,000 bytes, at most 16,384 are read"):

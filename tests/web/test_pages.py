@@ -19,11 +19,11 @@ from score_lines import Line, absent, line, write
 from tiny import command
 
 from mmlongbench.documents.image_urls import ImageUrls
-from mmlongbench.release.findings import FileAudit, ModelTally
+from mmlongbench.release.anatomy import ShownExample, shown_example
+from mmlongbench.release.figures import FileAudit, ModelTally
 from mmlongbench.release.measuring import ask
-from mmlongbench.release.opened import Release, open_release
-from mmlongbench.release.selecting import Wanted, find_example
-from mmlongbench.release.showing import ShownExample, shown_example
+from mmlongbench.release.release import Release, open_release
+from mmlongbench.release.selection import find_example
 from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import Grid, Row
 from mmlongbench.shortcuts.audit import ShortcutAudit
@@ -413,7 +413,7 @@ def hostile(tiles: Path, tmp_path: Path) -> Path:
 
 def shown(release: Path, dataset: str) -> tuple[Release, ShownExample]:
     opened = open_release(release)
-    return opened, shown_example(opened, find_example(opened, Wanted(dataset=dataset)).example)
+    return opened, shown_example(opened, find_example(opened, dataset=dataset)[0])
 
 
 def of_example(release: Path, dataset: str = "headed", most_embedded: int = MAX_EMBEDDED) -> str:

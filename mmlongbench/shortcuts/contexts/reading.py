@@ -16,7 +16,7 @@ from mmlongbench.io.json_lines import json_lines
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.release.loading import LoadedRelease
+from mmlongbench.release.release import Release
 from mmlongbench.scoring.choosing import DEFAULT
 from mmlongbench.scoring.joining import ScorableFile, builder_name, open_scorable, records_of, scorable_files
 from mmlongbench.scoring.predictions import Key, key_of
@@ -185,7 +185,7 @@ def _key(line: ScoreLine) -> Key:
     return key_of({"id": line.id, "depth": line.depth, "permutation": line.permutation})
 
 
-def _guesses(opened: LoadedRelease, files: set[str]) -> dict[_Example, Guess]:
+def _guesses(opened: Release, files: set[str]) -> dict[_Example, Guess]:
     found = {}
     for file in scorable_files(opened):
         if file.file.name in files:

@@ -6,7 +6,7 @@ from pathlib import Path
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.opened import Release
+from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.audit import ShortcutAudit, audit_shortcuts, has_requested_places
 from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Finding

@@ -1,19 +1,18 @@
 """Where the viewer keeps what it makes: in the user's cache folder, never in a release."""
 
-import os
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+
+from mmlongbench.release.published import user_cache
 
 FORMAT = "2"
 """The version of the files that are kept; files of another version are made again."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of everything that the viewer keeps, by the rules of XDG."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(given) if given and Path(given).is_absolute() else Path("~/.cache").expanduser()
-    return root / "mmlongbench" / "view"
+    """Return the folder of everything that the viewer keeps."""
+    return user_cache() / "view"
 
 
 def key_of(files: Iterable[Path], *more: str) -> str:

@@ -4,7 +4,7 @@ import json
 
 from mmlongbench.errors import DraftError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.release.opened import Example
+from mmlongbench.release.release import Example
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile

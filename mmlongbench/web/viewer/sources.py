@@ -10,21 +10,17 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.plugins import package_sha256
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.items import items_path
-from mmlongbench.release.layout import DATA, IMAGES, LOCK, REJECTS
-from mmlongbench.release.loading import by_length, load_public, locked_spec, recognised
-from mmlongbench.release.lock import DatasetCounts, Lock, UnreadableCounts, leads_out, lock_id, read_lock
-from mmlongbench.release.opened import Release
+from mmlongbench.release.layout import IMAGES, LOCK, REJECTS
+from mmlongbench.release.lock import DatasetCounts, UnreadableCounts, leads_out
+from mmlongbench.release.release import Release
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
 from mmlongbench.task.rows import Row
 from tokenization import TextTokenizer
 from tokenization.counting import PatchRule
-
-_NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,8 @@ class Viewed:
     name: str
     files: tuple[ViewedFile, ...]
     """The public files, sorted by dataset and length."""
+    release: Release
+    """The same, open for reading examples."""
     lock_id: str = ""
     """The id of the lock; empty for files of other origin."""
     manifest: Sequence[Mapping[str, JsonValue]] = ()
@@ -107,11 +105,6 @@ class Viewed:
         """Return the files of a dataset, the shortest length first."""
         return tuple(file for file in self.files if file.dataset == dataset)
 
-    @cached_property
-    def release(self) -> Release:
-        """A release for examples; its lock is empty, so it gives no digests."""
-        return Release(self.path.absolute(), _NO_LOCK, {})
-
 
 def code_of_modules(names: Iterable[str]) -> str:
     """Return a fingerprint of the code of the engine and of the packages of some modules."""
@@ -143,38 +136,37 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
 
 
 def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
-    lock, root = read_lock(path), images or _own_images(path)
-    names = sorted((name.removeprefix(f"{DATA}/") for name in lock.files if name.startswith(f"{DATA}/")), key=by_length)
+    opened = Release.open(path, images=images, tasks=tasks)
+    root = images or _own_images(opened.path)
     files: list[ViewedFile] = []
-    for data in lock.manifest:
-        spec, _ = locked_spec(data, tasks=tasks)
-        builder = bind(spec).builder
-        known = [(name, each) for name in names if (each := recognised(builder, name))]
-        for name, found in known:
-            if found.is_bundle:
-                continue
-            same = tuple(other for other, each in known if each.is_bundle and each.length == found.length)
+    for name in opened.datasets:
+        dataset = opened.dataset(name)
+        bundle = dataset.builder.spec.bundle
+        for length in opened.lengths(name):
+            known = opened.file(name, length)
             file = ViewedFile(
                 number=len(files),
-                name=name,
-                aliases=same,
-                path=path / DATA / name,
-                dataset=spec.name,
-                length=found.length,
-                form=found.form,
-                builder=builder,
-                builder_name=spec.builder,
-                rule=PatchRule(**spec.counter.image.model_dump()),
-                reserve=builder.spec.reserve if spec.reserve is None else spec.reserve,
+                name=known.name,
+                aliases=(bundle.files.write(name, length),) if bundle else (),
+                path=known.path,
+                dataset=name,
+                length=length,
+                form=known.form,
+                builder=dataset.builder,
+                builder_name=dataset.spec.builder,
+                rule=PatchRule(**dataset.spec.counter.image.model_dump()),
+                reserve=dataset.reserve or 0,
                 images=root,
-                items=items_path(path, name),
+                items=items_path(opened.path, known.name),
             )
             files.append(file)
+    lock = opened.lock
     return Viewed(
-        path=path,
+        path=opened.path,
         name=path.resolve().name,
         files=tuple(files),
-        lock_id=lock_id(path),
+        release=opened,
+        lock_id=opened.lock_id,
         manifest=lock.manifest,
         counts=lock.datasets,
         versions=lock.versions,
@@ -185,26 +177,23 @@ def _locked(path: Path, images: Path | None, tasks: TaskFiles) -> Viewed:
 def _public(path: Path, images: Path | None) -> Viewed:
     if images is None:
         images = _own_images(next((each for each in _folders_near(path) if (each / IMAGES).is_dir()), path))
-    opened = load_public([path], images)
+    opened = Release.open(path, images=images)
     files: list[ViewedFile] = []
-    known = sorted((each for each in opened.files if each.dataset), key=lambda each: by_length(each.name))
-    lined = {(each.dataset.builder.dataset, each.length) for each in known if each.dataset and not each.is_bundle}
+    known = [file for file in opened.files if file.dataset]
+    lined = {(file.dataset.name, file.length) for file in known if file.dataset and not file.is_bundle}
     for each in known:
-        if each.dataset is None or each.form is None:
-            continue
-        builder = each.dataset.builder
-        if each.is_bundle and (builder.dataset, each.length) in lined:
+        if each.dataset is None or (each.is_bundle and (each.dataset.name, each.length) in lined):
             continue
         file = ViewedFile(
             number=0,
             name=each.name,
             aliases=(),
             path=each.path,
-            dataset=builder.dataset,
+            dataset=each.dataset.name,
             length=each.length,
             form=each.form,
-            builder=builder,
-            builder_name=type(builder).__name__,
+            builder=each.dataset.builder,
+            builder_name=each.dataset.spec.builder,
             rule=each.dataset.counter.image,
             reserve=each.dataset.reserve or 0,
             images=images,
@@ -214,10 +203,8 @@ def _public(path: Path, images: Path | None) -> Viewed:
         files.append(file)
     files.sort(key=lambda file: (file.dataset, file.length, file.name))
     numbered = tuple(replace(file, number=number) for number, file in enumerate(files))
-    if not numbered:
-        raise ReleaseError(f"{path}: no public file with a known name")
     unknown = tuple(each.name for each in opened.files if each.dataset is None)
-    return Viewed(path, path.resolve().name, numbered, unknown=unknown)
+    return Viewed(path, path.resolve().name, numbered, opened, unknown=unknown)
 
 
 def _folders_near(path: Path) -> list[Path]:

@@ -2,21 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
-from pathlib import Path
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError, error_text
-from mmlongbench.io.files import MAX_OF_A_FILE
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.assets import ASSETS, KnownAssets, resolve
-from mmlongbench.release.findings import Facts
-from mmlongbench.release.items import Item, Items, NoItemError
-from mmlongbench.release.layout import ITEMS, REJECTS
-from mmlongbench.release.loading import AuditedDataset, PublicFile
+from mmlongbench.release.figures import Facts, Fault
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_path
 from mmlongbench.release.lock import CellCounts, Lock
+from mmlongbench.release.lock_checks import RejectKey
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.positions import (
     Found,
@@ -30,12 +27,11 @@ from mmlongbench.release.positions import (
     numbers_of,
     placement_faults,
 )
+from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.formats import JSON_LINES, to_json
+from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
 
-Problem = tuple[str, str]
-"""A problem: (kind, where)."""
 ITEMS_DIFFER = "the items differ from the prompt"
 PLACEMENT = "the placement differs from the prompt"
 NEEDLES_DIFFER = "the needles differ from the prompt"
@@ -48,26 +44,26 @@ _TINY = 1e-9
 class RecordChecks:
     """Checks the records of one file of a release, one after another in the order of the file."""
 
-    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Lock) -> None:
-        """Prepare to check the records of `file` in the release `root`, whose lock is `lock`."""
+    def __init__(self, file: PublicFile, dataset: ReadDataset, release: Release) -> None:
+        """Prepare to check the records of a file of a release that has a lock."""
         self._file, self._dataset = file, dataset
         is_bundle = file.is_bundle
         self.facts = Facts(is_bundle)
         self._placements = _placements(dataset)
         self._prices = dataset.prices
-        path = root / ITEMS / Path(file.name).with_suffix(".parquet")
-        counted = _cells(dataset.builder.dataset, lock).get(format_length(file.length))
+        has_items = not is_bundle and items_path(release.path, file.name).is_file()
+        counted = _cells(dataset.name, release.lock).get(format_length(file.length))
         examples = counted.examples if counted else 0
-        self._items = None if is_bundle or not path.is_file() else Items(root, examples)
+        self._items = ItemReader(release.path, file.name, file.length, examples) if has_items else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
         tokenizer = dataset.counter.text
         merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
         self.unplaced = "" if tokenizer.additive else merges
         """Why the positions are not counted again; empty if they are counted."""
-        self._missing_items = not is_bundle and not path.is_file()
-        self._assets = KnownAssets.of(root, dataset.builder.dataset) if ASSETS in lock.files else None
+        self._missing_items = not is_bundle and not has_items and not release.is_published
+        self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
 
-    def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
+    def look(self, where: str, record: Record, made: Measured) -> Iterator[Fault]:
         """Yield what is wrong with one record."""
         facts = self.facts
         facts.lines += 1
@@ -83,7 +79,7 @@ class RecordChecks:
             yield "an image depends on its EXIF orientation, which a build takes away", f"{where}: {turned[0]}"
         yield from ((kind, f"{where}: {said}") for kind, said in self._varied(record, made))
         try:
-            items = self._items.of(self._file, made) if self._items else ()
+            items = self._items.of(made.id, made.placement) if self._items else ()
         except NoItemError as error:
             yield ITEMS_DIFFER, f"{where}: {error}"
             return
@@ -101,7 +97,7 @@ class RecordChecks:
         except UNREADABLE as error:  # only this example is skipped
             yield ITEMS_DIFFER, f"{where}: {error_text(error)}"
 
-    def end(self, examples: int) -> Iterator[Problem]:
+    def end(self, examples: int) -> Iterator[Fault]:
         """Yield what is wrong with the file as a whole, which has `examples` examples."""
         self.facts.is_read, self.facts.lines = self.facts.lines == examples > 0, examples
         if self._missing_items:
@@ -121,7 +117,7 @@ class RecordChecks:
                 said = ", ".join(str(each) for each in found)
                 yield "a question does not have one example at each placement of the lock", f"{id}: at {said}"
 
-    def _varied(self, record: Record, made: Measured) -> Iterator[Problem]:
+    def _varied(self, record: Record, made: Measured) -> Iterator[Fault]:
         """Yield a problem if the answer is missing, or if the answer or the needles differ from an earlier record of
         the question.
         """
@@ -137,7 +133,7 @@ class RecordChecks:
             if self.facts.needles.setdefault(made.id, needles) != needles:
                 yield "the needles differ from another placement", made.id
 
-    def _positions(self, record: Record, made: Measured, items: Sequence[Item]) -> Iterator[Problem]:
+    def _positions(self, record: Record, made: Measured, items: Sequence[Item]) -> Iterator[Fault]:
         """Yield differences between the prompt, the items and the record's fields about needles."""
         if not items:
             return
@@ -172,12 +168,7 @@ class RecordChecks:
             yield from ((PLACEMENT, fault) for fault in placement_faults(record, found, hay, is_single=is_single))
 
     def _needles(self, record: Record, items: Sequence[Item], layout: Layout | None) -> list[Found] | None:
-        """Return the needles of a record with their positions; None if the positions cannot be known.
-
-        Raises:
-            ReleaseError: the record has no needle, or one that is not in the prompt.
-
-        """
+        """Return the needles of a record with their positions; None if the positions cannot be known."""
         if layout is None:
             return None
         if (needles := self._dataset.builder.needles(record)) is not None:
@@ -199,7 +190,7 @@ class RecordChecks:
         said, spec = record.get("depth_requested"), self._dataset.spec
         if not isinstance(said, list) or len(said) != len(ids):
             return f"depth_requested is {said!r:.80}, the context has {len(ids)} needles"
-        if spec is None or isinstance(self._dataset.builder, SharedContextBuilder):
+        if isinstance(self._dataset.builder, SharedContextBuilder):
             return ""
         draws, starts = Draws((spec.seed, spec.drawn_name, id)), record.get("needle_start")
         drawn = [draws.fraction(f"permutation {placement.value}: {needle}") for needle in ids]
@@ -213,11 +204,11 @@ class RecordChecks:
         return ""
 
 
-def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
-    """Return the placements of the lock. If they are invalid, which `lock_faults` reports, return those of the task."""
+def _placements(dataset: ReadDataset) -> tuple[Placement, ...]:
+    """Return the placements of the lock. If they are invalid, which `audit_lock` reports, return those of the task."""
     own = dataset.builder.spec.placements
     try:
-        return placements_of(dataset.spec, dataset.builder) if dataset.spec else (None,)
+        return placements_of(dataset.spec, dataset.builder)
     except ManifestError:
         return own.all() if own else (None,)
 
@@ -225,7 +216,7 @@ def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
 def compare_files(
     files: Iterable[tuple[PublicFile, Facts]],
     lock: Lock,
-    rejected: Set[tuple[str, str, int | None]] | None,
+    rejected: Set[RejectKey] | None,
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (file, kind, where) for each difference: between files of one dataset, or between a file and the lock.
 
@@ -238,7 +229,7 @@ def compare_files(
     datasets: dict[str, list[tuple[PublicFile, Facts]]] = {}
     for file, facts in files:
         if file.dataset:
-            datasets.setdefault(file.dataset.builder.dataset, []).append((file, facts))
+            datasets.setdefault(file.dataset.name, []).append((file, facts))
     for name, group in datasets.items():
         records = [each for each in group if not each[1].is_bundle]
         for file, facts in group:
@@ -283,38 +274,17 @@ def _others(file: PublicFile, facts: Facts, pool: Sequence[tuple[PublicFile, Fac
                 break
 
 
-def _counted(name: str, file: PublicFile, facts: Facts, lock: Lock) -> Iterator[Problem]:
-    """Yield which counts of the lock differ from the file."""
+def _counted(name: str, file: PublicFile, facts: Facts, lock: Lock) -> Iterator[Fault]:
     cell = _cells(name, lock).get(format_length(file.length))
     if cell is None:
         yield "the lock counts nothing of this length", format_length(file.length)
-    elif cell.examples != facts.lines:
+    elif cell.examples != facts.lines and not (file.is_part and facts.lines < cell.examples):
         yield "the number of examples differs from the lock", f"{facts.lines} against {cell.examples}"
     balance = file.dataset.builder.spec.balance if file.dataset else ""
     counted = cell.balances.get(balance) if cell else None
-    if cell and balance and facts.is_read and counted != dict(facts.balanced):
+    if cell and balance and facts.is_read and not file.is_part and counted != dict(facts.balanced):
         said = f"{dict(sorted(facts.balanced.items()))!r:.100} against {counted!r:.100}"
         yield f"the counts by {balance} differ from the lock", said
-
-
-def rejects_of(release: Path) -> tuple[tuple[str, str, int | None], ...]:
-    """Return (dataset, id, length) of each readable line of the rejects; rows of one id have a line each.
-
-    Raises:
-        ReleaseError: the file is too large to be read.
-
-    """
-    found: list[tuple[str, str, int | None]] = []
-    path = release / REJECTS
-    if not path.is_file():
-        return ()
-    if (size := path.stat().st_size) > MAX_OF_A_FILE:
-        raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MAX_OF_A_FILE:,} are read")
-    for _, line in JSON_LINES.read(path):
-        if isinstance(line, dict):
-            length = line.get("length")
-            found.append((str(line.get("dataset")), str(line.get("id")), length if isinstance(length, int) else None))
-    return tuple(found)
 
 
 def _cells(name: str, lock: Lock) -> Mapping[str, CellCounts]:

@@ -2,13 +2,18 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.corpus.retrieval.pages import AT, recall_at
+from mmlongbench.lengths import STANDARD_LENGTHS
 from mmlongbench.task.spec import Remark
+
+Fault: TypeAlias = tuple[str, str]
+"""What is wrong with a release: (kind of problem, where)."""
 
 
 class _Line(BaseModel):
@@ -38,7 +43,7 @@ class CostlyExample(_Line):
 
 
 class ModelFigures(_Line):
-    """What a file costs on one model."""
+    """What a file costs on one model, while it is counted (see `ModelFigures`)."""
 
     tokens: SpreadFigures
     """The tokens of each prompt (its text and its images), without the reserve."""
@@ -175,16 +180,12 @@ class Histogram:
 
 @dataclass(slots=True)
 class ModelTally:
-    """What a file costs on one model."""
+    """What a file costs on one model, while it is counted (see `ModelFigures`)."""
 
     tokens: Spread = field(default_factory=Spread)
-    """The tokens of each prompt (its text and its images), without the reserve."""
     over_window: int = 0
-    """The number of examples whose prompt and reserve are larger than the window."""
     over_images: int = 0
-    """The number of examples with more images than a request may hold."""
     refused: int = 0
-    """The number of examples with an image that the model refuses."""
     first_refused: str = ""
     shares: Histogram = field(default_factory=Histogram)
     """Prompt and reserve of each example, as a share of the window."""
@@ -226,13 +227,11 @@ class ModelTally:
 
 @dataclass(slots=True)
 class RemarkTally:
-    """What a builder noticed about the records of a file, under one subject."""
+    """What a builder noticed about the records of a file, while they are read (see `RemarkFigures`)."""
 
     examples: int = 0
-    """The number of examples that the subject applies to."""
     faults: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
-    """Where each fault was first found."""
 
     def add(self, fault: str, where: str) -> None:
         """Add one record; the fault is empty if there is none."""
@@ -270,7 +269,7 @@ class Facts:
     shown: set[str] = field(default_factory=set)
     """The images of all prompts."""
     texts: set[bytes] = field(default_factory=set)
-    """A digest of each text of a unit that is among the assets of the release (`asset_checks.text_key`)."""
+    """A digest of each text of a unit that is among the assets of the release (`assets.text_key`)."""
 
 
 @dataclass(slots=True)
@@ -292,7 +291,6 @@ class FileAudit:
     first: dict[str, str] = field(default_factory=dict)
     """Where each kind of problem was first found, in words."""
     dataset: str = ""
-    """The name of its dataset; empty if it is unknown."""
     tokenizer: str = ""
     """The tokenizer that its text was counted with."""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
@@ -366,3 +364,28 @@ def short_tokens(tokens: float) -> str:
     if tokens < 1000:
         return f"{tokens:.0f}"
     return f"{tokens / 1000:,.1f}K" if tokens < 100_000 else f"{tokens / 1000:,.0f}K"
+
+
+@dataclass(frozen=True, slots=True)
+class Table3Row:
+    """One dataset of the paper's Table 3: (mean, standard deviation) of the images per example, by length in tokens."""
+
+    dataset: str
+    images: Mapping[int, tuple[float, float]]
+    paper: Mapping[int, float]
+
+
+def table3(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Table3Row]:
+    """Return a row for each dataset. Datasets with a `.json` file come first, the others are in the given order.
+
+    If a length has both a `.json` file and another file of the same records, only the other file is counted. `paper`
+    has the paper's numbers of each dataset, at the standard lengths.
+    """
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for audit in sorted(audits, key=lambda audit: not audit.file.endswith(".json")):
+        if audit.images.n:
+            found.setdefault(audit.dataset, {})[audit.length] = (audit.images.mean, audit.images.deviation)
+    return [
+        Table3Row(name, images, dict(zip(STANDARD_LENGTHS, paper.get(name, ()), strict=False)))
+        for name, images in found.items()
+    ]

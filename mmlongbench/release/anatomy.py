@@ -9,10 +9,9 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.loading import locked_spec
 from mmlongbench.release.measuring import ImageSizes, placement_of
-from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES, is_number
+from mmlongbench.release.release import Example, Release
 from mmlongbench.task.metric import Evidence
 from mmlongbench.task.rows import Record
 from tokenization import TokenCount
@@ -174,9 +173,8 @@ def shown_example(release: Release, example: Example) -> ShownExample:
 
     """
     at = f"{example.file}, {example.id}"
-    data = next(data for data in release.lock.manifest if data["name"] == example.dataset)
-    spec, _ = locked_spec(data, tasks=release.tasks)
-    builder = release.builder(example.dataset)
+    dataset = release.dataset(example.dataset)
+    spec, builder = dataset.spec, dataset.builder
     with calling("builder", spec.builder, "a method that reads records", about=at):
         needles = list(builder.needles(example.record) or ())
         question = builder.question(example.record)
@@ -255,7 +253,6 @@ def _placement(record: Record) -> str:
 
 
 def _needle_places(record: Record) -> Iterator[NeedlePlace]:
-    """Yield the places of the needles that a record states, in reading order."""
     starts, achieved = _numbers(record.get("needle_start")), _numbers(record.get("depth_achieved"))
     requested = _numbers(record.get("depth_requested", record.get("depth")))
     found = [
@@ -280,19 +277,13 @@ def _at(values: Sequence[float | None], number: int) -> float | None:
 
 
 def _turns(prompt: Prompt, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield a block for each part of a prompt that has no units."""
     for turn in prompt.turns:
         for part in turn.parts:
             yield Block(turn.role, pieces.of((part,), has_needle=True), pieces.marks((part,)))
 
 
 def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit.
-
-    Raises:
-        ReleaseError: the items are not those of the units.
-
-    """
+    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit."""
     if items is not None:
         _require_same(outline, items)
     if outline.before:

@@ -1,0 +1,211 @@
+"""Looks at releases from a second process: audits each, then builds it again, with another hash seed, date, working
+directory, HOME and LANG, and other workers. What a task keeps in memory, or takes from its surroundings, is not there.
+
+The process runs `python -m mmlongbench.checking.second_process RELEASES RESULTS`, with the names of two JSON files.
+"""
+
+import hashlib
+import json
+import os
+import site
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from mmlongbench.building.build import build
+from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.checking.findings import Failure, two_values
+from mmlongbench.errors import MMLongBenchError, error_text
+from mmlongbench.io.files import sha256_of
+from mmlongbench.io.locations import LocalPath
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.binding import Bound, PluginCallError, bind, calling
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.task_files import TaskFiles, tasks_of
+from mmlongbench.release.assets import ASSETS
+from mmlongbench.release.audit import audit_release
+from mmlongbench.release.layout import DATA, LOCK
+from mmlongbench.release.lock import lock_bytes, read_lock
+from mmlongbench.release.release import open_release
+from mmlongbench.task.rows import Row, SourcePaths
+
+WORKERS = 2
+"""The processes of a build that is compared with a build in one process."""
+_DATES = ("<+14>-14", "<-12>12")
+"""Two time zones in which it is never the same day, as the variable TZ names them."""
+_BUILD = ".build"
+_QUIET = Progress(is_shown=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRelease:
+    """A release of one dataset to audit and to build again."""
+
+    manifest: Manifest
+    release: Path
+    out: Path
+    """A new folder, for the release to compare with."""
+    sources: dict[str, Path]
+    workers: int = WORKERS
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLook:
+    """What the second process found in a release."""
+
+    rows: str = ""
+    """A digest of all rows of the source, in their order; empty if they could not be read."""
+    failures: tuple[Failure, ...] = ()
+    """The first prompt that could not be rebuilt, and what the audit found."""
+    build_error: str = ""
+    """Why there is no second release; empty if there is one."""
+
+
+def look_again(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLook]:
+    """Audit and build every release in another process; `folder` is for files that are passed to it.
+
+    Raises:
+        MMLongBenchError: the process died.
+
+    """
+    given, results = folder / "releases.json", folder / "results.json"
+    given.write_bytes(TypeAdapter(list[BuiltRelease]).dump_json(list(map(rooted, releases))))
+    command = [sys.executable, "-P", "-m", "mmlongbench.checking.second_process", str(given), str(results)]
+    done = subprocess.run(command, cwd=folder, env=surroundings(folder), check=False, capture_output=True, text=True)
+    if done.returncode or not results.is_file():
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise MMLongBenchError(f"the process that builds again ended with exit code {done.returncode}: {last}")
+    return TypeAdapter(list[SecondLook]).validate_json(results.read_bytes())
+
+
+def rooted(built: BuiltRelease) -> BuiltRelease:
+    """Make all paths absolute, so that another working directory does not change them."""
+    specs = (spec.model_copy(update={k: _absolute(v) for k, v in spec}) for spec in built.manifest.datasets)
+    sources = {name: path.absolute() for name, path in built.sources.items()}
+    manifest = Manifest(datasets=tuple(specs))
+    return BuiltRelease(manifest, built.release.absolute(), built.out.absolute(), sources, built.workers)
+
+
+def _absolute(value: object) -> object:
+    if isinstance(value, Path):
+        return value.absolute()
+    if isinstance(value, LocalPath):
+        return LocalPath(value.path.absolute())
+    if isinstance(value, tuple):
+        return tuple(map(_absolute, value))
+    return {key: _absolute(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """Return the environment with another hash seed, time zone, HOME and LANG, and the folders from which this process
+    imports. Caches stay where they are.
+    """
+    variables = os.environ
+    is_east = time.localtime().tm_yday == time.gmtime(time.time() + 14 * 3600).tm_yday
+    changed = {
+        "PYTHONHASHSEED": "1" if variables.get("PYTHONHASHSEED") == "0" else "0",
+        "PYTHONPATH": os.pathsep.join(str(Path(path or ".").resolve()) for path in sys.path),
+        "TZ": _DATES[is_east],
+        "HOME": str(folder),
+        "PYTHONUSERBASE": site.getuserbase(),  # packages that were installed with `pip install --user`
+        "LANG": "C" if variables.get("LANG") == "C.UTF-8" else "C.UTF-8",
+        "XDG_CACHE_HOME": variables.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser()),
+    }
+    return {**variables, **changed}
+
+
+def difference(one: Path, other: Path) -> Failure | None:
+    """Return how two releases of one manifest differ, public files before others; None if they do not."""
+    if read_lock(one).manifest != read_lock(other).manifest:
+        return Failure("the fingerprints of the sources differ; a sample is the same every time", "draw()")
+    first, second = hashes(one), hashes(other)
+    changed = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+    if not changed:
+        return None
+    name = next((name for name in changed if name.startswith(f"{DATA}/")), changed[0])
+    more = f", and {len(changed) - 1} more files" if len(changed) > 1 else ""
+    if name not in first or name not in second:
+        return Failure(f"only one of the two builds has {name}{more}")
+    pairs = zip((one / name).read_bytes().splitlines(), (other / name).read_bytes().splitlines(), strict=False)
+    for number, (ours, theirs) in enumerate(pairs if name.endswith(".jsonl") else (), 1):
+        if ours != theirs:
+            record, again = json.loads(ours), json.loads(theirs)
+            key = next((key for key in record if record[key] != again.get(key)), "")
+            method = "raw_rows()" if key == "id" else "draft() or record()"
+            where = f"in line {number}: {key!r} is {two_values(record.get(key), again.get(key))}"
+            return Failure(f"{name} differs {where}{more}", method, str(record.get("id", "")))
+    return Failure(f"{name} differs{more}")
+
+
+def hashes(release: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file of a release, by its path; the files of an unfinished build are left out. So is
+    the table of assets, also in the lock: the second build reads the sources where the first one has unpacked or
+    downloaded them to, so it knows other origins.
+    """
+    files = (path for path in sorted(release.rglob("*")) if path.is_file())
+    named = {path.relative_to(release).as_posix(): path for path in files}
+    found = {name: sha256_of(path) for name, path in named.items() if not name.startswith(f"{_BUILD}/")}
+    found.pop(ASSETS, None)
+    if LOCK in found:
+        lock = read_lock(release)
+        files_of_lock = {name: file for name, file in lock.files.items() if name != ASSETS}
+        data = b"".join(lock_bytes(lock.model_copy(update={"files": files_of_lock})))
+        found[LOCK] = hashlib.sha256(data).hexdigest()
+    return found
+
+
+def rows_digest(bound: Bound, sources: SourcePaths) -> str:
+    """Return a digest of all rows of a source, or of what is wrong with them, in their order."""
+    digest = hashlib.sha256()
+    for row in read_rows(bound.reader_type(), sources, name=bound.spec.reader):
+        digest.update(row.model_dump_json().encode() if isinstance(row, Row) else repr(row).encode())
+    return digest.hexdigest()
+
+
+def _look(built: BuiltRelease) -> SecondLook:
+    """Rebuild the prompts of a release and audit it; then build it again. The prompts come first, so that no other
+    method of the task was called in this process before `prompt()`.
+    """
+    rows, failures, build_error = "", list[Failure](), ""
+    try:
+        (spec,) = built.manifest.datasets
+        tasks = tasks_of(spec.builder, spec.reader)
+        failures += _prompts(built.release, tasks)
+        rows = rows_digest(bind(spec), built.sources)
+        for audit in audit_release(built.release, _QUIET, tasks=tasks):
+            for kind, count in audit.problems.items():
+                failures.append(Failure(f"{audit.file}: {kind} ({count} times): {audit.first[kind]}"))
+    except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)
+        failures.append(Failure(error_text(error)))
+    try:
+        build(built.manifest, built.out, LocalExecutor(built.workers, _QUIET))
+    except Exception as error:  # noqa: BLE001  (nor this one)
+        build_error = error_text(error)
+    return SecondLook(rows, tuple(failures), build_error)
+
+
+def _prompts(release: Path, tasks: TaskFiles) -> Iterator[Failure]:
+    """Rebuild the prompt of every record, and yield the first fault."""
+    for file in open_release(release, tasks).files:
+        if (dataset := file.dataset) is None:
+            continue
+        for _, record in file.form.unbundle(file.path):
+            try:
+                with calling("builder", dataset.spec.builder, "prompt()"):
+                    dataset.builder.prompt(record)
+            except PluginCallError as error:
+                said = f"in a new process, the prompt cannot be rebuilt from the record: {error.fault}"
+                yield Failure(said, "prompt()", str(record.get("id", "")))
+                return
+
+
+if __name__ == "__main__":
+    given, results = map(Path, sys.argv[1:])
+    releases = TypeAdapter(list[BuiltRelease]).validate_json(given.read_bytes())
+    results.write_bytes(TypeAdapter(list[SecondLook]).dump_json(list(map(_look, releases))))

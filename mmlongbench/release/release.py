@@ -1,0 +1,689 @@
+"""A release, open for reading: its files, its datasets, and its examples one at a time.
+
+There is one way to open a release of this engine, a folder that `publish` wrote, and public files of other origin.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mmlongbench.documents.image_urls import ImageUrls
+from mmlongbench.draws import digest
+from mmlongbench.errors import DraftError, ManifestError, NotHereError, ReleaseError, nearest
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.binding import bind, calling
+from mmlongbench.manifest.loading import installed_manifests, load_manifest
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec, length_of
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
+from mmlongbench.manifest.validation import explain
+from mmlongbench.messages import Messages, messages
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, by_length, name_of
+from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
+from mmlongbench.release.measuring import ImageSizes, placement_of
+from mmlongbench.release.positions import Prices
+from mmlongbench.release.published import is_published, restored
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
+from mmlongbench.task.metric import Evidence, is_answered
+from mmlongbench.task.rows import Record, Row
+from tokenization import CrossModalCounter, TokenCount
+from tokenization.text import LLAMA2
+
+_CUSTOM_ID = 32
+"""The characters of the name of a request. Servers accept at most 64."""
+NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
+"""The lock of files of other origin."""
+
+
+@dataclass(frozen=True)
+class ReadDataset:
+    """A dataset whose records can be read and counted."""
+
+    spec: DatasetSpec
+    """The dataset as the lock describes it; for files of other origin, as an installed manifest does."""
+    builder: Builder[Row]
+    reserve: int | None
+    """The tokens that are kept free; None if not known."""
+    open_counter: Callable[[], CrossModalCounter]
+    """Opens the counter that the release was counted with."""
+    is_locked: bool = True
+    """Whether a lock says what the records must contain; False for files of other origin."""
+    variant: str = ""
+    """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset."""
+        return self.builder.dataset
+
+    @cached_property
+    def counter(self) -> CrossModalCounter:
+        """The counter that the release was counted with; its tokenizer is loaded when it is first used.
+
+        Raises:
+            NotHereError: the tokenizer is not on this machine.
+            ReleaseError: the tokenizer is another one than that of the release.
+
+        """
+        return self.open_counter()
+
+    @cached_property
+    def prices(self) -> Prices:
+        """The tokens of lines, kept for all files of the dataset."""
+        return Prices(self.counter)
+
+    def prompt(self, record: Record) -> Prompt:
+        """Return the prompt of a record, or the chosen variant of it."""
+        return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
+
+    def recognise(self, name: str) -> "tuple[int, FileFormat, bool] | None":
+        """Return (length, format, whether it is the second file of the task) of a file of the dataset, by its name
+        below `mmlb_data/`; None if it is no file of the dataset. The second file is that of `TaskSpec.bundle`.
+        """
+        task = self.builder.spec
+        patterns = [(task.bundle.files, task.bundle.format, True)] if task.bundle else []
+        for pattern, form, is_bundle in (*patterns, (task.files, task.format, False)):
+            read = pattern.recognise(name)
+            if read and read.name == self.name:
+                return read.length, form, is_bundle
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFile:
+    """One public file, and how to read it."""
+
+    name: str
+    """The path below `mmlb_data/`."""
+    path: Path
+    dataset: ReadDataset | None
+    """The dataset; None if no known dataset has such a file."""
+    length: int
+    form: FileFormat
+    sizes: ImageSizes
+    """The sizes of the images that its records name."""
+    sha256: str | None = None
+    """The SHA-256 in the lock; None if the lock does not have the file."""
+    is_bundle: bool = False
+    """Whether it is the second file that a task makes of its records (`TaskSpec.bundle`)."""
+    is_part: bool = False
+    """Whether a publication has only a part of its examples, or has them in another order, so that its bytes are not
+    those of the lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example of a release: the prompt for a model, and the known answer."""
+
+    id: str
+    """The id of its question, the same at every length and placement."""
+    file: str
+    """The public file of the example, below `mmlb_data/`; its predictions name this file."""
+    record: Record
+    """The public JSON, as it is in the file."""
+    prompt: Prompt
+    """The prompt for a model: texts and images in reading order. Paths of images are below `mmlb_image/`."""
+    answer: object
+    """The answer that metrics compare with: a text or a list of texts; in some tasks a number or an object."""
+    evidence: Evidence | None
+    """Where the answer is; None if the task does not say."""
+    tokens: TokenCount
+    """Tokens of text and of images in the prompt, as the build counted them. `mmlongbench.audit` counts them again."""
+    facets: Mapping[str, Sequence[str]]
+    """The groups that the example is in, by facet, such as `answer format`; a report shows the score of each group."""
+    dataset: str
+    """The name of its dataset."""
+    length: int
+    """The length of its file, in tokens."""
+    _release: "Release" = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> dict[str, object]:
+        """The fields that name the example in a line of predictions: `file`, `id`, and `depth` or `permutation` if its
+        task has placements.
+        """
+        placed = {name: self.record[name] for name in ("depth", "permutation") if self.record.get(name) is not None}
+        return {"file": self.file, "id": self.id, **placed}
+
+    @property
+    def name(self) -> str:
+        """The file, the id and the placement, as messages name the example."""
+        return f"{self.file}, {name_of(self.record)}"
+
+    @property
+    def reserve(self) -> int:
+        """The tokens that the build kept free for the answer and a chat template; 0 if the record does not say."""
+        reserve = self.record["tokens"].get("reserve")
+        return reserve if type(reserve) is int and reserve > 0 else 0
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what a prediction depends on: the prompt, the bytes of its images, and the answer.
+
+        Raises:
+            ReleaseError: the lock does not have an image of the prompt.
+
+        """
+        return example_digest(self.prompt, self.answer, self._release.lock)
+
+    def messages(self, images: str = "path", *, system: str | None = None, max_pixels: int | None = None) -> Messages:
+        """Return the prompt as a model is sent it: messages in the form of OpenAI's chat completions, with texts and
+        images in reading order.
+
+        Args:
+            images: how an image is given: `path` (its absolute path), `file-url`, `data-uri` (the bytes of the file in
+                base64), or the URL at which `mmlb_image/` is served, such as `http://127.0.0.1:8080/mmlb_image`.
+            system: what a system message before the prompt says; None: there is none.
+            max_pixels: the maximum width × height; a larger image is made smaller, and `shrunk` of the result names it.
+                Only a `data-uri` can hold a smaller image. None: the bytes of the release are sent.
+
+        Returns:
+            A list of messages.
+
+        Raises:
+            ReleaseError: an image is missing or broken, or `images` is not a known form.
+
+        """
+        urls = self._release.image_urls(images, max_pixels)
+        return Messages(messages(self.prompt, urls, system), urls.shrunk)
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSize:
+    """An example without its prompt: what names it, and its tokens."""
+
+    id: str
+    """The id of its question."""
+    placement: float | None
+    """The depth or the number of the permutation; None if its task has no placements."""
+    tokens: int
+    """Tokens of text and of images in the prompt, as the build counted them."""
+    has_answer: bool
+    """Whether the release knows an answer."""
+    question: bytes
+    """A digest that is the same for the same question: the same words about the same thing with the same answer, in any
+    dataset. If its builder does not say what it is about, it is the question of its dataset with this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release, open for reading. Its files are read only when examples are requested."""
+
+    path: Path
+    """Its folder; of a publication, the folder in the user's cache in which its files were made again; of files of
+    other origin, the first path that was given."""
+    lock: Lock = field(repr=False)
+    """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts. Files of other
+    origin have `NO_LOCK`."""
+    files: tuple[PublicFile, ...] = field(repr=False)
+    """The public files that are there, sorted by name; numbers in names, such as lengths, are compared as numbers."""
+    missing: tuple[str, ...] = field(repr=False)
+    """The public files that the lock names but that do not exist."""
+    _datasets: Mapping[str, ReadDataset] = field(repr=False)
+    _by_length: Mapping[str, Mapping[int, PublicFile]] = field(repr=False)
+    """The files with examples, also missing ones, by dataset and length."""
+    tasks: TaskFiles = field(default=NO_TASK_FILES, repr=False)
+    """The task files that were given to open it."""
+    is_published: bool = False
+    """Whether it was made again from a folder that `publish` wrote, which has no items and no rejects, and may leave
+    out examples."""
+
+    @classmethod
+    def open(
+        cls,
+        *paths: Path,
+        images: Path | None = None,
+        tokenizer: str | None = None,
+        variant: str = "",
+        builder: str = "",
+        tasks: TaskFiles = NO_TASK_FILES,
+        with_images: bool = True,
+    ) -> "Release":
+        """Open a release of this engine or a folder that `publish` wrote, which have a lock, or public files of other
+        origin. The latter are recognised by their folders and names. Task files are used only if `tasks` has them.
+
+        Args:
+            paths: the folder of a release or publication; or files such as
+                `mmlb_data/NIAH/vh_single_test_1000_K64_dep6.jsonl`, or folders of them.
+            images: the folder that the records' image paths start from; `mmlb_image` beside `mmlb_data` by default.
+            tokenizer: the path or hub id of the tokenizer that the release was counted with; None: it is found by the
+                name in the lock.
+            variant: another form of the prompts that builders offer.
+            builder: the name of the builder of files with unknown names, with its default options; empty: they have
+                none.
+            tasks: the task files that the release was built with.
+            with_images: whether the images of a publication are needed.
+
+        Raises:
+            ReleaseError: the lock or the publication cannot be read, no file has a known name, no builder offers the
+                variant, no folder of images is found, or no dataset was counted with the tokenizer.
+            PluginError: a builder that the lock names is not installed, or is broken.
+
+        """
+        (first, *others) = paths
+        if not others and (first / LOCK).is_file():
+            return _open_locked(first, images, tokenizer, variant, tasks, with_images=with_images)
+        return _open_public(paths, images, variant, builder)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether it has a lock; False for files of other origin."""
+        return self.lock is not NO_LOCK
+
+    @property
+    def lock_id(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of `build.lock.json`; predictions and scores carry it.
+
+        Raises:
+            ReleaseError: the lock cannot be read any more.
+
+        """
+        return lock_id(self.path)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of its datasets, in the order of the manifest."""
+        return tuple(self._datasets)
+
+    def dataset(self, name: str) -> ReadDataset:
+        """Return a dataset.
+
+        Raises:
+            ReleaseError: there is no such dataset.
+
+        """
+        if name not in self._datasets:
+            hint = nearest(name, self._datasets)
+            raise ReleaseError(f"{self.path.name}: no dataset {name!r}; there are {', '.join(self._datasets)}{hint}")
+        return self._datasets[name]
+
+    def builder(self, dataset: str) -> Builder[Row]:
+        """Return the builder that reads the records of a dataset.
+
+        Raises:
+            ReleaseError: there is no such dataset.
+
+        """
+        return self.dataset(dataset).builder
+
+    def load_tokenizers(self) -> None:
+        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read.
+
+        Raises:
+            NotHereError: a tokenizer is not on this machine.
+            ReleaseError: a tokenizer is another one than that of the release.
+
+        """
+        for dataset in self._datasets.values():
+            _ = dataset.counter
+
+    def lengths(self, dataset: str) -> tuple[int, ...]:
+        """Return the lengths of a dataset, in tokens, the shortest first.
+
+        Raises:
+            ReleaseError: there is no such dataset.
+
+        """
+        return tuple(sorted(self._files_of(dataset)))
+
+    def file(self, dataset: str, length: int) -> PublicFile:
+        """Return the public file of a dataset at a length."""
+        return self._files_of(dataset)[length]
+
+    def examples(self, dataset: str, length: int | str, ids: Collection[str] | None = None) -> Iterator[Example]:
+        """Yield the examples of a dataset at a length, in the order of the file; one is in memory at a time.
+
+        Args:
+            dataset: its name.
+            length: in tokens, or as text such as `"8K"`.
+            ids: the ids of the questions; the prompts of other examples are not made. None: all.
+
+        Raises:
+            ReleaseError: there is no such dataset or length, the file is missing, or one of its records is damaged.
+            DraftError: the dataset's builder cannot read a record.
+            ManifestError: `length` is not a valid length.
+
+        """
+        files, tokens = self._files_of(dataset), length_of(length)
+        if tokens not in files:
+            there = ", ".join(map(format_length, sorted(files)))
+            raise ReleaseError(
+                f"{self.path.name}: {dataset} has no examples of {format_length(tokens)}; lengths: {there}"
+            )
+        return (
+            self._example(files[tokens], record, where)
+            for where, record in self._records(files[tokens])
+            if ids is None or str(record.get("id")) in ids
+        )
+
+    def example(self, dataset: str, length: int, id: str, placement: float | None = None) -> Example:
+        """Return the example of a question; the prompts of other examples are not made.
+
+        Args:
+            dataset: the name of its dataset.
+            length: the length, in tokens.
+            id: the id of the question.
+            placement: the depth or the number of the permutation; None if the example has no placement.
+
+        Raises:
+            ReleaseError: there is no such example, or the file cannot be read.
+
+        """
+        file = self._files_of(dataset)[length]
+        for where, record in self._records(file):
+            if str(record.get("id")) == id and placement_of(record) == placement:
+                return self._example(file, record, where)
+        at = "" if placement is None else f" at placement {placement:g}"
+        raise ReleaseError(f"{self.path.name}: {file.name} has no example {id!r}{at}; see `mmlongbench verify`")
+
+    def ids(self, dataset: str, length: int) -> Iterator[str]:
+        """Yield the id of each example of a dataset at a length; prompts are not made."""
+        return (id for id, _ in self.keys(dataset, length))
+
+    def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
+        """Yield (id, placement) of each example of a dataset at a length; prompts are not made."""
+        records = self._records(self._files_of(dataset)[length])
+        return ((str(record.get("id")), placement_of(record)) for _, record in records)
+
+    def sizes(self, dataset: str, length: int) -> Iterator[ExampleSize]:
+        """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made.
+
+        Raises:
+            ReleaseError: there is no such dataset, or a record is damaged.
+
+        """
+        file, known = self._files_of(dataset)[length], self.dataset(dataset)
+        for where, record in self._records(file):
+            id, tokens = str(record.get("id")), _tokens(record, where).total
+            with calling("builder", known.spec.builder, "a method that reads records", about=where):
+                gold = known.builder.gold(record)
+                question, cluster = known.builder.question(record), known.builder.cluster(record)
+            said = (str(question), str(cluster), str(gold)) if question and cluster else (dataset, id)
+            yield ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*said))
+
+    def image_urls(self, form: str = "path", max_pixels: int | None = None) -> ImageUrls:
+        """Return a function from the path of an image below `mmlb_image/` to its address (see `Example.messages`)."""
+        return ImageUrls(self.path / IMAGES, form, max_pixels)
+
+    def _files_of(self, dataset: str) -> Mapping[int, PublicFile]:
+        self.dataset(dataset)  # raises an error if there is none
+        return self._by_length[dataset]
+
+    def _records(self, file: PublicFile) -> Iterator[tuple[str, Record]]:
+        """Yield (file and place in it, record) of each example."""
+        try:
+            if file.path.exists() and not file.path.is_file():  # reading a pipe might never end
+                raise ReleaseError(f"{file.path}: is no file; see `mmlongbench verify`")
+            if self.is_locked and leads_out(self.path, f"{DATA}/{file.name}"):
+                raise ReleaseError(f"{file.path}: is a link out of the release; see `mmlongbench verify`")
+            for where, record in file.form.unbundle(file.path):
+                yield f"{file.name}, {where}", record
+        except OSError as error:
+            raise ReleaseError(
+                f"{file.path}: cannot be read: {error.strerror or error}; see `mmlongbench verify`"
+            ) from error
+
+    def _example(self, file: PublicFile, record: Record, where: str) -> Example:
+        tokens, id = _tokens(record, where), record.get("id")
+        if not isinstance(id, str | int):
+            raise ReleaseError(f"{where}: id: expected a text or a whole number, found {id!r:.80}")
+        if file.dataset is None:
+            raise ReleaseError(f"{where}: no dataset has a file of this name")
+        builder = file.dataset.builder
+        with calling("builder", file.dataset.spec.builder, "a method that reads records", about=where):
+            evidence = builder.evidence(record)
+            if not isinstance(evidence, Evidence | None):
+                raise DraftError(f"evidence() returned a {type(evidence).__name__}, expected mt.Evidence or None")
+            return Example(
+                id=str(id),
+                file=file.name,
+                record=record,
+                prompt=builder.prompt(record),
+                answer=builder.gold(record),
+                evidence=evidence,
+                tokens=tokens,
+                facets=builder.facets(record),
+                dataset=file.dataset.name,
+                length=file.length,
+                _release=self,
+            )
+
+
+def _tokens(record: Record, where: str) -> TokenCount:
+    counted = record.get("tokens")
+    text, image = (counted.get("text"), counted.get("image")) if isinstance(counted, dict) else (None, None)
+    if type(text) is not int or type(image) is not int or text < 0 or image < 0:
+        raise ReleaseError(f"{where}: tokens: expected the numbers `text` and `image`, found {counted!r:.80}")
+    return TokenCount(text, image)
+
+
+def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
+    """Open a release that has a lock (see `Release.open`).
+
+    Raises:
+        ReleaseError: there is no lock, or it cannot be read.
+        PluginError: a builder that the lock names is not installed, or is broken.
+
+    """
+    if not (path / LOCK).is_file():
+        read_lock(path)  # says what is missing
+    return Release.open(path, tasks=tasks)
+
+
+def _open_locked(
+    folder: Path, images: Path | None, tokenizer: str | None, variant: str, tasks: TaskFiles, *, with_images: bool
+) -> Release:
+    lock = read_lock(folder)
+    datasets = [locked_dataset(data, tokenizer, tasks, folder) for data in lock.manifest]
+    if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
+        raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {folder} was counted with it; leave it out")
+    datasets = _with_variant(datasets, variant)
+    locked = {
+        name.removeprefix(f"{DATA}/"): file.sha256 for name, file in lock.files.items() if name.startswith(f"{DATA}/")
+    }
+    root, parts, is_publication = folder.absolute(), list[str](), is_published(folder)
+    if is_publication:
+        root, parts = restored(folder, lock, _published_files(lock, datasets, locked), with_images=with_images)
+    data, sizes = root / DATA, ImageSizes(images or root / IMAGES)
+    there = {file.relative_to(data).as_posix() for file in files_below(data) if not file.name.endswith(CLAIMS)}
+    names = there if is_publication else {*locked, *there}  # what a publication does not have was left out
+    files = [
+        replace(_public_file(name, data / name, datasets, sizes, locked.get(name)), is_part=name in parts)
+        for name in sorted(names, key=by_length)
+    ]
+    return Release(
+        root,
+        lock,
+        files=tuple(file for file in files if file.name in there),
+        missing=tuple(file.name for file in files if file.name not in there),
+        _datasets={dataset.spec.name: dataset for dataset in datasets},
+        _by_length=_by_length(datasets, (file for file in files if file.name in locked)),
+        tasks=tasks,
+        is_published=is_publication,
+    )
+
+
+def _published_files(
+    lock: Lock, datasets: Sequence[ReadDataset], names: Iterable[str]
+) -> Mapping[str, tuple[FileFormat, int]]:
+    """Return (format, number of examples in the lock) of each public file of a lock that a publication may have."""
+    found = {}
+    for name, dataset in ((name, dataset) for name in names for dataset in datasets):
+        if (known := dataset.recognise(name)) and not known[2]:
+            counts = lock.counts(dataset.spec.name)
+            cell = counts.cells.get(format_length(known[0])) if counts else None
+            found[name] = (known[1], cell.examples if cell else 0)
+    return found
+
+
+def _open_public(paths: Sequence[Path], images: Path | None, variant: str, builder: str) -> Release:
+    listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
+    datasets = _with_variant(_installed(), variant)
+    roots: dict[Path, ImageSizes] = {}
+    found: dict[str, PublicFile] = {}
+    for path in dict.fromkeys(file.resolve() for file in listed):
+        name, root = "/".join(path.parts[-2:]), images or _images_beside(path)
+        file = _public_file(name, path, datasets, roots.setdefault(root, ImageSizes(root)))
+        if file.dataset is None and builder:
+            file = _file_of_builder(builder, file, variant)
+        unique = name if name not in found else path.as_posix()
+        found[unique] = replace(file, name=unique)
+    files = [found[name] for name in sorted(found, key=by_length)]
+    named = {file.dataset.name: file.dataset for file in files if file.dataset}
+    if not named:
+        names = ", ".join(sorted({f"{each.builder.spec.files.template} ({each.name})" for each in datasets})[:6])
+        raise ReleaseError(
+            f"{', '.join(map(str, paths))}: no public file with a known name, such as {names}, …; "
+            "keep the files in their folders (documentQA/, NIAH/, …), or name their builder with --builder"
+        )
+    return Release(paths[0].absolute(), NO_LOCK, tuple(files), (), named, _by_length(named.values(), files))
+
+
+def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> Mapping[str, Mapping[int, PublicFile]]:
+    found: dict[str, dict[int, PublicFile]] = {dataset.name: {} for dataset in datasets}
+    for file in files:
+        if file.dataset and not file.is_bundle:
+            found[file.dataset.name][file.length] = file
+    return found
+
+
+def _images_beside(path: Path) -> Path:
+    for folder in path.resolve().parents:
+        if folder.name == DATA and (folder.parent / IMAGES).is_dir():
+            return folder.parent / IMAGES
+    raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
+
+
+def _installed() -> Iterator[ReadDataset]:
+    """Yield the datasets of the installed manifests without the quickstarts; of several with one name, the first."""
+    known: dict[str, DatasetSpec] = {}
+    for name, path in installed_manifests().items():
+        if not name.startswith("quickstart"):
+            for spec in load_manifest(path).datasets:
+                known.setdefault(spec.name, spec)
+    return map(_foreign_dataset, known.values())
+
+
+def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:
+    bound = bind(spec)
+    return ReadDataset(spec, bound.builder, bound.task.reserve, spec.counter.open, is_locked=False)
+
+
+def _with_variant(datasets: Iterable[ReadDataset], variant: str) -> list[ReadDataset]:
+    """Return all datasets; those that offer the variant are set to give prompts in this form."""
+    listed = list(datasets)
+    if not variant:
+        return listed
+    offered = [dataset.builder.variants for dataset in listed]
+    if not any(variant in names for names in offered):
+        names = sorted({name for found in offered for name in found})
+        there = f"offered: {', '.join(names)}" if names else "none is offered"
+        raise ReleaseError(f"--variant {variant}: no builder of this release offers it; {there}")
+    pairs = zip(listed, offered, strict=True)
+    return [replace(dataset, variant=variant) if variant in names else dataset for dataset, names in pairs]
+
+
+def _public_file(
+    name: str, path: Path, datasets: Iterable[ReadDataset], sizes: ImageSizes, sha256: str | None = None
+) -> PublicFile:
+    """Return a public file with the facts that its name gives; a file with an unknown name belongs to no dataset."""
+    for dataset in datasets:
+        if known := dataset.recognise(name):
+            length, form, is_bundle = known
+            return PublicFile(name, path, dataset, length, form, sizes, sha256, is_bundle)
+    return PublicFile(name, path, None, 0, JSON_LINES, sizes, sha256)
+
+
+def _file_of_builder(builder: str, file: PublicFile, variant: str) -> PublicFile:
+    """Return a public file with an unknown name, in any folder, as a file of the builder that the user names."""
+    about = {"builder": builder, "reader": "", "source": SAMPLE}
+    task = bind(DatasetSpec.model_validate({"name": "any", **about})).task
+    known = [(task.bundle.files.template, task.bundle.format, True)] if task.bundle else []
+    known += [(task.files.template, task.format, False), ("{name}_K{k}.jsonl", task.format, False)]
+    for template, form, is_bundle in known:
+        if read := FilePattern(template.rpartition("/")[2]).recognise(file.path.name):
+            name = re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any"
+            dataset = _foreign_dataset(DatasetSpec.model_validate({"name": name, **about}))
+            (dataset,) = _with_variant([dataset], variant)
+            return replace(file, dataset=dataset, length=read.length, form=form, is_bundle=is_bundle)
+    raise ReleaseError(f"{file.path}: --builder needs a name with a length, such as {file.path.stem}_K8.jsonl")
+
+
+def locked_dataset(
+    data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
+) -> ReadDataset:
+    """Return a dataset of a lock with its builder.
+
+    Args:
+        data: the dataset in the form of the lock.
+        tokenizer: the path of the tokenizer that it was counted with; None: the one that the release keeps, or the one
+            that is found by its name.
+        tasks: the task files that the user gives.
+        release: the folder of the release.
+
+    Raises:
+        ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
+        PluginError: the dataset needs a task file that the user has not given.
+
+    """
+    try:
+        recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
+        resolved = {
+            key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
+        }
+        counted = {**data["counter"], "tokenizer": tokenizer or recorded["name"]}
+        pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
+        spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted, "pages": pages})
+    except ValidationError as error:
+        raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
+    named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
+    spec = spec.model_copy(update=named)
+    bound = bind(spec)
+    return ReadDataset(spec, bound.builder, bound.reserve, partial(_locked_counter, spec, recorded, tokenizer, release))
+
+
+def _locked_counter(
+    spec: DatasetSpec, recorded: Mapping[str, str], tokenizer: str | None, release: Path | None
+) -> CrossModalCounter:
+    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer."""
+    kept = release / TOKENIZERS / f"{recorded['sha256']}.json" if release else None
+    name = tokenizer or (str(kept) if kept and kept.is_file() else recorded["name"])
+    try:
+        counter = spec.counter.model_copy(update={"tokenizer": name}).open()
+    except ManifestError as error:
+        raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
+    if counter.text.sha256 == recorded["sha256"]:
+        return counter
+    if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
+        return _locked_counter(spec, recorded, None, release)
+    raise ReleaseError(
+        f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
+        f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
+    )
+
+
+def custom_id(example: Example, sample: int | None = None) -> str:
+    """Return the name of the request for an example. It depends on the example alone: on its file, id and placement,
+    and on what a model is sent (see `Example.digest`). So results of another release are not taken for this one's.
+
+    Args:
+        example: the example.
+        sample: the number of the sample, if an example is sent several times; None: it is sent once.
+
+    Raises:
+        ReleaseError: the lock does not have an image of the prompt.
+
+    """
+    numbered = {} if sample is None else {"sample": sample}
+    named = {**example.key, **numbered, "digest": example.digest}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:_CUSTOM_ID]
