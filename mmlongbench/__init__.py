@@ -48,10 +48,9 @@ if TYPE_CHECKING:
     from mmlongbench.messages import Messages
     from mmlongbench.mixes.mixing import Mixed
     from mmlongbench.mixes.receipt import MixReceipt
-    from mmlongbench.models.asking import RunOptions
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import RunResult
-    from mmlongbench.models.settings import EndpointError, EndpointSettings
+    from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
     from mmlongbench.prompt import Image, Prompt
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
     from mmlongbench.release.findings import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
@@ -942,10 +941,9 @@ _MODULES = {
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
     "mmlongbench.manifest.task_files": ("TaskFiles",),
     "mmlongbench.messages": ("Messages",),
-    "mmlongbench.models.asking": ("RunOptions",),
     "mmlongbench.models.receipts": ("Receipts",),
     "mmlongbench.models.run": ("RunResult",),
-    "mmlongbench.models.settings": ("EndpointError", "EndpointSettings"),
+    "mmlongbench.models.settings": ("EndpointError", "EndpointSettings", "RunOptions"),
     "mmlongbench.prompt": ("Image", "Prompt"),
     "mmlongbench.release.findings": (
         *("AuditLine", "ModelFigures", "ProblemFigures", "RemarkFigures", "SpreadFigures"),

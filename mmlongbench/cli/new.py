@@ -25,6 +25,7 @@ from mmlongbench.cli.console import say
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.files import TEMPORARY
 from mmlongbench.io.locations import local_path
+from mmlongbench.manifest.plugins import is_installed
 
 MAX_NAME = 36
 """The maximum number of characters of a name."""
@@ -65,8 +66,6 @@ def task(name: str, out: str | None, is_package: bool) -> None:
 
 def name_fault(name: str) -> str:
     """Return why a task cannot have this name; empty if it can."""
-    from mmlongbench.manifest.plugins import is_installed
-
     if not _WORD.fullmatch(name) or len(name) > MAX_NAME:
         return f"expected a word of at most {MAX_NAME} letters, digits and underscores that begins with a letter"
     if keyword.iskeyword(name) or keyword.iskeyword(class_name(name)):

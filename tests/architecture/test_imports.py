@@ -47,6 +47,7 @@ ORDER = (
         "sentences",
         "draws",
         "lengths",
+        "table",
         "errors",
         "field_texts",
     ),

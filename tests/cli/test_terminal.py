@@ -10,10 +10,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mmlongbench.cli.console import words_of
+from mmlongbench.cli.audit import show_audit
+from mmlongbench.cli.console import error_line
 from mmlongbench.cli.questions import DefaultGroup
 from mmlongbench.cli.show import fold
-from mmlongbench.cli.tables import show_audit
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.release.findings import FileAudit
@@ -109,14 +109,14 @@ def test_a_folded_text_counts_what_is_left_out(most: int) -> None:
     ids=["full", "full-unnamed", "open", "open-unnamed", "enomem", "memory", "thread", "import", "own"],
 )
 def test_an_error_of_the_system_is_one_line(error: Exception, said: str) -> None:
-    assert words_of(error).startswith(said)
+    assert error_line(error).startswith(said)
 
 
 def test_memory_that_ran_out_below_another_error_is_found_and_a_mistake_of_the_engine_keeps_its_traceback() -> None:
     error = ValueError("of a library")
-    assert words_of(error) == words_of(RuntimeError("a mistake")) == words_of(KeyError("a mistake")) == ""
+    assert error_line(error) == error_line(RuntimeError("a mistake")) == error_line(KeyError("a mistake")) == ""
     error.__cause__ = MemoryError()
-    assert words_of(error).startswith("memory ran out")
+    assert error_line(error).startswith("memory ran out")
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
