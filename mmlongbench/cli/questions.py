@@ -46,8 +46,6 @@ _FAULTS = 10
 """The maximum number of faults of sheets that are named."""
 _NAMED = 5
 """The maximum number of quotas that are named."""
-_OWN = "\0"
-"""Stands for the group's own command among the arguments; no argument of a process can contain it."""
 
 
 class _OwnContext(click.Context):
@@ -69,38 +67,24 @@ class DefaultGroup(click.Group):
         """Make a function with options and arguments the group's own command."""
         self.own = click.command()(function)
         self.own.context_class = _OwnContext
-        self.params, self.help = self.own.params, self.own.help
+        self.help = self.own.help
+        self.context_settings["ignore_unknown_options"] = True  # the own command knows them
         return self.own
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put a name before the arguments of the group's own command."""
-        is_own = bool(args) and args[0] not in self.commands and args[0] not in ctx.help_option_names
-        params, self.params = self.params, []  # the group itself has no parameters; they are listed for the help
-        try:
-            return super().parse_args(ctx, [_OWN, *args] if is_own else args)
-        finally:
-            self.params = params
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the subcommand, or the group's own command."""
-        if args[0] == _OWN:
-            return self.name, self.own, args[1:]
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, args) if args[0] in self.commands else (self.name, self.own, args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show how the group's own command is used."""
-        self.own.format_usage(_own_context(self.own, ctx), formatter)
+        self.own.format_usage(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the options of the group's own command, then the subcommands."""
-        self.own.format_options(_own_context(self.own, ctx), formatter)
+        self.own.format_options(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
         self.format_commands(ctx, formatter)
-
-
-def _own_context(own: click.Command, ctx: click.Context) -> click.Context:
-    return _OwnContext(own, parent=ctx, info_name=ctx.info_name)
 
 
 @click.group(cls=DefaultGroup)

@@ -40,7 +40,7 @@ def test_every_command_and_option_has_help(name: str) -> None:
     command_named = cli.get_command(CONTEXT, name)
     assert command_named is not None
     assert command_named.help
-    for parameter in command_named.params:
+    for parameter in getattr(command_named, "own", command_named).params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
             assert parameter.opts[0] in shown.out
