@@ -123,7 +123,6 @@ def questions() -> None:
     type=click.FloatRange(min=0, max=86_400, min_open=True),
     help="With --from layer: the seconds that a page of a PDF may take. It does not change the bytes.  [default: 60]",
 )
-@click.option("--url", metavar="URL", help="Let models write and check: an endpoint that speaks OpenAI's protocol.")
 @click.option("--model", "authors", multiple=True, metavar="NAME", help="A model that writes and checks; repeatable.")
 @click.option("--check-model", "checkers", multiple=True, metavar="NAME", help="A model that only checks; repeatable.")
 @click.option(
@@ -156,7 +155,12 @@ def questions() -> None:
 @options_of(
     EndpointSettings,
     "endpoint",
-    without=("url", "cache", "attempts", "is_dry"),
+    without=("cache", "attempts", "is_dry"),
+    url={
+        "metavar": "URL",
+        "required": False,
+        "help": "Let models write and check: an endpoint that speaks OpenAI's protocol.",
+    },
     timeout={"default": 600.0, "type": ABOVE_0},
     prices={"metavar": "IN OUT"},
 )
@@ -176,7 +180,6 @@ def make(
     ocr: bool,
     workers: int | None,
     seconds_a_page: float | None,
-    url: str | None,
     about: Path | None,
     against: tuple[Path, ...],
     endpoint: EndpointSettings,
@@ -199,7 +202,7 @@ def make(
     if maker is None:
         if seconds_a_page:
             raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
-        settings = _writing_settings(writing, url, endpoint, max_cost, has_calls=not (dry_run or replay))
+        settings = _writing_settings(writing, endpoint, max_cost, has_calls=not (dry_run or replay))
         prepared = prepare(documents, out, settings, progress, about=about, against=against, rule=count_as)
         cost = prepared.cost(endpoint.prices)
         if not (quiet or as_json):
@@ -213,7 +216,7 @@ def make(
             if as_json:
                 click.echo(json.dumps({"expected": _fields(prepared.expected), "cost": cost}))
             return
-        used = replace(endpoint, url=url or "http://127.0.0.1", cache=cache or out / CALLS, is_dry=replay)
+        used = replace(endpoint, url=endpoint.url or "http://127.0.0.1", cache=cache or out / CALLS, is_dry=replay)
         written = write_questions(prepared, used, progress)
         if as_json:
             said = {"out": str(out), "counts": dict(written.counts), "usage": dict(written.usage)}
@@ -223,7 +226,7 @@ def make(
         if not written.is_complete or not written.counts["accepted"]:
             sys.exit(1)
         return
-    if url or writing["authors"]:
+    if endpoint.url or writing["authors"]:
         raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
     limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
     try:
@@ -240,11 +243,11 @@ def make(
 
 
 def _writing_settings(
-    given: dict[str, Any], url: str | None, endpoint: EndpointSettings, max_cost: float | None, *, has_calls: bool
+    given: dict[str, Any], endpoint: EndpointSettings, max_cost: float | None, *, has_calls: bool
 ) -> WritingSettings:
     if not given["authors"]:
         raise click.UsageError("questions with models need --model (repeatable); `--from layer` needs no model")
-    if has_calls and not url:
+    if has_calls and not endpoint.url:
         raise click.UsageError("questions with models need --url")
     if max_cost is not None and not endpoint.prices:
         raise click.UsageError("--max-cost needs --prices")
