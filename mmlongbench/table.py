@@ -18,4 +18,5 @@ class Table:
     notes: Sequence[str] = ()
     """Lines below the table."""
     align: str = "l"
-    """A letter for each column of a terminal: l for texts, r for numbers; further columns have numbers."""
+    """A letter for each column of a terminal: l for texts, which are folded if there is no room, L for texts that are
+    not, r for numbers. Columns without a letter have numbers."""

@@ -119,7 +119,7 @@ def _show(checked: Checked, *, is_quiet: bool) -> None:
         say("")
         rules = dict.fromkeys(found.rule for found in checked.findings)
         rows = [(rule, _result([found for found in checked.findings if found.rule == rule])) for rule in rules]
-        print_table(Table(("rule", "result"), rows, align="ll"), usual=_WIDTH)
+        print_table(Table(("rule", "result"), rows, align="Ll"), usual=_WIDTH)
     for found in checked.failures:
         say("")
         for line in _explained(found):

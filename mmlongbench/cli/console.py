@@ -48,7 +48,7 @@ def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bo
     title = Text(shown(table.title), "bold") if table.title else None
     grid = Grid(box=None, padding=(0, gap, 0, 0), pad_edge=False, title=title, title_justify="left")
     for name, side, width in zip(table.columns, align, widths, strict=True):
-        grid.add_column(Text(shown(name)), justify="left" if side == "l" else "right", width=width, overflow="fold")
+        grid.add_column(Text(shown(name)), justify="left" if side in "lL" else "right", width=width, overflow="fold")
     for row in rows:
         style = "bold" if len(row) == 1 < len(widths) else ""
         grid.add_row(*(Text(cell, style) for cell in row))
