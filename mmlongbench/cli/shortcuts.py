@@ -21,7 +21,7 @@ from mmlongbench.shortcuts.contexts.audit import audit_contexts
 from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
 from mmlongbench.shortcuts.contexts.needs import FEW, MARGIN, POWER, UNSOLVED
 from mmlongbench.shortcuts.contexts.results import ContextAudit, ContextMean, ContextRow, Need
-from mmlongbench.shortcuts.difficulty import Difficulty, searches_of
+from mmlongbench.shortcuts.difficulty import difficulty_table, searches_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.pruning.blind import prune_blind
 from mmlongbench.shortcuts.pruning.choosing import MAX_SHARE
@@ -39,7 +39,7 @@ def _show_findings(release: Path, found: ShortcutAudit, *, show_all: bool) -> No
     if shown:
         print_table(_findings_table(shown))
     if found.difficulties:
-        print_table(_difficulty_table(found.difficulties))
+        print_table(difficulty_table(found.difficulties))
     for note in found.notes:
         say(f"note: {note}")
     leaks = len(found.leaks)
@@ -69,16 +69,6 @@ def _findings_table(findings: Sequence[Finding]) -> Table:
     ]
     columns = ("dataset", "at", "what tells", "verdict", "n", "found", "chance", "excess", "shows", "needed")
     return Table(columns, rows, "shares of 100, with the 95 % interval of the excess", notes, align="llll")
-
-
-def _difficulty_table(lines: Sequence[Difficulty]) -> Table:
-    rows: list[tuple[Value, ...]] = []
-    for each in lines:
-        share, rank = f"{100 * each.found:.1f}", f"{each.median_rank:g}"
-        units = (each.questions, f"{each.units:g}", share, rank, each.k_50, each.k_90)
-        rows.append((each.dataset, format_length(each.length), each.search, *units))
-    columns = ("dataset", "length", "search", "n", "units", "found", "median rank", "half", "90 %")
-    return Table(columns, rows, "difficulty: units to read to have half, or 90 %, of golds", align="lll")
 
 
 def _write_pruned(pruned: Sequence[Pruned], lock: Lock | None, files: Mapping[str, Path], *, as_json: bool) -> None:
