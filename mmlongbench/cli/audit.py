@@ -11,15 +11,16 @@ import click
 
 from mmlongbench.cli.console import print_table, say, screen_width
 from mmlongbench.cli.options import (
-    COUNT,
     FOLDER,
     NEW_FILE,
     PATH,
     bars,
+    html_option,
     json_option,
     quiet_option,
     tokenizers_option,
     with_tasks,
+    workers_option,
 )
 from mmlongbench.corpus.retrieval.page_queries import said_recall
 from mmlongbench.errors import ReleaseError
@@ -69,18 +70,12 @@ _NAMED = 4
 @click.option(
     "--items", type=NEW_FILE, help="Write a row for each unit, with its start token and role: .csv, .jsonl or .parquet."
 )
-@click.option("--html", type=NEW_FILE, help="Write an HTML page.")
+@html_option
 @click.option("--histogram", is_flag=True, help="Show how full the examples of each file are, and what they cost.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV.")
 @click.option("--check", is_flag=True, help="Exit with 1 if an example does not fit a model.")
 @click.option("--fit", "fits", metavar="MODEL", help="Print by how much images must shrink to fit a model's window.")
-@click.option(
-    "--workers",
-    type=COUNT,
-    default=1,
-    show_default=True,
-    help="The number of processes; it does not change the result.",
-)
+@workers_option
 @json_option("Print one JSON object for each file.")
 @quiet_option("Print only problems.")
 @with_tasks
@@ -121,8 +116,7 @@ def audit(
         visit = _writing(stack, target, asked, per_example, items)
         found = audit_files(target, bars(is_quiet=is_silent), workers, asked, visit)
     opened = [each.open() for each in asked]
-    counters = sorted({each.tokenizer for each in found} - {""})
-    notes = _notes(opened, counters)
+    notes = _notes(opened, sorted({each.tokenizer for each in found} - {""}))
     if as_csv:
         csv.writer(sys.stdout, lineterminator="\n").writerows(_values(found, opened))
     elif as_json:
@@ -157,19 +151,19 @@ def audit(
 
 
 def _unfit(found: Sequence[FileAudit]) -> Iterator[str]:
-    """Yield a line for each file and model if some examples of the file do not fit the model. The line says how many do
-    not fit, and names the costliest example.
-    """
+    """Yield a line for each file and model that some examples do not fit: how many, and the costliest example."""
     for each in found:
         for name, tally in each.models.items():
             if tally.figures(each.examples).fits < 1:
                 counts = {"over the window": tally.over_window, "with too many images": tally.over_images}
                 counts["refused"] = tally.refused
                 said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-                worst = f"the costliest is {tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)" if tally.worst else ""
-                refused = f"first refused {tally.first_refused}" if tally.first_refused else ""
-                places = "; ".join(filter(None, (worst, refused)))
-                yield f"{each.file}: {name}: {each.examples} examples, {said}; {places}"
+                places = []
+                if tally.worst:
+                    places.append(f"the costliest is {tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)")
+                if tally.first_refused:
+                    places.append(f"first refused {tally.first_refused}")
+                yield f"{each.file}: {name}: {each.examples} examples, {said}; {'; '.join(places)}"
 
 
 @click.command()
@@ -372,7 +366,11 @@ def _spread(spread: Spread) -> list[float]:
 def _bars(histogram: Histogram) -> str:
     """Return a character for each bin, whose height is the bin's count divided by the largest count."""
     top = max(histogram.counts) or 1
-    blocks = _BLOCKS if _can_print(_BLOCKS) else _LETTERS
+    try:
+        blocks = _BLOCKS
+        blocks.encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        blocks = _LETTERS
     bars = "".join(blocks[-(-count * (len(blocks) - 1) // top)] for count in histogram.counts)
     return f"|{bars[:-1]}|{bars[-1]}"
 
@@ -410,12 +408,3 @@ def _show_remarks(audits: Sequence[FileAudit]) -> None:
         for subject, tally in found.remarks.items():
             faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
             say(f"{found.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
-
-
-def _can_print(text: str) -> bool:
-    """Return whether the output can show these characters."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -16,7 +16,7 @@ from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
 from mmlongbench.building.forecast import CellForecast, DatasetForecast, forecast
 from mmlongbench.building.remote import placed, remote_of
 from mmlongbench.building.shares import WHOLE, Preparing, finish_release, parse_share, run_stage
-from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.console import print_table, say, say_notes
 from mmlongbench.cli.options import (
     COUNT,
     bars,
@@ -131,13 +131,13 @@ def build(
             share = parse_share(shard) if shard else WHOLE
             done = run_stage(loaded, folder, spread, stage, share, Preparing(restart, min_kept))
         if not (quiet or as_json):
-            _say_notes(done.notes)
+            say_notes(done.notes)
             say(f"{stage}{f' {shard}' if shard else ''}: {done.shards:,} shards are done")
         return
     made = mm.build(loaded, out, executor=executor, strict=strict, min_kept=min_kept, restart=restart)
     built = replace(made, out=out)
     if not quiet:
-        _say_notes(built.notes)
+        say_notes(built.notes)
     if as_json:
         said = {
             "out": without_secrets(out),
@@ -182,14 +182,9 @@ def finish(release: str, quiet: bool, task_files: tuple[Path, ...]) -> None:
     with placed(release, LocalExecutor(cores(), bars(is_quiet=quiet), PATIENCE)) as (folder, executor):
         built = replace(finish_release(folder, executor, TaskFiles(task_files)), out=release)
     if not quiet:
-        _say_notes(built.notes)
+        say_notes(built.notes)
         _show_build(built, task_files)
         _show_shortfalls(built)
-
-
-def _say_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        say(f"note: {note}", err=True)
 
 
 def _show_build(built: Built, tasks: Iterable[Path]) -> None:

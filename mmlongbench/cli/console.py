@@ -259,3 +259,9 @@ def say(text: str, *, err: bool = False, has_secret: bool = False) -> None:
     give the user one (`has_secret`).
     """
     click.echo(printable(text) if has_secret else shown(text), err=err)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print each note on a line of standard error."""
+    for note in notes:
+        say(f"note: {note}", err=True)

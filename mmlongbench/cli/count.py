@@ -46,8 +46,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts.
 
     A folder counts as one thing: everything in it together, also in folders below it, except hidden files. A file that
-    cannot be counted is named, the others are counted, and the exit code is
-    1; it is 2 if nothing could be counted.
+    cannot be counted is named, the others are counted, and the exit code is 1; it is 2 if nothing could be counted.
     """
     opened, progress = [each.open() for each in ask(models, (), tokenizers)], Progress()
     rows: list[dict[str, Any]] = []
@@ -179,15 +178,9 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
         picture = header_size(thing)
     except unreadable() as error:
         if head.startswith(_PICTURES) or thing.suffix.lower() in (*PICTURE_ENDINGS, *_NOT_OPENED):
-            raise SourceError(
-                Fault(
-                    "broken-image",
-                    "a picture that can be opened",
-                    str(error),
-                    thing.name,
-                    todo="give a picture that can be opened",
-                )
-            ) from error
+            todo = "give a picture that can be opened"
+            fault = Fault("broken-image", "a picture that can be opened", str(error), thing.name, todo=todo)
+            raise SourceError(fault) from error
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)
             if (size := thing.stat().st_size) > MAX_TEXT:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import mmlongbench as mm
-from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.console import print_table, say, say_notes
 from mmlongbench.cli.options import FILE, FOLDER, NEW_FILE, NEW_PATH, json_option, options_of, with_tasks
 from mmlongbench.exports.export import Choices
 from mmlongbench.manifest.task_files import TaskFiles
@@ -120,8 +120,7 @@ def export(
 
 
 def _say_written(done: mm.Exported, out: Path) -> None:
-    for note in done.notes:
-        say(f"note: {note}", err=True)
+    say_notes(done.notes)
     for reason in done.left_out[:_NAMED]:
         say(f"left out: {reason}", err=True)
     if len(done.left_out) > _NAMED:

@@ -32,6 +32,13 @@ ABOVE_0 = click.FloatRange(min=0, min_open=True)
 tokenizers_option = click.option(
     "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="The tokenizer for a model's text."
 )
+workers_option = click.option(
+    "--workers",
+    type=COUNT,
+    default=1,
+    show_default=True,
+    help="The number of processes; it does not change the result.",
+)
 html_option = click.option("--html", type=NEW_FILE, help="Write an HTML page.")
 
 

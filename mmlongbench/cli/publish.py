@@ -3,13 +3,13 @@
 import datetime
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
-from mmlongbench.cli.console import print_table, say
-from mmlongbench.cli.options import FILE, FOLDER, NEW_PATH, bars, json_option, with_tasks
+from mmlongbench.cli.console import print_table, say, say_notes
+from mmlongbench.cli.options import FILE, FOLDER, NEW_PATH, bars, json_option, options_of, with_tasks
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.publishing.about import About, read_about
 from mmlongbench.publishing.publish import Published, Publishing
@@ -128,20 +128,14 @@ def _share(part: int, whole: int) -> str:
 @click.option("--to", metavar="hub:OWNER/NAME", help="Upload the folder to this dataset of the Hub.")
 @click.option("--public", is_flag=True, help="A dataset that is made by --to is seen by everybody, not only by you.")
 @click.option("--about", type=FILE, help="What you say about the release: a YAML file.")
-@click.option("--shortcuts", type=FILE, help="The output of `shortcuts --json`, for the card.")
-@click.option("--audit", type=FILE, help="The output of `audit --json`, for the card.")
-@click.option("--allow-unknown-licence", is_flag=True, help="Publish images and texts of which no licence is known.")
-@click.option(
-    "--cleared",
-    multiple=True,
-    metavar="LICENCE",
-    help="A licence whose terms allow it, or whose owner agreed; may be repeated.",
-)
-@click.option(
-    "--after",
-    metavar="DIR",
-    type=FOLDER,
-    help="An earlier publication: its tables stay as they are where they can, so --to sends only what is new.",
+@options_of(
+    Publishing,
+    "publishing",
+    without=("about", "repository"),
+    shortcuts={"type": FILE},
+    audit={"type": FILE},
+    cleared={"option": "--cleared", "metavar": "LICENCE"},
+    after={"metavar": "DIR", "type": FOLDER},
 )
 @json_option()
 @with_tasks
@@ -151,11 +145,7 @@ def publish(
     to: str | None,
     public: bool,
     about: Path | None,
-    shortcuts: Path | None,
-    audit: Path | None,
-    allow_unknown_licence: bool,
-    cleared: tuple[str, ...],
-    after: Path | None,
+    publishing: Publishing,
     as_json: bool,
     tasks: TaskFiles,
 ) -> None:
@@ -167,8 +157,7 @@ def publish(
     if public and not to:
         raise click.UsageError("--public has no effect without --to: leave it out")
     name = repository_of(to) if to else ""
-    said = read_about(about) if about else About()
-    how = Publishing(said, name, shortcuts, audit, allow_unknown_licence, cleared, after)
+    how = replace(publishing, about=read_about(about) if about else About(), repository=name)
     made = make_folder(release, out, how, bars(is_quiet=as_json), tasks)
     done = upload(out, name, is_public=public) if to else None
     if as_json:
@@ -183,8 +172,7 @@ def publish(
 def _show_publication(made: Published) -> None:
     if made.left_out:
         say(f"note: {made.left_out:,} examples are left out, because a licence forbids to publish them", err=True)
-    for note in made.notes:
-        say(f"note: {note}", err=True)
+    say_notes(made.notes)
     if made.missing:
         say(f"note: not said: {', '.join(made.missing)}; give them in the file of --about", err=True)
     if made.incomplete:

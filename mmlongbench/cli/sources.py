@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mmlongbench.cli.console import say
+from mmlongbench.cli.console import say, say_notes
 from mmlongbench.cli.options import COUNT, FOLDER, NEW_FOLDER, NEW_PATH, bars, json_option, quiet_option
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.info import CorpusInfo
@@ -44,8 +44,7 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
         return
     done = run_fetch(loaded, to, only=only, update=update, progress=bars(is_quiet=quiet))
     for place in done.places:
-        for note in place.notes:
-            say(f"note: {note}", err=True)
+        say_notes(place.notes)
         if not quiet:
             _show_place(place)
         for problem in place.problems:

@@ -9,20 +9,14 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
-from mmlongbench.cli.options import COUNT, FOLDER, json_option, quiet_option, with_tasks
+from mmlongbench.cli.options import FOLDER, json_option, quiet_option, with_tasks, workers_option
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.diff import FileDifference, Named, ReleaseDifference
 
 
 @click.command()
 @click.argument("release", type=FOLDER)
-@click.option(
-    "--workers",
-    type=COUNT,
-    default=1,
-    show_default=True,
-    help="The number of processes; it does not change the result.",
-)
+@workers_option
 @json_option()
 @quiet_option("Print only problems.")
 @with_tasks

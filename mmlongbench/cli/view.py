@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from mmlongbench.cli.console import say
+from mmlongbench.cli.console import say, say_notes
 from mmlongbench.cli.options import COUNT, NEW_FILE, NEW_PATH, PATH, bars, quiet_option, with_tasks
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.task_files import TaskFiles
@@ -85,8 +85,7 @@ def view(
     reviewed = (suspects, review, write, annotator or "")
     given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks, *reviewed)
     site = open_site(release, given, bars(is_quiet=quiet))
-    for note in site.answers.notes:
-        say(f"note: {note}", err=True)
+    say_notes(site.answers.notes)
     if static:
         done = write_site(site, static, limit or LIMIT, bars(is_quiet=quiet))
         if not quiet:
