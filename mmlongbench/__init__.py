@@ -12,7 +12,9 @@ calls the same functions.
 To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
 
+import ast
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,10 +50,9 @@ if TYPE_CHECKING:
     from mmlongbench.messages import Messages
     from mmlongbench.mixes.mixing import Mixed
     from mmlongbench.mixes.receipt import MixReceipt
-    from mmlongbench.models.asking import RunOptions
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import RunResult
-    from mmlongbench.models.settings import EndpointError, EndpointSettings
+    from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
     from mmlongbench.prompt import Image, Prompt
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
     from mmlongbench.release.figures import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
@@ -67,96 +68,24 @@ if TYPE_CHECKING:
     from mmlongbench.task.metric import Evidence, Judge, Provenance, Score, Settings
     from tokenization import TokenCount
 
-__all__ = [
-    "AuditLine",
-    "BlindQuestion",
-    "BuildError",
-    "Built",
-    "CellCounts",
-    "CellForecast",
-    "CellScore",
-    "Checked",
-    "CheckedDataset",
-    "Collected",
-    "ContextAudit",
-    "ContextRow",
-    "DatasetCounts",
-    "DatasetForecast",
-    "DatasetSpec",
-    "DraftError",
-    "EndpointError",
-    "EndpointSettings",
-    "Evidence",
-    "Example",
-    "Exported",
-    "Fault",
-    "FetchError",
-    "Fetched",
-    "FetchedPlace",
-    "FileDifference",
-    "Finding",
-    "Forecast",
-    "Image",
-    "Judge",
-    "LeftToDo",
-    "Lock",
-    "LockedFile",
-    "MMLongBenchError",
-    "Manifest",
-    "ManifestError",
-    "Messages",
-    "MixReceipt",
-    "MixSpec",
-    "Mixed",
-    "ModelFigures",
-    "NotHereError",
-    "PluginError",
-    "PredictionProblem",
-    "Problem",
-    "ProblemFigures",
-    "Prompt",
-    "Provenance",
-    "QuestionCounts",
-    "Receipts",
-    "Release",
-    "ReleaseDifference",
-    "ReleaseError",
-    "RemarkFigures",
-    "ResultProblem",
-    "RunOptions",
-    "RunResult",
-    "Score",
-    "Scorer",
-    "Scores",
-    "ScoringError",
-    "Settings",
-    "ShortcutAudit",
-    "ShortcutFinding",
-    "Shortfall",
-    "SourceError",
-    "SpreadFigures",
-    "StrictStop",
-    "TaskFiles",
-    "TokenCount",
-    "TooFewKept",
-    "Verified",
-    "audit",
-    "build",
-    "check",
-    "collect",
-    "compare_contexts",
-    "diff",
-    "export",
-    "export_mix",
-    "fetch",
-    "find_shortcuts",
-    "open_release",
-    "plan",
-    "run",
-    "score",
-    "scorer",
-    "verify",
-]
+__all__ = ["audit", "build", "check", "collect", "compare_contexts", "diff", "export", "export_mix", "fetch"]
+__all__ += ["find_shortcuts", "open_release", "plan", "run", "score", "scorer", "verify"]
+# Manifests, builds and checks.
+__all__ += ["Built", "CellForecast", "Checked", "CheckedDataset", "DatasetForecast", "DatasetSpec", "Fetched"]
+__all__ += ["FetchedPlace", "Finding", "Forecast", "LeftToDo", "Manifest", "Shortfall", "TaskFiles"]
+# Releases: what is in them, and what is wrong or differs.
+__all__ += ["AuditLine", "CellCounts", "DatasetCounts", "Evidence", "Example", "FileDifference", "Image", "Lock"]
+__all__ += ["LockedFile", "Messages", "ModelFigures", "Problem", "ProblemFigures", "Prompt", "QuestionCounts"]
+__all__ += ["Release", "ReleaseDifference", "RemarkFigures", "SpreadFigures", "TokenCount", "Verified"]
+# Models, exports and mixes.
+__all__ += ["Collected", "EndpointSettings", "Exported", "MixReceipt", "MixSpec", "Mixed", "Receipts"]
+__all__ += ["ResultProblem", "RunOptions", "RunResult"]
+# Scores and shortcuts.
+__all__ += ["BlindQuestion", "CellScore", "ContextAudit", "ContextRow", "Judge", "PredictionProblem", "Provenance"]
+__all__ += ["Score", "Scorer", "Scores", "Settings", "ShortcutAudit", "ShortcutFinding"]
+# Errors.
+__all__ += ["BuildError", "DraftError", "EndpointError", "Fault", "FetchError", "MMLongBenchError", "ManifestError"]
+__all__ += ["NotHereError", "PluginError", "ReleaseError", "ScoringError", "SourceError", "StrictStop", "TooFewKept"]
 
 
 def build(
@@ -925,45 +854,13 @@ def _pairs(values: Mapping[str, object] | None) -> list[str]:
     return [f"{name}={value}" for name, value in (values or {}).items()]
 
 
-_MODULES = {
-    "mmlongbench.building.build": ("Built",),
-    "mmlongbench.building.forecast": ("CellForecast", "DatasetForecast", "Forecast"),
-    "mmlongbench.building.shortfalls": ("Shortfall",),
-    "mmlongbench.checking.findings": ("Checked", "CheckedDataset", "Finding"),
-    "mmlongbench.errors": (
-        *("BuildError", "DraftError", "Fault", "FetchError", "MMLongBenchError", "ManifestError"),
-        *("NotHereError", "PluginError", "ReleaseError", "ScoringError", "SourceError", "StrictStop", "TooFewKept"),
-    ),
-    "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
-    "mmlongbench.exports.target": ("Exported",),
-    "mmlongbench.manifest.download_record": ("Fetched", "FetchedPlace", "LeftToDo"),
-    "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
-    "mmlongbench.manifest.task_files": ("TaskFiles",),
-    "mmlongbench.messages": ("Messages",),
-    "mmlongbench.models.asking": ("RunOptions",),
-    "mmlongbench.models.receipts": ("Receipts",),
-    "mmlongbench.models.run": ("RunResult",),
-    "mmlongbench.models.settings": ("EndpointError", "EndpointSettings"),
-    "mmlongbench.prompt": ("Image", "Prompt"),
-    "mmlongbench.release.figures": (
-        *("AuditLine", "ModelFigures", "ProblemFigures", "RemarkFigures", "SpreadFigures"),
-    ),
-    "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),
-    "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
-    "mmlongbench.release.release": ("Example", "Release"),
-    "mmlongbench.release.verify": ("Problem", "Verified"),
-    "mmlongbench.manifest.mix": ("MixSpec",),
-    "mmlongbench.mixes.mixing": ("Mixed",),
-    "mmlongbench.mixes.receipt": ("MixReceipt",),
-    "mmlongbench.scoring.one": ("Scorer",),
-    "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
-    "mmlongbench.shortcuts.audit": ("ShortcutAudit",),
-    "mmlongbench.shortcuts.contexts.results": ("BlindQuestion", "ContextAudit", "ContextRow"),
-    "mmlongbench.shortcuts.findings": ("ShortcutFinding",),
-    "mmlongbench.task.metric": ("Evidence", "Judge", "Provenance", "Score", "Settings"),
-    "tokenization": ("TokenCount",),
-}
-"""The modules that define the types of this package; a module is imported when one of its names is used."""
+@cache
+def _modules() -> Mapping[str, str]:
+    """Return the module of each type, as the imports at the top name them, which only a type checker follows."""
+    tree = ast.parse(Path(__file__).read_text("utf-8"))
+    blocks = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imports = (node for node in next(blocks).body if isinstance(node, ast.ImportFrom))
+    return {each.name: str(node.module) for node in imports for each in node.names}
 
 
 def __dir__() -> list[str]:
@@ -982,10 +879,9 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept every name
         """
         from mmlongbench.field_texts import with_field_texts
 
-        for module, names in _MODULES.items():
-            if name in names:
-                found = globals()[name] = with_field_texts(getattr(import_module(module), name))
-                return found
+        if name in __all__:
+            found = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
+            return found
         is_public = name.isidentifier() and not name.startswith("_")
         if is_public and find_spec(f"{__name__}.{name}") is None and name in import_module("mmlongbench.task").__all__:
             raise ImportError(

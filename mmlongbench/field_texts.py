@@ -31,6 +31,15 @@ def with_field_texts(kind: _ClassT) -> _ClassT:
     return kind
 
 
+def field_texts(kind: type) -> dict[str, str]:
+    """Return the text of each field of a class and of its bases, for fields that have one."""
+    texts: dict[str, str] = {}
+    for each in kind.__mro__:
+        if each.__module__.split(".")[0] in _PACKAGES:
+            texts = {**dict(_texts_in_source(each)), **texts}  # the text of a subclass counts
+    return texts
+
+
 class _Docstring:
     """The docstring of a class, made when it is read."""
 
@@ -38,12 +47,8 @@ class _Docstring:
         self._text = inspect.cleandoc(text)
 
     def __get__(self, instance: object, owner: type) -> str:
-        texts: dict[str, str] = {}
-        for each in owner.__mro__:
-            if each.__module__.split(".")[0] in _PACKAGES:
-                texts = {**dict(_texts_in_source(each)), **texts}  # the text of a subclass counts
         lines = []
-        for name, text in texts.items():
+        for name, text in field_texts(owner).items():
             lines += textwrap.wrap(f"{name}: {text}", 100, subsequent_indent="    ", break_on_hyphens=False)
         return "\n".join([self._text, _HEAD, *(f"    {line}" for line in lines)]) if lines else self._text
 

@@ -7,38 +7,47 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 import click
 
-from mmlongbench.cli.console import say
-from mmlongbench.cli.options import lengths_option, say_code, with_manifest
-
-if TYPE_CHECKING:
-    from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
-    from mmlongbench.manifest.model import Manifest
+from mmlongbench.building.doctor import errata_file, examine
+from mmlongbench.checking.check import check as check_tasks
+from mmlongbench.checking.check import small
+from mmlongbench.checking.findings import Checked, Finding
+from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.options import (
+    COUNT,
+    NEW_FILE,
+    bars,
+    json_option,
+    lengths_option,
+    quiet_option,
+    say_code,
+    with_manifest,
+)
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.loading import narrowed
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.table import Table
 
 
 @click.command()
 @with_manifest
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a draft of errata to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each suspect, with its row.")
-def doctor(given: "Manifest", out: Path | None, as_json: bool) -> None:
+@click.option("--out", type=NEW_FILE, help="Write a draft of errata to this file.")
+@json_option("Print one JSON object for each suspect, with its row.")
+def doctor(given: Manifest, out: Path | None, as_json: bool) -> None:
     """List annotations of MANIFEST's sources that may be wrong; nothing is changed.
 
     It finds answer pages that a document does not have, answers whose text is only on another page, and documents with
     other page numbers, and says how many answers it could not look for and why. Check each finding before you use it.
     """
-    from mmlongbench.building.doctor import errata_file, examine
-    from mmlongbench.io.progress import Progress
-
     if out and out.exists():
         raise click.UsageError(
             f"--out {out}: already exists, and manual changes in it would be lost; give another file"
         )
     errata: dict[str, Mapping[str, object]] = {}
     say_code(given)
-    for found in examine(given, Progress(False if as_json else None)):
+    for found in examine(given, bars(is_quiet=as_json)):
         errata.update(found.errata)
         for suspect in found.suspects:
             if as_json:
@@ -74,28 +83,23 @@ _WIDTH = 80
 )
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=5,
     show_default=True,
     help="The maximum number of questions of each dataset.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only what fails, and which task files run.")
-def check(given: "Manifest", lengths: str | None, limit: int, as_json: bool, quiet: bool) -> None:
+@json_option()
+@quiet_option("Print only what fails, and which task files run.")
+def check(given: Manifest, lengths: str | None, limit: int, as_json: bool, quiet: bool) -> None:
     """Check that the tasks of MANIFEST keep the rules of every task; it runs the code of their plug-ins.
 
     A small release of each dataset is built in a temporary folder, and looked at; then another process audits it and
     builds it again. For every rule that fails, the row and the method to correct are named. Exits with 1 if a rule
     fails.
     """
-    from mmlongbench.checking.check import check as run
-    from mmlongbench.checking.check import small
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.manifest.loading import narrowed
-
     loaded = narrowed(given, lengths, limit)
     say_code(loaded)
-    checked = run(small(loaded, lengths is not None), Progress(False if quiet or as_json else None))
+    checked = check_tasks(small(loaded, lengths is not None), bars(is_quiet=quiet or as_json))
     if as_json:
         click.echo(json.dumps({"holds": not checked.failures, **asdict(checked)}))
     else:
@@ -104,14 +108,18 @@ def check(given: "Manifest", lengths: str | None, limit: int, as_json: bool, qui
         sys.exit(1)
 
 
-def _show(checked: "Checked", *, is_quiet: bool) -> None:
+def _show(checked: Checked, *, is_quiet: bool) -> None:
     """Print the datasets, a table of the rules, and every failure."""
     if not is_quiet:
         for dataset in checked.datasets:
-            for line in wrap(_about(dataset), _WIDTH, subsequent_indent="  ", break_on_hyphens=False):
+            lengths = ", ".join(map(format_length, dataset.lengths))
+            about = f"{dataset.name}: {dataset.questions} questions at {lengths}; runs {', '.join(dataset.code)}"
+            for line in wrap(about, _WIDTH, subsequent_indent="  ", break_on_hyphens=False):
                 say(line)
         say("")
-        _show_table(checked)
+        rules = dict.fromkeys(found.rule for found in checked.findings)
+        rows = [(rule, _result([found for found in checked.findings if found.rule == rule])) for rule in rules]
+        print_table(Table(("rule", "result"), rows, align="Ll"), usual=_WIDTH)
     for found in checked.failures:
         say("")
         for line in _explained(found):
@@ -122,26 +130,7 @@ def _show(checked: "Checked", *, is_quiet: bool) -> None:
             say(line)
 
 
-def _about(dataset: "CheckedDataset") -> str:
-    from mmlongbench.lengths import format_length
-
-    lengths = ", ".join(map(format_length, dataset.lengths))
-    return f"{dataset.name}: {dataset.questions} questions at {lengths}; runs {', '.join(dataset.code)}"
-
-
-def _show_table(checked: "Checked") -> None:
-    from mmlongbench.cli.console import Table, print_narrow_table
-
-    table = Table(box=None)
-    table.padding, table.pad_edge = (0, 2, 0, 0), False
-    table.add_column("rule", no_wrap=True)
-    table.add_column("result")
-    for rule in dict.fromkeys(found.rule for found in checked.findings):
-        table.add_row(rule, _result([found for found in checked.findings if found.rule == rule]))
-    print_narrow_table(table, _WIDTH)
-
-
-def _result(findings: "list[Finding]") -> str:
+def _result(findings: list[Finding]) -> str:
     """Return the result of a rule for all datasets in a few words.
 
     A rule that holds for some datasets and was skipped for others holds.
@@ -155,7 +144,7 @@ def _result(findings: "list[Finding]") -> str:
     return f"skipped{_reason(findings)}"
 
 
-def _reason(findings: "list[Finding]") -> str:
+def _reason(findings: list[Finding]) -> str:
     """Return why rules were skipped or not run, or the note about a rule that holds."""
     details = Counter(found.detail for found in findings if found.status != "fails" and found.detail)
     said = [
@@ -165,7 +154,7 @@ def _reason(findings: "list[Finding]") -> str:
     return f": {'; '.join(said)}" if said else ""
 
 
-def _explained(found: "Finding") -> Iterator[str]:
+def _explained(found: Finding) -> Iterator[str]:
     """Yield the lines about a failure."""
     where = ", ".join(part for part in (found.method, f"row {found.row!r}" if found.row else "") if part)
     yield f"{found.dataset}: {found.rule}: fails"
@@ -176,7 +165,7 @@ def _explained(found: "Finding") -> Iterator[str]:
         yield f"  {found.more} more {'case' if found.more == 1 else 'cases'}"
 
 
-def _summary(checked: "Checked") -> str:
+def _summary(checked: Checked) -> str:
     counts = {status: sum(f.status == status for f in checked.findings) for status in ("fails", "not run", "skipped")}
     if counts["fails"]:
         return f"{counts['fails']} of {len(checked.findings)} rules fail, {counts['not run']} could not be run"

@@ -12,65 +12,86 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console, ConsoleDimensions
-from rich.markup import escape
-from rich.table import Table as RichTable
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.printable import PrintableStream, drawn_on, printable, shown
-from tokenization import TokenizationError
+from mmlongbench.table import Table, Value
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
+    from rich.table import Table as Grid
 
-Grid: TypeAlias = RichTable
-"""A table without lines, whose cells are made printable by those who fill it."""
-_ANY_WIDTH = 10_000
-"""A width in characters that any table fits."""
-
-
-class Table(RichTable):
-    """A table whose cells come from data: they are plain text, never markup."""
-
-    def add_row(self, *cells: "RenderableType | None", **options: Any) -> None:  # noqa: ANN401  (as rich has it)
-        """Add a row."""
-        super().add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+_NARROWEST = 8
+"""The width in characters to which a column of texts may be folded on a terminal."""
 
 
-def plain(text: str) -> str:
-    """Return a text from data in the form that a cell, head or title of a table needs."""
-    return escape(shown(text))
+def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bool = False) -> None:
+    """Print a table as wide as the terminal, or `usual` characters wide if there is no terminal (0: as wide as it is).
 
-
-def print_table(table: RichTable, folds: int = 0) -> None:
-    """Print a table as wide as the terminal, or wider if a number would be cut. If there is no terminal, nothing is
-    folded.
-
-    On a terminal, long texts may be folded; `folds` is the maximum number of characters by which this narrows the
-    table.
+    Texts are folded if there is no room. Numbers are never cut; they are folded at blanks only with `folds_numbers`.
     """
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    rows = [[_in_words(value) for value in row] for row in table.rows]
+    align = table.align.ljust(len(table.columns), "r")
     console = _console()
-    most = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
-    width = max(console.width, most - folds) if console.is_terminal else most
-    console.size = ConsoleDimensions(width, console.height)
-    console.print(table)
+    room = console.width if console.is_terminal else usual
+    widths = _widths([[shown(name) for name in table.columns], *rows], align, room, gap, folds_numbers=folds_numbers)
+    title = Text(shown(table.title), "bold") if table.title else None
+    grid = Grid(box=None, padding=(0, gap, 0, 0), pad_edge=False, title=title, title_justify="left")
+    for name, side, width in zip(table.columns, align, widths, strict=True):
+        grid.add_column(Text(shown(name)), justify="left" if side in "lL" else "right", width=width, overflow="fold")
+    for row in rows:
+        style = "bold" if len(row) == 1 < len(widths) else ""
+        grid.add_row(*(Text(cell, style) for cell in row))
+    console.width = sum(widths) + gap * (len(widths) - 1)
+    console.print(grid)
+    for note in table.notes:
+        say(note)
 
 
-def print_narrow_table(table: RichTable, usual: int) -> None:
-    """Print a table as wide as the terminal or, if there is no terminal, with a width of `usual` characters. It is
-    wider if numbers would be cut.
-    """
-    console = _console()
-    needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
-    console.size = ConsoleDimensions(max(console.width if console.is_terminal else usual, needed), console.height)
-    console.print(table)
+def _widths(
+    rows: Sequence[Sequence[str]], align: str, room: int, gap: int, *, folds_numbers: bool = False
+) -> list[int]:
+    """Return the width of each column. If there is no room, the widest texts become narrower, then numbers."""
+    from rich.cells import cell_len
+
+    widths, least = [0] * len(align), [0] * len(align)
+    for row in rows:
+        for column, cell in enumerate(row):
+            widths[column] = max(widths[column], cell_len(cell))
+            words = max(map(cell_len, cell.split()), default=0)
+            least[column] = max(least[column], _NARROWEST if align[column] == "l" else words)
+    excess = sum(widths) + gap * (len(widths) - 1) - room if room else 0
+    for side in "lr" if folds_numbers else "l":
+        for _ in range(excess):
+            wide = [column for column in range(len(align)) if align[column] == side and widths[column] > least[column]]
+            if wide:
+                widths[max(wide, key=lambda column: widths[column])] -= 1
+                excess -= 1
+    return widths
+
+
+def _in_words(value: Value) -> str:
+    """Return a value as a cell of a table shows it."""
+    if isinstance(value, str):
+        return shown(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+
+
+def grid(gap: int) -> "Grid":
+    """Return a grid of texts for `print_grids`, with `gap` blanks between its columns."""
+    from rich.table import Table as Grid
+
+    return Grid.grid(padding=(0, gap, 0, 0))
 
 
 def print_grids(grids: Iterable["RenderableType"]) -> None:
@@ -79,8 +100,8 @@ def print_grids(grids: Iterable["RenderableType"]) -> None:
     """
     console = _console()
     with console.capture() as drawn:
-        for grid in grids:
-            console.print(grid, highlight=False)
+        for each in grids:
+            console.print(each, highlight=False)
     lines = drawn.get().splitlines()
     console.file.write("".join(f"{line.rstrip()}\n" for line in lines))
 
@@ -90,8 +111,10 @@ def screen_width() -> int:
     return _console().width
 
 
-def _console() -> Console:
+def _console() -> "Console":
     """Return a console that draws tables; their cells are already printable."""
+    from rich.console import Console
+
     return Console(file=drawn_on(sys.stdout))
 
 
@@ -140,36 +163,35 @@ _OF_MEMORY = ("annot allocate memory", "failed to map segment", "can't start new
 """Parts of the messages of libraries that get no memory; some of these libraries do not raise MemoryError."""
 
 
-def words_of(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return the line for an error that a user can fix; empty for any other error, which needs its traceback."""
-    if isinstance(error, MMLongBenchError | TokenizationError):
+    if isinstance(error, MMLongBenchError):
         return str(error)
     if _is_of_memory(error):
         return (
             "memory ran out; no file is half-written, run the same command to continue, "
             "with fewer --workers or a higher limit of memory (ulimit)"
         )
-    return _of_system(error) if isinstance(error, OSError) else ""
+    if isinstance(error, OSError):
+        return _of_system(error)
+    from tokenization import TokenizationError  # `--help` does without it
+
+    return str(error) if isinstance(error, TokenizationError) else ""
 
 
-def _is_of_memory(error: BaseException) -> bool:
+def _is_of_memory(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, means that memory ran out."""
-    return any(
-        isinstance(each, MemoryError)
-        or (isinstance(each, OSError) and each.errno == errno.ENOMEM)
-        or (isinstance(each, ImportError | RuntimeError) and any(words in str(each) for words in _OF_MEMORY))
-        for each in _chain(error)
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors that caused it."""
-    found: BaseException | None = error
     seen = set[int]()
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        yield found
-        found = found.__cause__ or found.__context__
+    while error is not None and id(error) not in seen:
+        if (
+            isinstance(error, MemoryError)
+            or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+            or (isinstance(error, ImportError | RuntimeError) and any(words in str(error) for words in _OF_MEMORY))
+        ):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _of_system(error: OSError) -> str:
@@ -179,8 +201,11 @@ def _of_system(error: OSError) -> str:
         return (
             f"{f'{error.filename}: ' if error.filename else ''}{said}; allow more (ulimit -n), or use fewer --workers"
         )
-    if error.filename is None and error.errno == errno.ENOENT and _is_homeless():
-        return "the current folder was removed; change to another and run the command again"
+    if error.filename is None and error.errno == errno.ENOENT:
+        try:
+            Path.cwd()
+        except OSError:
+            return "the current folder was removed; change to another and run the command again"
     where = error.filename or f"standard output, or a file in the output folder or in {tempfile.gettempdir()}"
     what = f"{where}: {said}"
     if error.errno not in _OF_THE_DISK:
@@ -188,15 +213,6 @@ def _of_system(error: OSError) -> str:
     if error.filename is None:  # the printed output is cut off
         return f"{what}; no file is half-written, run the command again once there is room"
     return f"{what}; no file is half-written, run the same command to continue"
-
-
-def _is_homeless() -> bool:
-    """Return whether the current folder was removed."""
-    try:
-        Path.cwd()
-    except OSError:
-        return True
-    return False
 
 
 @contextmanager
@@ -245,10 +261,7 @@ def say(text: str, *, err: bool = False, has_secret: bool = False) -> None:
     click.echo(printable(text) if has_secret else shown(text), err=err)
 
 
-def can_print(text: str) -> bool:
-    """Return whether the output can show these characters."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+def say_notes(notes: Iterable[str]) -> None:
+    """Print each note on a line of standard error."""
+    for note in notes:
+        say(f"note: {note}", err=True)

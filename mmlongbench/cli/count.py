@@ -3,44 +3,53 @@
 import codecs
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
-if TYPE_CHECKING:
-    from mmlongbench.errors import Fault
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.release.measuring import Model
-    from tokenization import TextTokenizer, TokenizationError
+from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.options import PATH, json_option, tokenizers_option
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf_reader import page_sizes
+from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
+from mmlongbench.errors import Fault, MMLongBenchError, SourceError
+from mmlongbench.io.folders import visible_files
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import CounterSpec
+from mmlongbench.release.measuring import Model, ask
+from mmlongbench.table import Table
+from tokenization import TextTokenizer, TokenizationError
+
+MAX_FILES = 10_000
+"""The maximum number of files in a folder that is counted."""
+MAX_TEXT = 256 * 1024 * 1024
+"""The maximum size in bytes of all texts of a thing together, because they are in memory at once."""
+_ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
+_UNKNOWN = "unknown-file"
+_TODO = "give a folder with such files, or one file"
+_PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
+_NOT_OPENED = (".avif", ".heic", ".eps", ".xpm", ".ppm", ".pgm", ".pbm", ".dds", ".qoi")
+"""Endings of pictures of other formats, which are named as broken pictures, not counted as texts or unknown files."""
 
 
 @click.command()
-@click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument("things", nargs=-1, required=True, type=PATH)
 @click.option("--models", default="all", show_default=True, metavar="A,B|all", help="Count on these models too.")
 @click.option(
     "--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="The resolution of PDF pages."
 )
-@click.option(
-    "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="The tokenizer for a model's text."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each thing.")
+@tokenizers_option
+@json_option("Print one JSON object for each thing.")
 def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str, ...], as_json: bool) -> None:
     """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts.
 
     A folder counts as one thing: everything in it together, also in folders below it, except hidden files. A file that
-    cannot be counted is named, the others are counted, and the exit code is
-    1; it is 2 if nothing could be counted.
+    cannot be counted is named, the others are counted, and the exit code is 1; it is 2 if nothing could be counted.
     """
-    from mmlongbench.cli.console import say
-    from mmlongbench.cli.tables import show_counts
-    from mmlongbench.errors import MMLongBenchError
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.release.measuring import ask
-
     opened, progress = [each.open() for each in ask(models, (), tokenizers)], Progress()
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     broken: list[str] = []
     for thing in things:
         try:
@@ -51,22 +60,39 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
         for row in rows:
             click.echo(json.dumps(row))
     elif rows:
-        show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
+        _show(rows, [model.name for model in opened], is_own=any(model.text is None for model in opened))
     for said in broken:
         say(f"error: {said}" if not rows else f"not counted: {said}", err=True)
     if broken:
         sys.exit(1 if rows else 2)
 
 
+def _show(rows: Sequence[Mapping[str, Any]], models: Sequence[str], *, is_own: bool) -> None:
+    """Print the tokens of each thing on each model; `is_own`: the text of some models is counted with Llama 2."""
+    lines: list[tuple[str, ...]] = []
+    for model in dict.fromkeys(("mmlongbench", *models)):
+        cells = [row["tokens"][model] for row in rows]
+        lines.append((model, *(f"{cell:,}" if isinstance(cell, int) else "refused" for cell in cells)))
+    columns = ("model", *(f"{row['thing']} ({row['what']})" for row in rows))
+    notes = [
+        f"{row['thing']}: {model}: {cell}"
+        for row in rows
+        for model, cell in row["tokens"].items()
+        if isinstance(cell, str)
+    ]
+    if is_own and any("characters" in row["what"] or " text" in row["what"] for row in rows):
+        notes.append(
+            "texts are counted with Llama 2 unless a model's tokenizer is given with --text-tokenizer MODEL=PATH|ID"
+        )
+    print_table(Table(columns, lines, "tokens", notes))
+
+
 def _described(
-    thing: Path, dpi: int, models: Sequence["Model"], progress: "Progress", broken: list[str]
+    thing: Path, dpi: int, models: Sequence[Model], progress: Progress, broken: list[str]
 ) -> dict[str, object]:
     """Return what a thing is (`what`), and its tokens by the benchmark's counter and on each model (`tokens`). What
     cannot be counted in a folder is added to `broken`.
     """
-    from mmlongbench.manifest.model import CounterSpec
-    from tokenization import TokenizationError
-
     counter = CounterSpec().open()
     what, texts, sizes = _of_folder(thing, dpi, broken) if thing.is_dir() else _of_file(thing, dpi)
     counts = _text_tokens(texts, [counter.text, *(model.text or counter.text for model in models)], progress)
@@ -83,11 +109,9 @@ def _described(
 
 
 def _text_tokens(
-    texts: Sequence[str], tokenizers: Sequence["TextTokenizer"], progress: "Progress"
-) -> "list[int | TokenizationError]":
+    texts: Sequence[str], tokenizers: Sequence[TextTokenizer], progress: Progress
+) -> list[int | TokenizationError]:
     """Return for each tokenizer the tokens of all texts, or why it cannot count them. Equal tokenizers count once."""
-    from tokenization import TokenizationError
-
     known: dict[TextTokenizer, int | TokenizationError] = {}
     different = list(dict.fromkeys(tokenizers))
     with progress.bar("counting texts", len(texts) * len(different)) as advance:
@@ -114,9 +138,6 @@ def _of_folder(folder: Path, dpi: int, broken: list[str]) -> _Opened:
         SourceError: nothing in the folder can be counted, or there is too much to count.
 
     """
-    from mmlongbench.errors import Fault, SourceError
-    from mmlongbench.io.folders import visible_files
-
     files, size = visible_files(folder), 0
     if len(files) > MAX_FILES:
         raise SourceError(_too_much(folder, f"a folder of at most {MAX_FILES:,} files", f"{len(files):,}"))
@@ -148,11 +169,6 @@ def _of_folder(folder: Path, dpi: int, broken: list[str]) -> _Opened:
 
 
 def _of_file(thing: Path, dpi: int) -> _Opened:
-    from mmlongbench.documents.limits import Limits
-    from mmlongbench.documents.pdf_reader import page_sizes
-    from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
-    from mmlongbench.errors import Fault, SourceError
-
     with thing.open("rb") as file:
         head = file.read(64)
     if head.startswith(b"%PDF-") or thing.suffix.lower() == ".pdf":
@@ -162,15 +178,9 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
         picture = header_size(thing)
     except unreadable() as error:
         if head.startswith(_PICTURES) or thing.suffix.lower() in (*PICTURE_ENDINGS, *_NOT_OPENED):
-            raise SourceError(
-                Fault(
-                    "broken-image",
-                    "a picture that can be opened",
-                    str(error),
-                    thing.name,
-                    todo="give a picture that can be opened",
-                )
-            ) from error
+            todo = "give a picture that can be opened"
+            fault = Fault("broken-image", "a picture that can be opened", str(error), thing.name, todo=todo)
+            raise SourceError(fault) from error
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head)
             if (size := thing.stat().st_size) > MAX_TEXT:
@@ -184,19 +194,5 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
     return f"{picture[0]} × {picture[1]}", [], [picture]
 
 
-def _too_much(thing: Path, expected: str, found: str) -> "Fault":
-    from mmlongbench.errors import Fault
-
+def _too_much(thing: Path, expected: str, found: str) -> Fault:
     return Fault("too-much-to-count", expected, found, thing.name, todo="count its parts, such as the folders in it")
-
-
-MAX_FILES = 10_000
-"""The maximum number of files in a folder that is counted."""
-MAX_TEXT = 256 * 1024 * 1024
-"""The maximum size in bytes of all texts of a thing together, because they are in memory at once."""
-_ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
-_UNKNOWN = "unknown-file"
-_TODO = "give a folder with such files, or one file"
-_PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
-_NOT_OPENED = (".avif", ".heic", ".eps", ".xpm", ".ppm", ".pgm", ".pbm", ".dds", ".qoi")
-"""Endings of pictures of other formats, which are named as broken pictures, not counted as texts or unknown files."""

@@ -3,27 +3,30 @@
 import json
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 import mmlongbench as mm
-from mmlongbench.cli.console import Table, print_table, say
-from mmlongbench.cli.options import with_tasks
+from mmlongbench.cli.console import print_table, say, say_notes
+from mmlongbench.cli.options import FILE, FOLDER, NEW_FILE, NEW_PATH, json_option, options_of, with_tasks
+from mmlongbench.exports.export import Choices
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.release.selection import Selection
+from mmlongbench.table import Table, Value
 
-if TYPE_CHECKING:
-    from mmlongbench.manifest.task_files import TaskFiles
+_NAMED = 20
+"""How many left-out examples are named."""
 
 
-def show_mix(receipt: "mm.MixReceipt") -> None:
+def _show_mix(receipt: mm.MixReceipt) -> None:
     """Print the shares asked and reached, the tokens, and the proof that nothing is shared with evaluation releases."""
-    table = Table("share", "asked", "reached", "of", "examples", "tokens")
+    rows: list[tuple[Value, ...]] = []
     for each in receipt.shares:
-        row = (f"{each.asked:.2%}", f"{each.reached:.2%}", each.measure, f"{each.examples:,}", f"{each.tokens:,}")
-        table.add_row(f"{each.kind} {each.name}", *row)
+        shares = (f"{each.asked:.2%}", f"{each.reached:.2%}")
+        rows.append((f"{each.kind} {each.name}", each.measure, *shares, each.examples, each.tokens))
+    table = Table(("share", "of", "asked", "reached", "examples", "tokens"), rows, align="ll")
     if receipt.shares:
         print_table(table)
     asked = receipt.mix.tokens
@@ -41,102 +44,83 @@ def show_mix(receipt: "mm.MixReceipt") -> None:
             say(f"  {found.examples_left_out:,} examples were left out because they share something ({kinds})")
 
 
-_RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
-_NAMED = 20
-"""How many left-out examples are named."""
-
-
 @click.command()
-@click.argument("release", type=_RELEASE)
+@click.argument("release", type=FOLDER)
 @click.option(
     "--to", "target", required=True, metavar="TARGET", help="The form, such as openai or hf; `list` shows all."
 )
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="The folder to write, which is new or empty."
+@click.option("--out", required=True, type=NEW_PATH, help="The folder to write, which is new or empty.")
+@options_of(
+    Selection,
+    "selection",
+    datasets={"metavar": "NAME"},
+    lengths={"metavar": "8K"},
+    subset={"metavar": "NAME"},
 )
-@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset; may be repeated.")
-@click.option("--length", "lengths", multiple=True, metavar="8K", help="Only this length; may be repeated.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), help="The maximum number of examples of each file, the first ones."
+@options_of(
+    Choices,
+    "choices",
+    images={"metavar": "FORM"},
+    model={"metavar": "NAME"},
+    form={"option": "--format", "metavar": "NAME"},
 )
-@click.option(
-    "--subset", default="", metavar="NAME", help="A subset of the questions: `paper` has 100 of each dataset."
-)
-@click.option(
-    "--images",
-    default="",
-    metavar="FORM",
-    help="How images are given: path, file-url, data-uri, or the URL at which mmlb_image/ is served.  [default: the "
-    "target's own]",
-)
-@click.option("--model", default="", metavar="NAME", help="The name of the model, which requests contain.")
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    help="The maximum number of tokens of an answer.  [default: what the release keeps free]",
-)
-@click.option("--format", "form", default="", metavar="NAME", help="The form of the lines, for --to training.")
 @click.option(
     "--mix",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Write a training mix: a file with the key `mix`, which may be a manifest.",
 )
 @click.option("--drop-overlap", is_flag=True, help="With --mix: leave out examples that an evaluation release has.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @with_tasks
 def export(
     release: Path,
     target: str,
     out: Path,
-    datasets: tuple[str, ...],
-    lengths: tuple[str, ...],
-    limit: int | None,
-    subset: str,
-    images: str,
-    model: str,
-    max_tokens: int | None,
-    form: str,
+    selection: Selection,
+    choices: Choices,
     mix: Path | None,
     drop_overlap: bool,
     as_json: bool,
-    tasks: "TaskFiles",
+    tasks: TaskFiles,
 ) -> None:
     """Write examples of RELEASE in the form of another tool; a README.md in the folder says how to run them.
 
     The folder appears complete or not at all. Examples that the form cannot hold are named.
     """
-    chosen: Mapping[str, Any] = {"datasets": datasets, "lengths": lengths, "limit": limit, "subset": subset}
-    asking: Mapping[str, Any] = {"model": model, "max_tokens": max_tokens}
-    how: Mapping[str, Any] = {"images": images, "form": form, "tasks": tasks}
     receipt = None
     if mix:
-        _refuse_beside_mix({**chosen, **asking})
-        bars = False if as_json else None
-        mixed = mm.export_mix(release, mix, target, out, **how, drop_overlap=drop_overlap, progress=bars)
+        chosen = {**asdict(selection), "model": choices.model, "max_tokens": choices.max_tokens}
+        names = {"datasets": "--dataset", "lengths": "--length", "max_tokens": "--max-tokens"}
+        if given := [names.get(name, f"--{name}") for name, value in chosen.items() if value]:
+            raise click.UsageError(f"{', '.join(given)} cannot be given with --mix, which chooses the examples")
+        mixed = mm.export_mix(
+            release,
+            mix,
+            target,
+            out,
+            images=choices.images,
+            form=choices.form,
+            drop_overlap=drop_overlap,
+            tasks=tasks,
+            progress=False if as_json else None,
+        )
         done, receipt = mixed.exported, mixed.receipt
     elif drop_overlap:
         raise click.UsageError("--drop-overlap needs --mix, whose key disjoint_from names evaluation releases")
     else:
-        done = mm.export(release, target, out, **chosen, **asking, **how)
+        done = mm.export(release, target, out, **asdict(selection), **asdict(choices), tasks=tasks)
     if as_json:
         more = {"mix": receipt.model_dump(mode="json")} if receipt else {}
         click.echo(json.dumps({"out": str(out), **asdict(done), **more}))
         return
     if receipt:
-        show_mix(receipt)
+        _show_mix(receipt)
     _say_written(done, out)
 
 
-def _refuse_beside_mix(options: Mapping[str, object]) -> None:
-    names = {"datasets": "--dataset", "lengths": "--length", "max_tokens": "--max-tokens"}
-    if given := [names.get(name, f"--{name}") for name, value in options.items() if value]:
-        raise click.UsageError(f"{', '.join(given)} cannot be given with --mix, which chooses the examples")
-
-
 def _say_written(done: mm.Exported, out: Path) -> None:
-    for note in done.notes:
-        say(f"note: {note}", err=True)
+    say_notes(done.notes)
     for reason in done.left_out[:_NAMED]:
         say(f"left out: {reason}", err=True)
     if len(done.left_out) > _NAMED:
@@ -148,18 +132,18 @@ def _say_written(done: mm.Exported, out: Path) -> None:
 
 
 @click.command()
-@click.argument("release", type=_RELEASE)
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("release", type=FOLDER)
+@click.argument("results", nargs=-1, required=True, type=FILE)
 @click.option("--model", required=True, metavar="NAME", help="The name of the model, for the file of predictions.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=NEW_FILE,
     help="The file of predictions.  [default: predictions/<model>.jsonl]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @with_tasks
 def collect(
-    release: Path, results: tuple[Path, ...], model: str, out: Path | None, as_json: bool, tasks: "TaskFiles"
+    release: Path, results: tuple[Path, ...], model: str, out: Path | None, as_json: bool, tasks: TaskFiles
 ) -> None:
     """Write the predictions in RESULTS: output and error files of OpenAI's Batch API, or output of vllm run-batch.
 

@@ -1,4 +1,4 @@
-"""`mmlongbench list`: what is installed, and everything about one name."""
+"""`mmlongbench list`: what is installed, and everything about one name; `mmlongbench schema`."""
 
 import json
 import textwrap
@@ -11,8 +11,14 @@ import click
 from pydantic import JsonValue
 
 from mmlongbench.cli.console import say
+from mmlongbench.cli.options import json_option
 from mmlongbench.errors import PluginError, nearest
+from mmlongbench.exports.registry import InstalledTarget, installed_targets, target_named
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.describing import code_and_about, describe_manifest, describe_plugin
+from mmlongbench.manifest.json_schema import manifest_schema
+from mmlongbench.manifest.loading import find_manifest, installed_manifests
+from mmlongbench.manifest.plugins import GROUPS, Plugin, installed
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 
 
@@ -28,8 +34,6 @@ def manifest_command() -> None:
     An editor uses it if the first line of a manifest is `# yaml-language-server: $schema=manifest.schema.json`.
     Options and sources of the installed builders and readers are in it.
     """
-    from mmlongbench.manifest.json_schema import manifest_schema
-
     click.echo(json.dumps(manifest_schema(), indent=2, ensure_ascii=False))
 
 
@@ -173,7 +177,7 @@ KINDS = ("builder", "reader", "metric", "target", "manifest", "sample")
 @click.command("list")
 @click.argument("name", required=False)
 @click.option("--kind", type=click.Choice(KINDS), help="Only things of this kind.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
     """List the installed builders, readers, samples, metrics, targets of `export` and manifests; a broken one is shown
     with its cause.
@@ -184,7 +188,6 @@ def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
     if name is None:
         _list_all(kind, as_json=as_json)
         return
-
     found = _described(name, kind)
     if as_json:
         click.echo(json.dumps({"found": found}))
@@ -196,11 +199,6 @@ def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
 
 
 def _list_all(kind: str | None, *, as_json: bool) -> None:
-    from mmlongbench.cli.tables import show_list
-    from mmlongbench.exports.registry import installed_targets
-    from mmlongbench.manifest.loading import installed_manifests
-    from mmlongbench.manifest.plugins import GROUPS, installed
-
     plugins = [plugin for each in GROUPS if kind in (None, each) for plugin in installed(each)]
     targets = installed_targets() if kind in (None, "target") else []
     manifests = installed_manifests() if kind in (None, "manifest") else {}
@@ -208,7 +206,23 @@ def _list_all(kind: str | None, *, as_json: bool) -> None:
         listed = [*map(asdict, plugins), *({"kind": "target", **asdict(target)} for target in targets)]
         click.echo(json.dumps({"plugins": listed, "manifests": sorted(manifests)}))
     else:
-        show_list(plugins, targets, manifests)
+        for each in GROUPS:
+            say(f"{each}s")
+            for plugin in plugins:
+                if plugin.kind == each:
+                    profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
+                    _show_line(plugin, f"{plugin.summary}{profiles}")
+        say("targets of export")
+        for target in targets:
+            _show_line(target, target.summary)
+        say("manifests")
+        for name, path in sorted(manifests.items()):
+            first = path.read_text("utf-8").splitlines()[0]
+            say(f"  {name:<18} {first.removeprefix('#').strip()}")
+
+
+def _show_line(found: Plugin | InstalledTarget, about: str) -> None:
+    say(f"  {found.name:<18} {f'BROKEN: {found.problem}' if found.problem else about} ({found.origin})")
 
 
 def _described(name: str, kind: str | None) -> list[Mapping[str, Any]]:
@@ -219,11 +233,6 @@ def _described(name: str, kind: str | None) -> list[Mapping[str, Any]]:
         PluginError: nothing has this name, or it cannot be used.
 
     """
-    from mmlongbench.exports.registry import installed_targets, target_named
-    from mmlongbench.manifest.describing import code_and_about, describe_manifest, describe_plugin
-    from mmlongbench.manifest.loading import find_manifest, installed_manifests
-    from mmlongbench.manifest.plugins import GROUPS, installed
-
     wanted = KINDS if kind is None else (kind,)
     plugins = [plugin for each in GROUPS if each in wanted for plugin in installed(each)]
     targets = [target for target in installed_targets() if "target" in wanted]

@@ -12,7 +12,6 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
@@ -20,16 +19,17 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 import click
+import yaml
 
 from mmlongbench.cli.console import say
 from mmlongbench.errors import ManifestError
 from mmlongbench.io.files import TEMPORARY
 from mmlongbench.io.locations import local_path
+from mmlongbench.manifest.plugins import is_installed
 
 MAX_NAME = 36
 """The maximum number of characters of a name."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_PACKAGE = "pyproject.toml.txt"
 
 
 @click.group()
@@ -48,136 +48,91 @@ def task(name: str, out: str | None, is_package: bool) -> None:
 
     NAME is a word: letters, digits and underscores. The task builds at once; change it step by step.
     """
-    if fault := name_fault(name):
+    if fault := _name_fault(name):
         raise click.UsageError(f"NAME {name!r:.80}: {fault}")
     if out is not None and (not out.strip() or out.startswith("-")):
         raise click.UsageError(f"--out {out!r}: expected a folder{f'; write ./{out}' if out.strip() else ''}")
     folder = local_path(out or name, "--out", ManifestError)
     if os.path.lexists(folder):
         raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
-    made = NewTask(name, is_package)
-    made.write(folder)
+    _write(folder, name, is_package=is_package)
+    task_option = "" if is_package else f" --task {name}.py"
     say(f"{folder}: a task that finds the page which answers a question; {name}.py says what to change first")
     say("run:")
-    for command in made.commands(folder):
-        say(f"  {command}")
+    say(f"  cd {shlex.quote(str(folder))}")
+    if is_package:
+        say("  pip install -e .")
+    say(f"  mmlongbench build {name}.yaml --out release")
+    say(f"  mmlongbench audit release{task_option}")
+    say(f"  mmlongbench check {name}.yaml")
+    say("  pytest")
 
 
-def name_fault(name: str) -> str:
+def _name_fault(name: str) -> str:
     """Return why a task cannot have this name; empty if it can."""
-    from mmlongbench.manifest.plugins import is_installed
-
     if not _WORD.fullmatch(name) or len(name) > MAX_NAME:
         return f"expected a word of at most {MAX_NAME} letters, digits and underscores that begins with a letter"
-    if keyword.iskeyword(name) or keyword.iskeyword(class_name(name)):
+    if keyword.iskeyword(name) or keyword.iskeyword(_class_name(name)):
         return "it is a keyword of Python; choose another name"
     for kind in ("builder", "reader"):
         if is_installed(kind, name):
             return f"a {kind} of this name is installed (`mmlongbench list`); choose another name"
-    if name in sys.stdlib_module_names or _is_module(name):
+    spec = None if name in sys.modules else find_spec(name)
+    is_module = name in sys.modules or (spec is not None and spec.origin is not None)  # a folder alone is none
+    if name in sys.stdlib_module_names or is_module:
         return f"Python has a module of this name, which {name}.py would hide; choose another name"
     if name == "conftest" or name.startswith("test_"):
         return "pytest would take it for a file of tests; choose another name"
     return ""
 
 
-def class_name(name: str) -> str:
+def _class_name(name: str) -> str:
     """Return the name of the class of a task.
 
-    >>> class_name("dated_pages")
+    >>> _class_name("dated_pages")
     'DatedPages'
     """
     return "".join(f"{part[:1].upper()}{part[1:]}" for part in name.split("_"))
 
 
-def _is_module(name: str) -> bool:
-    """Return whether a module of this name can be imported. A folder without Python files is no module."""
-    if name in sys.modules:
-        return True
-    spec = find_spec(name)
-    return spec is not None and spec.origin is not None
-
-
-@dataclass(frozen=True, slots=True)
-class NewTask:
-    """A folder to write."""
-
-    name: str
-    """The name of the task, of its files, and of its dataset."""
-    is_package: bool
-    """Whether the folder is a package to install."""
-
-    def write(self, folder: Path) -> None:
-        """Write the folder, which appears complete or not at all."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder.parent) as temporary:
-            whole = Path(temporary) / "whole"
-            for name, data in self.contents():
-                path = whole / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-            if os.path.lexists(folder):  # made by another process in the meantime
-                raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
-            whole.rename(folder)
-
-    def contents(self) -> Iterator[tuple[PurePosixPath, bytes]]:
-        """Yield the path of each file in the folder, and its bytes."""
-        values = self.values()
-        for path, file in _files(files("mmlongbench.cli") / "task_template", PurePosixPath()):
-            if path.name == _PACKAGE and not self.is_package:
+def _write(folder: Path, name: str, *, is_package: bool) -> None:
+    """Write the folder of a task, which appears complete or not at all."""
+    values = _values(name, is_package=is_package)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder.parent) as temporary:
+        whole = Path(temporary) / "whole"
+        for at, file in _files(files("mmlongbench.cli") / "task_template", PurePosixPath()):
+            if at.name == "pyproject.toml.txt" and not is_package:
                 continue
-            if path.suffix != ".txt":
-                yield path, file.read_bytes()
-                continue
-            text = Template(file.read_text("utf-8")).substitute(values)
-            yield self.renamed(path.with_suffix("")), text.encode()
+            data = file.read_bytes()
+            if at.suffix == ".txt":
+                data = Template(data.decode()).substitute(values).encode()
+                at = at.with_suffix("")
+                named = {"task.py": f"{name}.py", "manifest.yaml": f"{name}.yaml", "test_task.py": f"test_{name}.py"}
+                at = at.with_name(named.get(at.name, at.name))
+            path = whole / at
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        if os.path.lexists(folder):  # made by another process in the meantime
+            raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
+        whole.rename(folder)
 
-    def renamed(self, path: PurePosixPath) -> PurePosixPath:
-        """Return the path of a file of the folder, given that of its template without `.txt`."""
-        names = {
-            "task.py": f"{self.name}.py",
-            "manifest.yaml": f"{self.name}.yaml",
-            "test_task.py": f"test_{self.name}.py",
-        }
-        return path.with_name(names.get(path.name, path.name))
 
-    def values(self) -> Mapping[str, str]:
-        """Return the values of the slots of the templates."""
-        package = "| `pyproject.toml` | makes a package of it; its builder has the name of the task |\n"
-        install = "\nInstall it first; then `mmlongbench list` shows its builder:\n\n```sh\npip install -e .\n```\n"
-        return {
-            "name": self.name,
-            "class_name": class_name(self.name),
-            "yaml_name": self.yaml_name,
-            "builder": self.yaml_name if self.is_package else f"{self.name}.py:{class_name(self.name)}",
-            "distribution": f"mmlongbench-{self.name.replace('_', '-').strip('-')}",
-            "package_row": package if self.is_package else "",
-            "install": install if self.is_package else "",
-            "task_option": self.task_option,
-        }
-
-    @property
-    def yaml_name(self) -> str:
-        """The name in YAML, where words such as `yes` need quotation marks."""
-        import yaml
-
-        return self.name if isinstance(yaml.safe_load(self.name), str) else json.dumps(self.name)
-
-    @property
-    def task_option(self) -> str:
-        """The option that commands need which are given a release; an installed task needs none."""
-        return "" if self.is_package else f" --task {self.name}.py"
-
-    def commands(self, folder: Path) -> list[str]:
-        """Return the commands to run next."""
-        return [
-            f"cd {shlex.quote(str(folder))}",
-            *(["pip install -e ."] if self.is_package else []),
-            f"mmlongbench build {self.name}.yaml --out release",
-            f"mmlongbench audit release{self.task_option}",
-            f"mmlongbench check {self.name}.yaml",
-            "pytest",
-        ]
+def _values(name: str, *, is_package: bool) -> Mapping[str, str]:
+    """Return the values of the slots of the templates."""
+    yaml_name = name if isinstance(yaml.safe_load(name), str) else json.dumps(name)  # words such as `yes`
+    package = "| `pyproject.toml` | makes a package of it; its builder has the name of the task |\n"
+    install = "\nInstall it first; then `mmlongbench list` shows its builder:\n\n```sh\npip install -e .\n```\n"
+    return {
+        "name": name,
+        "class_name": _class_name(name),
+        "yaml_name": yaml_name,
+        "builder": yaml_name if is_package else f"{name}.py:{_class_name(name)}",
+        "distribution": f"mmlongbench-{name.replace('_', '-').strip('-')}",
+        "package_row": package if is_package else "",
+        "install": install if is_package else "",
+        "task_option": "" if is_package else f" --task {name}.py",
+    }
 
 
 def _files(folder: Traversable, at: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:

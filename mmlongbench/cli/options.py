@@ -1,65 +1,185 @@
-"""The options of every command that is given a manifest, and the reading of this manifest."""
+"""Options that several commands have, and options that are made from the fields of a dataclass."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, Field, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
 from mmlongbench.cli.console import say
+from mmlongbench.field_texts import field_texts
+from mmlongbench.io.progress import Progress
 
 if TYPE_CHECKING:
     from mmlongbench.manifest.model import Manifest
 
-CONCURRENCY: Callable[..., Any] = click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    default=8,
+Command: TypeAlias = Callable[..., Any]
+Decorator: TypeAlias = Callable[[Command], Command]
+_KindT = TypeVar("_KindT")
+
+PATH = click.Path(path_type=Path, exists=True)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+NEW_PATH = click.Path(path_type=Path)
+NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+NEW_FOLDER = click.Path(path_type=Path, file_okay=False)
+COUNT = click.IntRange(min=1)
+ABOVE_0 = click.FloatRange(min=0, min_open=True)
+
+tokenizers_option = click.option(
+    "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="The tokenizer for a model's text."
+)
+workers_option = click.option(
+    "--workers",
+    type=COUNT,
+    default=1,
     show_default=True,
-    help="The number of calls at the same time.",
+    help="The number of processes; it does not change the result.",
 )
-TIMEOUT: Callable[..., Any] = click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="The seconds that one call may take.",
-)
-PRICES: Callable[..., Any] = click.option(
-    "--prices",
-    nargs=2,
-    type=click.FloatRange(min=0),
-    metavar="IN OUT",
-    help="Prices of a million tokens of prompt and of answer, to report the cost.",
-)
+html_option = click.option("--html", type=NEW_FILE, help="Write an HTML page.")
+
+
+def json_option(help: str = "Print one JSON object.") -> Decorator:
+    """The option `--json`, which the command gets as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def quiet_option(help: str = "Print only errors.") -> Decorator:
+    """The options `-q` and `--quiet`."""
+    return click.option("-q", "--quiet", is_flag=True, help=help)
+
+
+def bars(*, is_quiet: bool) -> Progress:
+    """Return bars of progress; quiet, there are none, and otherwise only on a terminal."""
+    return Progress(False if is_quiet else None)
+
+
+def options_of(
+    kind: type[_KindT], name: str, prefix: str = "--", without: Collection[str] = (), **changes: Mapping[str, Any]
+) -> Decorator:
+    """Give a command an option for each field of a dataclass; the command gets one argument, made of the values.
+
+    The type, the default and the help of an option are those of its field. A tuple of texts is an option that may be
+    repeated, without the `s` at the end of the field's name. Whole numbers are at least 1.
+
+    Args:
+        kind: the dataclass.
+        name: the name of the argument.
+        prefix: the beginning of the names of the options.
+        without: the fields that have no option, because the command sets them.
+        changes: for a field whose option differs, the other arguments of `click.option`; `option` is its name.
+
+    """
+    texts, hints = field_texts(kind), get_type_hints(kind)
+    made = [field for field in fields(kind) if field.name not in without]  # type: ignore[arg-type]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(*args: Any, **options: Any) -> Any:  # noqa: ANN401  (a command returns nothing)
+            values = {field.name: options.pop(f"{name}_{field.name}") for field in made}
+            return command(*args, **{name: kind(**values)}, **options)
+
+        for field in reversed(made):
+            how = {**_option(field, hints[field.name], texts.get(field.name, "")), **changes.get(field.name, {})}
+            spelled = (field.name.removesuffix("s") if "multiple" in how else field.name).replace("_", "-")
+            run = click.option(how.pop("option", f"{prefix}{spelled}"), f"{name}_{field.name}", **how)(run)
+        return run
+
+    return decorate
+
+
+_TYPES: Mapping[object, click.ParamType[Any]] = {
+    str: click.STRING,
+    int: COUNT,
+    float: click.FloatRange(min=0),
+    Path: NEW_FILE,
+}
+
+
+def _option(field: "Field[Any]", hint: object, text: str) -> dict[str, Any]:
+    """Return the arguments of `click.option` for a field of a dataclass."""
+    kind = next(each for each in get_args(hint) if each is not NoneType) if NoneType in get_args(hint) else hint
+    if kind is bool:
+        return {"is_flag": True, "help": text}
+    how: dict[str, Any] = {"help": text}
+    if get_origin(kind) is tuple:
+        parts = get_args(kind)
+        how |= {"multiple": True} if parts[-1] is ... else {"nargs": len(parts)}
+        kind = parts[0]
+    how["type"] = _TYPES.get(kind, click.STRING)
+    if field.default is MISSING:
+        return {**how, "required": True}
+    return {**how, "default": field.default, "show_default": field.default not in (None, "", ())}
 
 
 task_option = click.option(
     "--task",
     "task_files",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="A task file that the release was built with; its code runs. Repeatable.",
 )
 """The option `--task` alone."""
 
 
-def with_tasks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options; it receives one argument `tasks`, a `TaskFiles`."""
+def with_tasks(command: Command) -> Command:
+    """Give a command the options about task files; it gets one argument `tasks`, a `TaskFiles`."""
 
     @task_option
     @click.option(
         "--allow-changed-task", is_flag=True, help="Use a --task FILE that differs from the one of the release."
     )
     @wraps(command)
-    def given(*args: Any, task_files: tuple[Path, ...], allow_changed_task: bool, **options: Any) -> Any:  # noqa: ANN401
+    def run(*args: Any, task_files: tuple[Path, ...], allow_changed_task: bool, **options: Any) -> Any:  # noqa: ANN401
         from mmlongbench.manifest.task_files import TaskFiles
 
         return command(*args, tasks=TaskFiles(task_files, allow_changed_task), **options)
 
-    return given
+    return run
+
+
+def with_manifest(command: Command) -> Command:
+    """Give a command the argument MANIFEST and the options `--data` and `--set`; it gets one argument `given`, a
+    `Manifest`.
+    """
+
+    @click.argument("manifest")
+    @click.option(
+        "--data",
+        type=FOLDER,
+        metavar="DIR",
+        help="The folder that relative paths of sources are in; by default the folder of the manifest.",
+    )
+    @click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override: [dataset.]key=value, e.g. source.documents=pdfs/.",
+    )
+    @wraps(command)
+    def run(*args: Any, manifest: str, data: Path | None, settings: tuple[str, ...], **options: Any) -> Any:  # noqa: ANN401
+        from mmlongbench.manifest.loading import data_folder, find_manifest, load_manifest
+
+        given = load_manifest(find_manifest(manifest), settings, data=data_folder(data))
+        return command(*args, given=given, **options)
+
+    return run
+
+
+def lengths_option(metavar: str, help: str) -> Decorator:
+    """The option `--lengths`, whose values are joined if it is given more than once."""
+    return click.option(
+        "--lengths",
+        multiple=True,
+        metavar=metavar,
+        callback=lambda _context, _parameter, given: ",".join(given) if given else None,
+        help=help,
+    )
 
 
 def say_code(manifest: "Manifest") -> None:
@@ -78,44 +198,10 @@ def files_of(manifest: "Manifest") -> list[Path]:
     return list(dict.fromkeys(files))
 
 
-def with_manifest(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument MANIFEST and the options `--data` and `--set`; it receives one argument `given`, a
-    `Manifest`.
+def number_of(count: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> number_of(1, "call"), number_of(2000, "call")
+    ('1 call', '2,000 calls')
     """
-
-    @click.argument("manifest")
-    @click.option(
-        "--data",
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
-        metavar="DIR",
-        help="The folder that relative paths of sources are in; by default the folder of the manifest.",
-    )
-    @click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override: [dataset.]key=value, e.g. source.documents=pdfs/.",
-    )
-    @wraps(command)
-    def run(*args: Any, manifest: str, data: Path | None, settings: tuple[str, ...], **options: Any) -> Any:  # noqa: ANN401
-        return command(*args, given=_read(manifest, data, settings), **options)
-
-    return run
-
-
-def lengths_option(metavar: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option `--lengths`, whose values are joined if it is given more than once."""
-    return click.option(
-        "--lengths",
-        multiple=True,
-        metavar=metavar,
-        callback=lambda _context, _parameter, given: ",".join(given) if given else None,
-        help=help,
-    )
-
-
-def _read(manifest: str, data: Path | None, settings: tuple[str, ...]) -> "Manifest":
-    from mmlongbench.manifest.loading import data_folder, find_manifest, load_manifest
-
-    return load_manifest(find_manifest(manifest), settings, data=data_folder(data))
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,36 +1,36 @@
-"""The subcommand `publish`: a folder ready to publish, and its upload."""
+"""The commands `publish`, `rights` and `takedown`: what leaves this machine, and what may."""
 
 import datetime
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from mmlongbench.cli.console import say
-from mmlongbench.cli.options import with_tasks
-
-if TYPE_CHECKING:
-    from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.publishing.publish import Published
-    from mmlongbench.publishing.rights import Rights
-    from mmlongbench.publishing.withdrawn import Kind
+from mmlongbench.cli.console import print_table, say, say_notes
+from mmlongbench.cli.options import FILE, FOLDER, NEW_PATH, bars, json_option, options_of, with_tasks
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.publishing.about import About, read_about
+from mmlongbench.publishing.publish import Published, Publishing
+from mmlongbench.publishing.publish import publish as make_folder
+from mmlongbench.publishing.rights import Rights, rights_of_release
+from mmlongbench.publishing.takedown import take_down
+from mmlongbench.publishing.upload import repository_of, upload
+from mmlongbench.publishing.withdrawn import Kind, Withdrawal
+from mmlongbench.table import Table, Value
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("release", type=FOLDER)
 @click.option("--document", metavar="ID", help="Take out a document, an article or a web page.")
 @click.option("--image", metavar="PATH", help="Take out an image, by its path below mmlb_image/.")
 @click.option("--source", metavar="ID", help="Take out a source: dataset/source, or its name in all datasets.")
-@click.option(
-    "--out", required=True, metavar="NEW", type=click.Path(path_type=Path), help="The folder of the new release."
-)
+@click.option("--out", required=True, metavar="NEW", type=NEW_PATH, help="The folder of the new release.")
 @click.option(
     "--date", type=click.DateTime(["%Y-%m-%d"]), help="The day that the tombstone has; today by default, as 2026-11-25."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @with_tasks
 def takedown(
     release: Path,
@@ -40,23 +40,19 @@ def takedown(
     out: Path,
     date: datetime.datetime | None,
     as_json: bool,
-    tasks: "TaskFiles",
+    tasks: TaskFiles,
 ) -> None:
     """Write RELEASE anew without every example that shows a document, an image or a source.
 
     Everything with the same bytes or the same text goes too; images that look alike are named. All other examples and
     files keep their bytes.
     """
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.publishing.takedown import take_down
-    from mmlongbench.publishing.withdrawn import Withdrawal
-
     asked: dict[Kind, str | None] = {"document": document, "image": image, "source": source}
     given = [(kind, id) for kind, id in asked.items() if id]
     if len(given) != 1:
         raise click.UsageError("give one of --document, --image and --source")
     day = (date or datetime.datetime.now(datetime.UTC)).date().isoformat()
-    made = take_down(release, Withdrawal(*given[0]), out, day, Progress(False if as_json else None), tasks)
+    made = take_down(release, Withdrawal(*given[0]), out, day, bars(is_quiet=as_json), tasks)
     if as_json:
         said = {**asdict(made), "out": str(made.out), "tombstone": made.tombstone.model_dump()}
         click.echo(json.dumps(said))
@@ -80,8 +76,8 @@ def takedown(
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument("release", type=FOLDER)
+@json_option()
 @click.option("--check", is_flag=True, help="Exit with 1 if an image, a text or a source has no licence.")
 def rights(release: Path, as_json: bool, check: bool) -> None:
     """Show where the images and texts of RELEASE come from, under which licences, and what these allow together.
@@ -89,36 +85,29 @@ def rights(release: Path, as_json: bool, check: bool) -> None:
     Licences are those that the manifest states. What files say about themselves is shown beside them, and never
     believed. This is a summary to plan by, and no legal advice.
     """
-    from mmlongbench.publishing.rights import rights_of_release
-
     found = rights_of_release(release)
     if as_json:
         click.echo(json.dumps(found.model_dump(mode="json")))
     else:
-        _show_rights(release, found)
+        _show_licences(release, found)
     if check and found.without_licence:
         sys.exit(1)
 
 
-def _show_rights(release: Path, found: "Rights") -> None:
-    from mmlongbench.cli.console import Table, print_table
-
-    table = Table(box=None)
-    table.padding, table.pad_edge = (0, 2, 0, 0), False
-    for name in ("source", "licence"):
-        table.add_column(name, overflow="fold")
-    for name in ("images", "texts", "licence known", "origin known"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _show_licences(release: Path, found: Rights) -> None:
+    rows: list[tuple[Value, ...]] = []
     for each in found.sources:
-        shares = (_share(known, each.assets) for known in (each.with_licence, each.with_origin))
         licence = each.licence or (f"unknown: {each.reason}" if each.reason else "unknown")
-        table.add_row(each.name, licence, f"{each.images:,}", f"{each.texts:,}", *shares)
-    print_table(table)
+        shares = (_share(known, each.assets) for known in (each.with_licence, each.with_origin))
+        rows.append((each.name, licence, each.images, each.texts, *shares))
+    columns = ("source", "licence", "images", "texts", "licence known", "origin known")
+    print_table(Table(columns, rows, align="ll"))
     for each in found.sources:
         for hint in each.contradictions:
             say(f"metadata against {each.licence} of {each.name}: {hint}")
     for demand in found.demands:
-        say(f"{demand.condition}: {'; '.join(demand.sources[:3])}{_more(len(demand.sources) - 3)}")
+        more = f"; and {len(demand.sources) - 3} more" if len(demand.sources) > 3 else ""
+        say(f"{demand.condition}: {'; '.join(demand.sources[:3])}{more}")
     for sentence in found.advice:
         say(f"advice: {sentence}")
     assets = found.images + found.texts
@@ -133,37 +122,22 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
-def _more(count: int) -> str:
-    return f"; and {count} more" if count > 0 else ""
-
-
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-
-
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option(
-    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The folder, which is new or empty."
-)
+@click.argument("release", type=FOLDER)
+@click.option("--out", required=True, metavar="DIR", type=NEW_PATH, help="The folder, which is new or empty.")
 @click.option("--to", metavar="hub:OWNER/NAME", help="Upload the folder to this dataset of the Hub.")
 @click.option("--public", is_flag=True, help="A dataset that is made by --to is seen by everybody, not only by you.")
-@click.option("--about", type=_FILE, help="What you say about the release: a YAML file.")
-@click.option("--shortcuts", type=_FILE, help="The output of `shortcuts --json`, for the card.")
-@click.option("--audit", type=_FILE, help="The output of `audit --json`, for the card.")
-@click.option("--allow-unknown-licence", is_flag=True, help="Publish images and texts of which no licence is known.")
-@click.option(
-    "--cleared",
-    multiple=True,
-    metavar="LICENCE",
-    help="A licence whose terms allow it, or whose owner agreed; may be repeated.",
+@click.option("--about", type=FILE, help="What you say about the release: a YAML file.")
+@options_of(
+    Publishing,
+    "publishing",
+    without=("about", "repository"),
+    shortcuts={"type": FILE},
+    audit={"type": FILE},
+    cleared={"option": "--cleared", "metavar": "LICENCE"},
+    after={"metavar": "DIR", "type": FOLDER},
 )
-@click.option(
-    "--after",
-    metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="An earlier publication: its tables stay as they are where they can, so --to sends only what is new.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 @with_tasks
 def publish(
     release: Path,
@@ -171,46 +145,34 @@ def publish(
     to: str | None,
     public: bool,
     about: Path | None,
-    shortcuts: Path | None,
-    audit: Path | None,
-    allow_unknown_licence: bool,
-    cleared: tuple[str, ...],
-    after: Path | None,
+    publishing: Publishing,
     as_json: bool,
-    tasks: "TaskFiles",
+    tasks: TaskFiles,
 ) -> None:
     """Make a folder from RELEASE that is ready to publish: tables, card, metadata, licences, citation, checksums.
 
     Nothing leaves this machine without --to. Files whose licence forbids to pass them on, or to change them, are never
     in the folder.
     """
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.publishing.about import About, read_about
-    from mmlongbench.publishing.publish import Publishing
-    from mmlongbench.publishing.publish import publish as make
-    from mmlongbench.publishing.upload import repository_of, upload
-
     if public and not to:
         raise click.UsageError("--public has no effect without --to: leave it out")
     name = repository_of(to) if to else ""
-    said = read_about(about) if about else About()
-    how = Publishing(said, name, shortcuts, audit, allow_unknown_licence, cleared, after)
-    made = make(release, out, how, Progress(False if as_json else None), tasks)
+    how = replace(publishing, about=read_about(about) if about else About(), repository=name)
+    made = make_folder(release, out, how, bars(is_quiet=as_json), tasks)
     done = upload(out, name, is_public=public) if to else None
     if as_json:
         found = {**asdict(made), "out": str(made.out), "uploaded": asdict(done) if done else None}
         click.echo(json.dumps(found))
         return
-    _show(made)
+    _show_publication(made)
     if done:
         say(f"uploaded to {done.url}, commit {done.commit[:12]}")
 
 
-def _show(made: "Published") -> None:
+def _show_publication(made: Published) -> None:
     if made.left_out:
         say(f"note: {made.left_out:,} examples are left out, because a licence forbids to publish them", err=True)
-    for note in made.notes:
-        say(f"note: {note}", err=True)
+    say_notes(made.notes)
     if made.missing:
         say(f"note: not said: {', '.join(made.missing)}; give them in the file of --about", err=True)
     if made.incomplete:

@@ -1,275 +1,261 @@
-"""The subcommand `questions`: questions about a folder of PDFs."""
+"""The command `questions`: questions about PDFs, written by models or read from text layers, and their review."""
 
 import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mmlongbench.cli.console import say
-from mmlongbench.cli.options import CONCURRENCY, PRICES, TIMEOUT
+from mmlongbench.cli.options import (
+    ABOVE_0,
+    COUNT,
+    FILE,
+    FOLDER,
+    NEW_FILE,
+    NEW_PATH,
+    PATH,
+    bars,
+    json_option,
+    number_of,
+    options_of,
+    quiet_option,
+)
+from mmlongbench.documents.limits import Limits
+from mmlongbench.io.folders import shown_name
+from mmlongbench.io.pool import cores
+from mmlongbench.models.settings import EndpointSettings
+from mmlongbench.questions.layer.make import DOCUMENTS, LAYERS, Made, Settings, make_questions
+from mmlongbench.questions.table import MANIFEST, REJECTS
+from mmlongbench.questions.writing.documents import is_date
+from mmlongbench.questions.writing.forecast import Expected
+from mmlongbench.questions.writing.making import CALLS, Prepared, prepare
+from mmlongbench.questions.writing.making import Made as Written
+from mmlongbench.questions.writing.making import make as write_questions
+from mmlongbench.questions.writing.settings import WritingSettings
 
 if TYPE_CHECKING:
-    from mmlongbench.questions.layer.make import Made
     from mmlongbench.questions.reviewing.merging import Merged
-    from mmlongbench.questions.writing.forecast import Expected
-    from mmlongbench.questions.writing.making import Made as Written
-    from mmlongbench.questions.writing.making import Prepared
 
-_NAMED_questions_review = 10
-"""The maximum number of faults that are named."""
-_share = click.option(
-    "--share",
-    type=click.FloatRange(0, 1),
-    default=1.0,
-    show_default=True,
-    help="The share of questions that two annotators see; questions with a flag are seen by two in any case.",
-)
-
-
-@click.command("export")
-@click.argument("questions", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--review", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The sheet to write.")
-@_share
-def export_sheet(questions: Path, review: Path, share: float) -> None:
-    """Write a sheet (CSV) of the folder QUESTIONS for annotators, who decide Retain, Revise or Remove.
-
-    Give each annotator a copy. A row has what the question, its answer and pages are, and empty cells to fill.
-    """
-    from mmlongbench.questions.reviewing.decisions import PROBLEMS
-    from mmlongbench.questions.reviewing.merging import read_folder
-    from mmlongbench.questions.reviewing.sheet import write_sheet
-
-    if review.exists():
-        raise click.UsageError(
-            f"--review {review}: already exists, and decisions in it would be lost; give another file"
-        )
-    count = write_sheet(review, read_folder(questions).values(), share)
-    say(f"{review}: {count:,} rows; decision is Retain, Revise or Remove; problem is one of {', '.join(PROBLEMS)}")
-
-
-@click.command("import")
-@click.argument("questions", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.argument("sheets", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@_share
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json: bool) -> None:
-    """Merge the filled SHEETS of annotators into QUESTIONS/reviewed: a table, and errata with who and why.
-
-    The first two annotators of a question are compared; where they differ, a later sheet decides. Without one, the
-    question stands in third.csv.
-    """
-    from mmlongbench.questions.reviewing.merging import merge, read_folder, write_review
-
-    merged = merge(read_folder(questions), sheets, share)
-    reviewed = write_review(questions, merged, share)
-    if as_json:
-        click.echo(json.dumps(json.loads((reviewed / "agreement.json").read_bytes())))
-        return
-    _show_questions_review(merged, reviewed)
-
-
-def _show_questions_review(merged: "Merged", reviewed: Path) -> None:
-    found = merged.agreement
-    labels = ", ".join(f"{label} {len(merged.labelled(label)):,}" for label in ("Retain", "Revise", "Remove"))
-    say(f"{reviewed}: {labels}")
-    if found.questions:
-        kappa = "not defined (one label only)" if found.kappa is None else f"{found.kappa:.2f}"
-        interval = f" ({found.interval[0]:.2f} to {found.interval[1]:.2f} over documents)" if found.interval else ""
-        say(
-            f"two annotators decided {found.questions:,}: equal {found.equal:.0%}, Cohen's kappa {kappa}{interval}, "
-            f"AC1 {found.ac1:.2f} (MMLongBench-Doc: kappa 0.42)"
-        )
-    for problem, count in merged.problems.items():
-        say(f"  {problem}: {count:,}")
-    if third := merged.needing("third"):
-        say(f"{len(third):,} need a third annotator: {reviewed}/third.csv")
-    if more := merged.needing("more"):
-        say(f"{len(more):,} need more decisions")
-    for fault in merged.faults[:_NAMED_questions_review]:
-        say(f"not used: {fault}")
-    if len(merged.faults) > _NAMED_questions_review:
-        say(f"and {len(merged.faults) - _NAMED_questions_review:,} more, see {reviewed}/faults.jsonl")
-    say(f"build them with `mmlongbench build {shlex.quote(f'{reviewed}/manifest.yaml')} --out release`")
-
-
+_FAULTS = 10
+"""The maximum number of faults of sheets that are named."""
 _NAMED = 5
 """The maximum number of quotas that are named."""
-_OPTIONS = (
-    click.option("--url", metavar="URL", help="Let models write and check: an endpoint that speaks OpenAI's protocol."),
-    click.option(
-        "--model", "models", multiple=True, metavar="NAME", help="A model that writes and checks; repeatable."
-    ),
-    click.option(
-        "--check-model", "checkers", multiple=True, metavar="NAME", help="A model that only checks; repeatable."
-    ),
-    click.option(
-        "--per-document",
-        type=click.IntRange(1, 500),
-        help="Questions wanted of a document.  [default: MMLongBench-Doc's minimum for its type]",
-    ),
-    click.option(
-        "--over",
-        type=click.FloatRange(1, 10),
-        default=2.0,
-        show_default=True,
-        help="Drafts for one wanted question; about half of them fail a check.",
-    ),
-    click.option(
-        "--about",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="A table of the documents: doc, and doc_type or published (2024-05-31).",
-    ),
-    click.option(
-        "--published-after", metavar="DATE", default="", help="Leave out documents that were not published after it."
-    ),
-    click.option(
-        "--against",
-        multiple=True,
-        type=click.Path(path_type=Path, exists=True),
-        help="Leave out what stands there: a table of questions, a release, or a folder of PDFs; repeatable.",
-    ),
-    click.option("--strict-anchor", is_flag=True, help="Reject questions that another document answers, too."),
-    click.option("--seed", type=int, default=0, show_default=True, help="The seed of all draws."),
-    click.option(
-        "--dpi", type=click.IntRange(36, 300), default=144, show_default=True, help="The resolution of shown pages."
-    ),
-    CONCURRENCY,
-    TIMEOUT,
-    PRICES,
-    click.option("--max-cost", type=click.FloatRange(min=0), help="Do not begin if more is expected; needs --prices."),
-    click.option(
-        "--count-as", metavar="MODEL", default="qwen2.5-vl", help="The model whose rule counts pages for the forecast."
-    ),
-    click.option("--dry-run", is_flag=True, help="Say what will be asked and what it costs, and end."),
-    click.option("--replay", is_flag=True, help="Make no call: use only answers that are on file."),
+
+
+class _OwnContext(click.Context):
+    """The context of a group's own command, which is called by the name of the group."""
+
+    @property
+    def command_path(self) -> str:
+        return self.parent.command_path if self.parent else super().command_path
+
+
+class DefaultGroup(click.Group):
+    """Runs a subcommand if the first argument is the name of one; otherwise the group's own command, with all
+    arguments. A folder called like a subcommand is given as `./name`.
+    """
+
+    own: click.Command
+
+    def of_its_own(self, function: Callable[..., Any]) -> click.Command:
+        """Make a function with options and arguments the group's own command."""
+        self.own = click.command()(function)
+        self.own.context_class = _OwnContext
+        self.help = self.own.help
+        self.context_settings["ignore_unknown_options"] = True  # the own command knows them
+        return self.own
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand, or the group's own command."""
+        return super().resolve_command(ctx, args) if args[0] in self.commands else (self.name, self.own, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show how the group's own command is used."""
+        self.own.format_usage(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of the group's own command, then the subcommands."""
+        self.own.format_options(_OwnContext(self.own, parent=ctx, info_name=ctx.info_name), formatter)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=DefaultGroup)
+def questions() -> None:
+    """Make questions about DOCUMENTS."""
+
+
+@questions.of_its_own
+@click.argument("documents", type=FOLDER)
+@click.option(
+    "--from",
+    "maker",
+    type=click.Choice(["layer"]),
+    help="What makes the questions: the text layer of the PDFs, without a model.  [default: models, see --url]",
 )
+@click.option("--out", required=True, type=NEW_PATH, help="The folder of the questions.")
+@click.option(
+    "--cache",
+    type=NEW_PATH,
+    help="The folder in which layers of documents are kept, or the file that keeps every answer of a model.  "
+    "[default: layers, or calls.sqlite, in OUT]",
+)
+@click.option(
+    "--ocr/--no-ocr",
+    default=True,
+    help="Whether tesseract, if it is installed, reads the words of each question in the picture of the page; a "
+    "question is left out if they differ.  [default: --ocr]",
+)
+@click.option(
+    "--workers",
+    type=COUNT,
+    help="The number of processes; all cores by default. It does not change the bytes.",
+)
+@click.option(
+    "--seconds-a-page",
+    type=click.FloatRange(min=0, max=86_400, min_open=True),
+    help="With --from layer: the seconds that a page of a PDF may take. It does not change the bytes.  [default: 60]",
+)
+@click.option("--model", "authors", multiple=True, metavar="NAME", help="A model that writes and checks; repeatable.")
+@click.option("--check-model", "checkers", multiple=True, metavar="NAME", help="A model that only checks; repeatable.")
+@click.option(
+    "--per-document",
+    type=click.IntRange(1, 500),
+    help="Questions wanted of a document.  [default: MMLongBench-Doc's minimum for its type]",
+)
+@click.option(
+    "--over",
+    type=click.FloatRange(1, 10),
+    default=2.0,
+    show_default=True,
+    help="Drafts for one wanted question; about half of them fail a check.",
+)
+@click.option("--about", type=FILE, help="A table of the documents: doc, and doc_type or published (2024-05-31).")
+@click.option(
+    "--published-after", metavar="DATE", default="", help="Leave out documents that were not published after it."
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=PATH,
+    help="Leave out what stands there: a table of questions, a release, or a folder of PDFs; repeatable.",
+)
+@click.option("--strict-anchor", is_flag=True, help="Reject questions that another document answers, too.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of all draws.")
+@click.option(
+    "--dpi", type=click.IntRange(36, 300), default=144, show_default=True, help="The resolution of shown pages."
+)
+@options_of(
+    EndpointSettings,
+    "endpoint",
+    without=("cache", "attempts", "is_dry"),
+    url={
+        "metavar": "URL",
+        "required": False,
+        "help": "Let models write and check: an endpoint that speaks OpenAI's protocol.",
+    },
+    timeout={"default": 600.0, "type": ABOVE_0},
+    prices={"metavar": "IN OUT"},
+)
+@click.option("--max-cost", type=click.FloatRange(min=0), help="Do not begin if more is expected; needs --prices.")
+@click.option(
+    "--count-as", metavar="MODEL", default="qwen2.5-vl", help="The model whose rule counts pages for the forecast."
+)
+@click.option("--dry-run", is_flag=True, help="Say what will be asked and what it costs, and end.")
+@click.option("--replay", is_flag=True, help="Make no call: use only answers that are on file.")
+@json_option()
+@quiet_option()
+def make(
+    documents: Path,
+    maker: str | None,
+    out: Path,
+    cache: Path | None,
+    ocr: bool,
+    workers: int | None,
+    seconds_a_page: float | None,
+    about: Path | None,
+    against: tuple[Path, ...],
+    endpoint: EndpointSettings,
+    max_cost: float | None,
+    count_as: str,
+    dry_run: bool,
+    replay: bool,
+    as_json: bool,
+    quiet: bool,
+    **writing: Any,  # noqa: ANN401  (fields of WritingSettings)
+) -> None:
+    """Make questions about the PDFs of the folder DOCUMENTS: a table, and a manifest that `build` takes as it is.
 
-
-class Given(TypedDict):
-    """The options of `questions` with models."""
-
-    url: str | None
-    models: tuple[str, ...]
-    checkers: tuple[str, ...]
-    per_document: int | None
-    over: float
-    about: Path | None
-    published_after: str
-    against: tuple[Path, ...]
-    strict_anchor: bool
-    seed: int
-    dpi: int
-    concurrency: int
-    timeout: float
-    prices: tuple[float, float] | None
-    max_cost: float | None
-    count_as: str
-    dry_run: bool
-    replay: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Printing:
-    """How the command prints."""
-
-    as_json: bool
-    quiet: bool
-
-
-def with_models(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of questions with models to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def make_with_models(documents: Path, out: Path, given: Given, printing: Printing, cache: Path | None) -> None:
-    """Write and check questions with models, and say what it takes."""
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.questions.writing.making import CALLS, make, prepare
-
-    settings = _settings(given)
-    is_quiet = printing.quiet or printing.as_json
-    progress = Progress(False if is_quiet else None)
-    prepared = prepare(
-        documents, out, settings, progress, about=given["about"], against=given["against"], rule=given["count_as"]
-    )
-    if not is_quiet:
-        _show_plan(prepared, given)
-    _refuse_cost(prepared, given)
-    if given["dry_run"]:
-        if printing.as_json:
-            click.echo(
-                json.dumps({"expected": _fields(prepared.expected), "cost": prepared.cost(given["prices"] or None)})
+    With `--from layer`, every answer is read from the text layer by two readers that must agree; no model is asked.
+    With --url and --model, models write the questions, and models of other families check them; the key of the endpoint
+    is read from OPENAI_API_KEY. Run the same command again to continue: no call whose answer arrived is repeated, and
+    documents whose layer was read are not read again.
+    """
+    progress = bars(is_quiet=quiet or as_json)
+    if maker is None:
+        if seconds_a_page:
+            raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
+        settings = _writing_settings(writing, endpoint, max_cost, has_calls=not (dry_run or replay))
+        prepared = prepare(documents, out, settings, progress, about=about, against=against, rule=count_as)
+        cost = prepared.cost(endpoint.prices)
+        if not (quiet or as_json):
+            _show_plan(prepared, endpoint.prices)
+        if max_cost is not None and cost > max_cost:
+            raise click.UsageError(
+                f"expected cost {cost:,.2f}, --max-cost {max_cost:,.2f}: ask for fewer questions (--per-document), or "
+                "a smaller --dpi"
             )
+        if dry_run:
+            if as_json:
+                click.echo(json.dumps({"expected": _fields(prepared.expected), "cost": cost}))
+            return
+        used = replace(endpoint, url=endpoint.url or "http://127.0.0.1", cache=cache or out / CALLS, is_dry=replay)
+        written = write_questions(prepared, used, progress)
+        if as_json:
+            said = {"out": str(out), "counts": dict(written.counts), "usage": dict(written.usage)}
+            click.echo(json.dumps(said))
+        elif not quiet:
+            _show_written(written, out)
+        if not written.is_complete or not written.counts["accepted"]:
+            sys.exit(1)
         return
-    made = make(prepared, _endpoint(given, cache or out / CALLS), progress)
-    if printing.as_json:
-        click.echo(json.dumps({"out": str(out), "counts": dict(made.counts), "usage": dict(made.usage)}))
-    elif not printing.quiet:
-        _show_made(made, out)
-    if not made.is_complete or not made.counts["accepted"]:
-        sys.exit(1)
+    if endpoint.url or writing["authors"]:
+        raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
+    limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
+    layer = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
+    made = make_questions(documents, out, layer, workers or cores(), progress)
+    if as_json:
+        click.echo(json.dumps(made.summary.model_dump(mode="json")))
+    elif not quiet:
+        _show_read(made, out)
 
 
-def _settings(given: Given) -> Any:  # noqa: ANN401  (its module is imported only here)
-    from mmlongbench.questions.writing.documents import is_date
-    from mmlongbench.questions.writing.settings import WritingSettings
-
-    if not given["models"]:
+def _writing_settings(
+    given: dict[str, Any], endpoint: EndpointSettings, max_cost: float | None, *, has_calls: bool
+) -> WritingSettings:
+    if not given["authors"]:
         raise click.UsageError("questions with models need --model (repeatable); `--from layer` needs no model")
-    if not given["url"] and not (given["dry_run"] or given["replay"]):
+    if has_calls and not endpoint.url:
         raise click.UsageError("questions with models need --url")
-    if given["max_cost"] is not None and not given["prices"]:
+    if max_cost is not None and not endpoint.prices:
         raise click.UsageError("--max-cost needs --prices")
     if given["published_after"] and not is_date(given["published_after"]):
         raise click.UsageError(f"--published-after {given['published_after']}: expected a date such as 2024-05-31")
-    return WritingSettings(
-        authors=given["models"],
-        checkers=given["checkers"],
-        seed=given["seed"],
-        per_document=given["per_document"] or 0,
-        over=given["over"],
-        dpi=given["dpi"],
-        published_after=given["published_after"],
-        strict_anchor=given["strict_anchor"],
-    )
+    return WritingSettings(**{**given, "per_document": given["per_document"] or 0})
 
 
-def _endpoint(given: Given, cache: Path) -> Any:  # noqa: ANN401  (its module is imported only here)
-    from mmlongbench.models.settings import EndpointSettings
-
-    return EndpointSettings(
-        url=given["url"] or "http://127.0.0.1",
-        cache=cache,
-        concurrency=given["concurrency"],
-        timeout=given["timeout"],
-        prices=given["prices"] or None,
-        is_dry=given["replay"],
-    )
-
-
-def _refuse_cost(prepared: "Prepared", given: Given) -> None:
-    cost = prepared.cost(given["prices"] or None)
-    if given["max_cost"] is not None and cost > given["max_cost"]:
-        raise click.UsageError(
-            f"expected cost {cost:,.2f}, --max-cost {given['max_cost']:,.2f}: ask for fewer questions "
-            "(--per-document), or a smaller --dpi"
-        )
-
-
-def _show_plan(prepared: "Prepared", given: Given) -> None:
+def _show_plan(prepared: Prepared, prices: tuple[float, float] | None) -> None:
     library, drawn = prepared.library, prepared.drawn
     wanted = sum(quota.wanted for quota in drawn.quotas)
+    documents = number_of(len(library.documents), "document")
     left = f", {len(library.left_out)} left out" if library.left_out else ""
-    say(
-        f"{_number(len(library.documents), 'document')}{left}: {wanted:,} questions wanted, {len(drawn.slots):,} drafts"
-    )
+    say(f"{documents}{left}: {wanted:,} questions wanted, {len(drawn.slots):,} drafts")
     for line in library.left_out[:_NAMED]:
         say(f"  {line.doc} is left out, {line.reason}: {line.detail}")
     if fewer := [quota for quota in drawn.quotas if quota.why_fewer]:
@@ -277,18 +263,18 @@ def _show_plan(prepared: "Prepared", given: Given) -> None:
             say(f"  {quota.doc}: {quota.kind}: {quota.slots} of {quota.wanted} can be asked ({quota.why_fewer})")
         if len(fewer) > _NAMED:
             say(f"  and {len(fewer) - _NAMED} more; stages/03-quotas.jsonl has all")
-    say(_total("expected", prepared.expected, given["prices"] or None))
-    say(_total("if every draft passes every check", prepared.at_most, given["prices"] or None))
+    say(_total("expected", prepared.expected, prices))
+    say(_total("if every draft passes every check", prepared.at_most, prices))
 
 
-def _total(what: str, expected: "Sequence[Expected]", prices: tuple[float, float] | None) -> str:
+def _total(what: str, expected: Sequence[Expected], prices: tuple[float, float] | None) -> str:
     calls, taken = sum(each.calls for each in expected), sum(each.input_tokens for each in expected)
     given = sum(each.output_tokens for each in expected)
     cost = f", cost {sum(each.cost(prices) for each in expected):,.2f}" if prices else ""
     return f"  {what}: {calls:,.0f} calls, {taken:,.0f} tokens of prompts, {given:,.0f} of answers{cost}"
 
 
-def _fields(expected: "Sequence[Expected]") -> list[dict[str, object]]:
+def _fields(expected: Sequence[Expected]) -> list[dict[str, object]]:
     return [
         {
             "stage": each.stage,
@@ -300,14 +286,13 @@ def _fields(expected: "Sequence[Expected]") -> list[dict[str, object]]:
     ]
 
 
-def _show_made(made: "Written", out: Path) -> None:
+def _show_written(made: Written, out: Path) -> None:
     counts, usage, report = made.counts, made.usage, made.report
     say(f"{'stage':<26} {'reached':>8} {'went on':>8}  why not")
     for stage in report.stages:
-        reasons = ", ".join(
-            f"{reason} {count}" for reason, count in stage.reasons.items() if reason not in ("all", "some")
-        )
-        if stage.reached and (stage.went_on < stage.reached or reasons):
+        why = {reason: count for reason, count in stage.reasons.items() if reason not in ("all", "some")}
+        if stage.reached and (stage.went_on < stage.reached or why):
+            reasons = ", ".join(f"{reason} {count}" for reason, count in why.items())
             say(f"{stage.stage:<26} {stage.reached:>8,} {stage.went_on:>8,}  {reasons}")
     say(
         f"{counts['slots']:,} slots: {counts['accepted']:,} accepted, {counts['surplus']:,} surplus, "
@@ -333,153 +318,8 @@ def _show_made(made: "Written", out: Path) -> None:
     say(f"{out}: people decide about held questions: {command}")
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-_OWN = "\0"
-"""Stands for the group's own command among the arguments; no argument of a process can contain it."""
-
-
-class _OwnContext(click.Context):
-    """The context of a group's own command, which is called by the name of the group."""
-
-    @property
-    def command_path(self) -> str:
-        return self.parent.command_path if self.parent else super().command_path
-
-
-class DefaultGroup(click.Group):
-    """Runs a subcommand if the first argument is the name of one; otherwise the group's own command, with all
-    arguments. A folder called like a subcommand is given as `./name`.
-    """
-
-    own: click.Command
-
-    def of_its_own(self, function: Callable[..., Any]) -> click.Command:
-        """Make a function with options and arguments the group's own command."""
-        self.own = click.command()(function)
-        self.own.context_class = _OwnContext
-        self.params, self.help = self.own.params, self.own.help
-        return self.own
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put a name before the arguments of the group's own command."""
-        is_own = bool(args) and args[0] not in self.commands and args[0] not in ctx.help_option_names
-        params, self.params = self.params, []  # the group itself has no parameters; they are listed for the help
-        try:
-            return super().parse_args(ctx, [_OWN, *args] if is_own else args)
-        finally:
-            self.params = params
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the subcommand, or the group's own command."""
-        if args[0] == _OWN:
-            return self.name, self.own, args[1:]
-        return super().resolve_command(ctx, args)
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show how the group's own command is used."""
-        self.own.format_usage(_own_context(self.own, ctx), formatter)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the options of the group's own command, then the subcommands."""
-        self.own.format_options(_own_context(self.own, ctx), formatter)
-        self.format_commands(ctx, formatter)
-
-
-def _own_context(own: click.Command, ctx: click.Context) -> click.Context:
-    return _OwnContext(own, parent=ctx, info_name=ctx.info_name)
-
-
-@click.group(cls=DefaultGroup)
-def questions() -> None:
-    """Make questions about DOCUMENTS."""
-
-
-@questions.of_its_own
-@click.argument("documents", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option(
-    "--from",
-    "maker",
-    type=click.Choice(["layer"]),
-    help="What makes the questions: the text layer of the PDFs, without a model.  [default: models, see --url]",
-)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder of the questions.")
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="The folder in which layers of documents are kept, or the file that keeps every answer of a model.  "
-    "[default: layers, or calls.sqlite, in OUT]",
-)
-@click.option(
-    "--ocr/--no-ocr",
-    default=True,
-    help="Whether tesseract, if it is installed, reads the words of each question in the picture of the page; a "
-    "question is left out if they differ.  [default: --ocr]",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    help="The number of processes; all cores by default. It does not change the bytes.",
-)
-@click.option(
-    "--seconds-a-page",
-    type=click.FloatRange(min=0, max=86_400, min_open=True),
-    help="With --from layer: the seconds that a page of a PDF may take. It does not change the bytes.  [default: 60]",
-)
-@with_models
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
-def make(
-    documents: Path,
-    maker: str | None,
-    out: Path,
-    cache: Path | None,
-    ocr: bool,
-    workers: int | None,
-    seconds_a_page: float | None,
-    as_json: bool,
-    quiet: bool,
-    **given: Unpack[Given],
-) -> None:
-    """Make questions about the PDFs of the folder DOCUMENTS: a table, and a manifest that `build` takes as it is.
-
-    With `--from layer`, every answer is read from the text layer by two readers that must agree; no model is asked.
-    With --url and --model, models write the questions, and models of other families check them; the key of the endpoint
-    is read from OPENAI_API_KEY. Run the same command again to continue: no call whose answer arrived is repeated, and
-    documents whose layer was read are not read again.
-    """
-    if maker is None:
-        if seconds_a_page:
-            raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
-        make_with_models(documents, out, given, Printing(as_json, quiet), cache)
-        return
-    if given["url"] or given["models"]:
-        raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
-    from mmlongbench.documents.limits import Limits
-    from mmlongbench.io.pool import cores
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.questions.layer.make import LAYERS, Settings, make_questions
-
-    limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
-    settings = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
-    progress = Progress(False if quiet or as_json else None)
-    made = make_questions(documents, out, settings, workers or cores(), progress)
-    if as_json:
-        click.echo(json.dumps(made.summary.model_dump(mode="json")))
-    elif not quiet:
-        _show(out, made)
-
-
-def _show(out: Path, made: "Made") -> None:
+def _show_read(made: Made, out: Path) -> None:
     """Print what each document gives and why not more, then the counts."""
-    from mmlongbench.io.folders import shown_name
-    from mmlongbench.questions.layer.make import DOCUMENTS
-    from mmlongbench.questions.table import MANIFEST, REJECTS
-
     for report in made.reports:
         say(f"{report.document}: {sum(report.questions.values()):,} questions; {report.why}")
     for reject in made.unreadable:
@@ -501,5 +341,76 @@ def _show(out: Path, made: "Made") -> None:
         say(f"build them: mmlongbench build {shlex.quote(str(out / MANIFEST))} --out RELEASE")
 
 
-questions.add_command(export_sheet)
-questions.add_command(import_sheets)
+share_option = click.option(
+    "--share",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="The share of questions that two annotators see; questions with a flag are seen by two in any case.",
+)
+
+
+@questions.command("export")
+@click.argument("questions", type=FOLDER)
+@click.option("--review", required=True, type=NEW_FILE, help="The sheet to write.")
+@share_option
+def export_sheet(questions: Path, review: Path, share: float) -> None:
+    """Write a sheet (CSV) of the folder QUESTIONS for annotators, who decide Retain, Revise or Remove.
+
+    Give each annotator a copy. A row has what the question, its answer and pages are, and empty cells to fill.
+    """
+    from mmlongbench.questions.reviewing.decisions import PROBLEMS
+    from mmlongbench.questions.reviewing.merging import read_folder
+    from mmlongbench.questions.reviewing.sheet import write_sheet
+
+    if review.exists():
+        raise click.UsageError(
+            f"--review {review}: already exists, and decisions in it would be lost; give another file"
+        )
+    count = write_sheet(review, read_folder(questions).values(), share)
+    say(f"{review}: {count:,} rows; decision is Retain, Revise or Remove; problem is one of {', '.join(PROBLEMS)}")
+
+
+@questions.command("import")
+@click.argument("questions", type=FOLDER)
+@click.argument("sheets", nargs=-1, required=True, type=FILE)
+@share_option
+@json_option()
+def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json: bool) -> None:
+    """Merge the filled SHEETS of annotators into QUESTIONS/reviewed: a table, and errata with who and why.
+
+    The first two annotators of a question are compared; where they differ, a later sheet decides. Without one, the
+    question stands in third.csv.
+    """
+    from mmlongbench.questions.reviewing.merging import merge, read_folder, write_review
+
+    merged = merge(read_folder(questions), sheets, share)
+    reviewed = write_review(questions, merged, share)
+    if as_json:
+        click.echo(json.dumps(json.loads((reviewed / "agreement.json").read_bytes())))
+        return
+    _show_review(merged, reviewed)
+
+
+def _show_review(merged: "Merged", reviewed: Path) -> None:
+    found = merged.agreement
+    labels = ", ".join(f"{label} {len(merged.labelled(label)):,}" for label in ("Retain", "Revise", "Remove"))
+    say(f"{reviewed}: {labels}")
+    if found.questions:
+        kappa = "not defined (one label only)" if found.kappa is None else f"{found.kappa:.2f}"
+        interval = f" ({found.interval[0]:.2f} to {found.interval[1]:.2f} over documents)" if found.interval else ""
+        say(
+            f"two annotators decided {found.questions:,}: equal {found.equal:.0%}, Cohen's kappa {kappa}{interval}, "
+            f"AC1 {found.ac1:.2f} (MMLongBench-Doc: kappa 0.42)"
+        )
+    for problem, count in merged.problems.items():
+        say(f"  {problem}: {count:,}")
+    if third := merged.needing("third"):
+        say(f"{len(third):,} need a third annotator: {reviewed}/third.csv")
+    if more := merged.needing("more"):
+        say(f"{len(more):,} need more decisions")
+    for fault in merged.faults[:_FAULTS]:
+        say(f"not used: {fault}")
+    if len(merged.faults) > _FAULTS:
+        say(f"and {len(merged.faults) - _FAULTS:,} more, see {reviewed}/faults.jsonl")
+    say(f"build them with `mmlongbench build {shlex.quote(f'{reviewed}/manifest.yaml')} --out release`")

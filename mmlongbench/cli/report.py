@@ -7,26 +7,25 @@ from pathlib import Path
 from typing import TypeAlias
 
 import click
-from rich.text import Text
 
-from mmlongbench.cli.console import Table, plain, print_narrow_table, say
-from mmlongbench.io.printable import shown
+from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.options import FILE, PATH, html_option, json_option, quiet_option
 from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.averages import SAMPLES
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
-from mmlongbench.scoring.report.calibration import AtAlpha, Calibration, calibration
+from mmlongbench.scoring.report.calibration import calibration
 from mmlongbench.scoring.report.correlations import Correlation, Correlations
 from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
 from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
 from mmlongbench.scoring.report.report import Report
+from mmlongbench.scoring.report.report import report as report_of
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.volatility import Volatility
 from mmlongbench.scoring.scores import UNKNOWN
+from mmlongbench.table import Table, Value
 
 _WIDTH = 100
 """The width of tables in characters, if there is no terminal."""
-_NAME = 22
-"""The minimum width of the first column in characters; longer names are folded if there is no room."""
 _LABEL = 20
 """The maximum characters of a model's name."""
 _MAX_BESIDE = 6
@@ -34,15 +33,13 @@ _MAX_BESIDE = 6
 each dataset has a column."""
 _HEAD = 9
 """The maximum characters of the name of a dataset or category at the head of a column."""
-_NUMBER = 13
-"""The width in characters of a column of scores with intervals, including the space beside it."""
 _MARK = "*"
 """The mark after a mean over only some of the lengths."""
 Labels: TypeAlias = Mapping[str, str]
 """The names of models in tables."""
 
 
-def show_report(report: Report) -> None:
+def _show_report(report: Report) -> None:
     """Print the tables that fit a terminal. Only the page and the JSON have the ends of intervals and the facets of
     each dataset.
     """
@@ -104,28 +101,24 @@ def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
     model.
     """
     for part in grid.by_profile():
-        table = _table(f"{title}, {part.profile}", part.columns)
+        rows: list[tuple[str, ...]] = []
         for row in part.rows:
-            of = f"{row.of} " if part.title == SAMPLES else ""
-            table.add_row(Text.assemble((shown(f"{of}{row.name}"), "bold"), " ", shown(row.metric)))
+            rows.append((f"{f'{row.of} ' if part.title == SAMPLES else ''}{row.name} {row.metric}",))
             for model, label in models.items():
                 cells = [part.cells.get((model, row, column)) for column in part.columns]
                 if any(cells):
-                    table.add_row(f"  {label}", *map(_said, cells))
-        _print(table)
+                    rows.append((f"  {label}", *map(_score, cells)))
+        _print(f"{title}, {part.profile}", part.columns, rows)
 
 
 def _show_depths(grid: Grid, models: Labels) -> None:
     """Print the scores at each depth over all lengths together, with a line for each model."""
-    table = _table(f"depth: {grid.title}, {grid.label}", [row.name for row in grid.rows])
+    rows: list[tuple[str, ...]] = []
     for model, label in models.items():
-        cells = [grid.cells.get((model, row, ALL)) for row in grid.rows]
-        if any(cells):
-            table.add_row(
-                label,
-                *(_said_of_all(grid, model, row, has_interval=row == MIDDLE_LESS_ENDS) for row in grid.rows),
-            )
-    _print(table)
+        if any(grid.cells.get((model, row, ALL)) for row in grid.rows):
+            cells = (_score_of_all(grid, model, row, has_interval=row == MIDDLE_LESS_ENDS) for row in grid.rows)
+            rows.append((label, *cells))
+    _print(f"depth: {grid.title}, {grid.label}", [row.name for row in grid.rows], rows)
     _show_held(grid, models)
 
 
@@ -134,22 +127,21 @@ def _show_facet(grid: Grid, models: Labels) -> None:
     datasets. Each model has a column; if there are several models, their ranks are shown, too.
     """
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
-    table = _table(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values())
+    rows: list[tuple[str, ...]] = []
     for row in pooled:
-        name = row.name if row.of == EVERY else f"{row.of}: {row.name}"
         cells = []
         for model in models:
             place = grid.ranks.get((model, row, ALL))
-            cells.append(_said_of_all(grid, model, row) + (f" #{place:g}" if place else ""))
-        table.add_row(name, *cells)
-    _print(table)
+            cells.append(_score_of_all(grid, model, row) + (f" #{place:g}" if place else ""))
+        rows.append((row.name if row.of == EVERY else f"{row.of}: {row.name}", *cells))
+    _print(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values(), rows)
     _show_held(replace(grid, rows=tuple(pooled)), models)
 
 
-def _said_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True) -> str:
+def _score_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True) -> str:
     """Return a score over all lengths together; if that is N/A, the score over the lengths that the model can take."""
     found, held = grid.cells.get((model, row, ALL)), _held(grid, model, row)
-    return _said(found, has_interval) if held is None else f"{100 * held:.1f}{_MARK}"
+    return _score(found, has_interval) if held is None else f"{100 * held:.1f}{_MARK}"
 
 
 def _held(grid: Grid, model: str, row: Row) -> float | None:
@@ -169,12 +161,11 @@ def _show_held(grid: Grid, models: Labels) -> None:
 def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
     """Print a table for each profile, with a column for each model."""
     for part in grid.by_profile():
-        names = {row: f"{row.of} {row.metric}: {row.name}" for row in part.rows}
-        table = _table(f"{title}, {part.profile}", models.values())
-        for row, name in names.items():
+        rows: list[tuple[str, ...]] = []
+        for row in part.rows:
             cells = (part.cells.get((model, row, part.columns[-1])) for model in models)
-            table.add_row(name, *map(_number_report_tables, cells))
-        _print(table)
+            rows.append((f"{row.of} {row.metric}: {row.name}", *map(_figure, cells)))
+        _print(f"{title}, {part.profile}", models.values(), rows)
 
 
 def _show_correlations(found: Correlations) -> None:
@@ -188,12 +179,12 @@ def _show_correlations(found: Correlations) -> None:
         where = f"{matrix.profile}, {length_name(matrix.length)}, {matrix.models:,} models"
         columns = matrix.categories if len(matrix.categories) > 1 else matrix.names[:_MAX_BESIDE]
         heads = [name if len(name) <= _HEAD else f"{name[: _HEAD - 1]}…" for name in columns]
-        table = _table(f"between datasets: Spearman's ρ, {where}", [*heads, "others"])
+        rows: list[tuple[str, ...]] = []
         for row in matrix.names:
             others = matrix.with_others(row) if row in matrix.categories and row != matrix.overall else None
-            said = f"{others[0]:.2f} ± {others[1]:.2f}" if others else ""
-            table.add_row(row, *(_rho(matrix.at(row, column), matrix.models) for column in columns), said)
-        _print(table)
+            mean = f"{others[0]:.2f} ± {others[1]:.2f}" if others else ""
+            rows.append((row, *(_rho(matrix.at(row, column), matrix.models) for column in columns), mean))
+        _print(f"between datasets: Spearman's ρ, {where}", [*heads, "others"], rows)
 
 
 def _rho(found: Correlation | None, models: int) -> str:
@@ -208,27 +199,27 @@ def _show_agreement(found: Agreement, models: Labels) -> None:
     if found.reason:
         say(f"between metrics: {found.reason}")
         return
-    table = _table("between metrics: Kendall's τ of the models' ranking", ["examples", "τ"])
+    pairs: list[tuple[Value, ...]] = []
     for pair in found.pairs:
         tau = pair.reason if pair.tau is None else f"{pair.tau:.2f}"
-        table.add_row(" and ".join(pair.metrics), f"{pair.examples:,}", tau)
-    _print(table)
-    table = _table("shift: how far a model moves between two metrics", ["points", "places", "pairs"])
+        pairs.append((" and ".join(pair.metrics), pair.examples, tau))
+    _print("between metrics: Kendall's τ of the models' ranking", ["examples", "τ"], pairs)
+    shifts: list[tuple[Value, ...]] = []
     for model, each in (found.shifts or {}).items():
-        table.add_row(models[model], f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.pairs}")
-    _print(table)
+        shifts.append((models[model], f"{100 * each.score:.1f}", each.rank, each.pairs))
+    _print("shift: how far a model moves between two metrics", ["points", "places", "pairs"], shifts)
 
 
 def _show_volatilities(found: Sequence[Volatility], models: Labels) -> None:
-    title = "volatility over T groups of the questions, and robustness of the rank (smaller: steadier, better)"
-    table = _table(title, ["T", "points", "places", "median rank", "robustness"])
+    rows: list[tuple[str, ...]] = []
     for key in dict.fromkeys((each.dataset, each.metric) for each in found):
-        table.add_row(Text.assemble((shown(key[0]), "bold"), " ", shown(key[1])))
+        rows.append((" ".join(key),))
         for each in (each for each in found if (each.dataset, each.metric) == key):
             figures = (f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.median_rank:g}", f"{each.robustness:.2f}")
-            table.add_row(f"  {models[each.model]}", f"{each.subsets}", *figures)
+            rows.append((f"  {models[each.model]}", f"{each.subsets}", *figures))
+    title = "volatility over T groups of the questions, and robustness of the rank (smaller: steadier, better)"
     if found:
-        _print(table)
+        _print(title, ["T", "points", "places", "median rank", "robustness"], rows)
 
 
 def _show_missing(report: Report) -> None:
@@ -236,83 +227,66 @@ def _show_missing(report: Report) -> None:
     if not report.missing:
         return
     title = "absent (0 in the means), failed (not in the means), skipped (N/A)"
-    table = _table(title, ["files", "absent", "failed", "skipped"])
+    rows: list[tuple[Value, ...]] = []
     for series in dict.fromkeys(each.series for each in report.missing):
         found = [each for each in report.missing if each.series == series]
         missed = sum((each.found.counts for each in found), Counts())
-        counts = (len(found), missed.absent, missed.failed, missed.skipped)
-        table.add_row(f"{series.model}, {series.label}", *(f"{count:,}" for count in counts))
-    _print(table)
+        rows.append((f"{series.model}, {series.label}", len(found), missed.absent, missed.failed, missed.skipped))
+    _print(title, ["files", "absent", "failed", "skipped"], rows)
     for series, reason, times in report.failures:
         say(f"  {times:,} × {series.label} of {series.model}: {reason}")
 
 
-def _said(found: Estimate | None, has_interval: bool = True) -> str:
+def _score(found: Estimate | None, has_interval: bool = True) -> str:
     """Return a score and half the width of its interval; N/A if the model cannot be given all examples, a dash if there
     is no score for another reason.
     """
     if found is None or found.mean is None:
         return "N/A" if found and found.is_inapplicable else "–"
+    mean = f"{100 * found.mean:.1f}"
     if not has_interval:
-        return f"{100 * found.mean:.1f}"
+        return mean
     if found.low is None or found.high is None:
-        return f"{100 * found.mean:.1f}{' ±–' if found.has_few_clusters else ''}"
-    return f"{100 * found.mean:.1f} ±{50 * (found.high - found.low):.1f}"
+        return f"{mean}{' ±–' if found.has_few_clusters else ''}"
+    return f"{mean} ±{50 * (found.high - found.low):.1f}"
 
 
-def _number_report_tables(found: Estimate | None) -> str:
+def _figure(found: Estimate | None) -> str:
     if found is None or found.mean is None:
         return "N/A" if found and found.is_inapplicable else "–"
     return f"{found.mean:.3f}"
 
 
-def _table(title: str, columns: Iterable[str]) -> Table:
-    table = Table(title=f"\n{plain(title)}", title_justify="left", title_style="bold", box=None)
-    table.padding, table.pad_edge = (0, 2, 0, 0), False
-    heads = [plain(column) for column in columns]
-    table.add_column(overflow="fold", min_width=_NAME, max_width=max(_NAME, _WIDTH - _NUMBER * len(heads)))
-    for head in heads:
-        table.add_column(head, justify="right", overflow="fold", min_width=5)
-    return table
+def _print(title: str, columns: Iterable[str], rows: Sequence[Sequence[Value]]) -> None:
+    """Print a table whose first column has names."""
+    say("")
+    print_table(Table(("", *columns), rows, title), usual=_WIDTH, folds_numbers=True)
 
 
-def _print(table: Table) -> None:
-    print_narrow_table(table, _WIDTH)
-
-
-def calibrate(scores: Path, given: Path, profile: str, *, as_json: bool, is_quiet: bool) -> None:
+def _calibrate(scores: Path, given: Path, profile: str, *, as_json: bool, is_quiet: bool) -> None:
     """Print how well the scores at each α agree with given scores, and the best α (the match's weight in SMuDGE)."""
     found = calibration(scores, given, profile)
+    bests = {"ece": found.best_by_ece, "pearson": found.best_by_pearson}
     if as_json:
-        best = {"ece": _alpha(found.best_by_ece), "pearson": _alpha(found.best_by_pearson)}
+        best = {name: row.alpha if row else None for name, row in bests.items()}
         rows = [asdict(row) for row in found.rows]
         click.echo(json.dumps({"given": found.given, "count": found.count, "best": best, "rows": rows}))
     elif not is_quiet:
-        _show(found)
-
-
-def _show(found: Calibration) -> None:
-    ending = "the scores of examples" if found.given == "examples" else "the calibration errors of models"
-    say(f"α against {ending}: {found.count:,} in both")
-    say(f"{'α':>6}{'ECE':>8}{'Pearson':>10}")
-    for row in found.rows:
-        say(f"{row.alpha:>6.2f}{_number(row.ece):>8}{_number(row.pearson):>10}")
-    side = "highest" if found.given == "examples" else "lowest"
-    for best, what in ((found.best_by_ece, "least ECE"), (found.best_by_pearson, f"{side} Pearson")):
-        if best is not None:
-            say(f"best α by the {what}: {best.alpha:g}")
-
-
-def _alpha(row: AtAlpha | None) -> float | None:
-    return None if row is None else row.alpha
-
-
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}"
+        is_of_examples = found.given == "examples"
+        ending = "the scores of examples" if is_of_examples else "the calibration errors of models"
+        say(f"α against {ending}: {found.count:,} in both")
+        say(f"{'α':>6}{'ECE':>8}{'Pearson':>10}")
+        for row in found.rows:
+            ece, pearson = ("n/a" if value is None else f"{value:.3f}" for value in (row.ece, row.pearson))
+            say(f"{row.alpha:>6.2f}{ece:>8}{pearson:>10}")
+        words = {"ece": "least ECE", "pearson": f"{'highest' if is_of_examples else 'lowest'} Pearson"}
+        for name, best_row in bests.items():
+            if best_row is not None:
+                say(f"best α by the {words[name]}: {best_row.alpha:g}")
 
 
 @click.command()
-@click.argument("scores", type=click.Path(path_type=Path, exists=True))
+@click.argument("scores", type=PATH)
 @click.option(
     "--metric",
     "preferred",
@@ -328,13 +302,13 @@ def _number(value: float | None) -> str:
 @click.option(
     "--calibrate-alpha",
     "given",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Print only the α at which SMuDGE agrees best with FILE (scores of examples, or an ECE of each model).",
 )
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@html_option
+@json_option()
+@quiet_option()
 def report(
     scores: Path,
     preferred: tuple[str, ...],
@@ -352,13 +326,10 @@ def report(
     """
     if given:
         if html or preferred:
-            refusal = "--calibrate-alpha prints a table of its own: leave out --html and --metric"
-            raise click.UsageError(refusal)
-
-        return calibrate(scores, given, profile or "", as_json=as_json, is_quiet=quiet)
-    from mmlongbench.scoring.report import report as run
-
-    found = run(scores, preferred, profile or "")
+            raise click.UsageError("--calibrate-alpha prints a table of its own: leave out --html and --metric")
+        _calibrate(scores, given, profile or "", as_json=as_json, is_quiet=quiet)
+        return
+    found = report_of(scores, preferred, profile or "")
     if html:
         from mmlongbench.web.kit import write_page
         from mmlongbench.web.report_page import report_page
@@ -367,4 +338,4 @@ def report(
     if as_json:
         click.echo(json.dumps(found.summary()))
     elif not quiet:
-        show_report(found)
+        _show_report(found)

@@ -1,30 +1,213 @@
-"""The subcommand `score`: scores a model's predictions for a release, with the metrics that its datasets declare."""
+"""The commands `score`, which scores predictions, and `claims`, which splits gold summaries for a judge."""
 
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
-from mmlongbench.cli.console import Table, print_table, say
-from mmlongbench.cli.options import with_tasks
+from mmlongbench.cli.console import print_table, say
+from mmlongbench.cli.options import (
+    ABOVE_0,
+    FILE,
+    FOLDER,
+    NEW_FOLDER,
+    PATH,
+    bars,
+    json_option,
+    options_of,
+    quiet_option,
+    with_tasks,
+)
+from mmlongbench.errors import ReleaseError, ScoringError
+from mmlongbench.io.locations import refuse_url
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.metrics.judge.claims import Claimed, Summaries, write_claims
+from mmlongbench.metrics.judge.client import JudgeClient
+from mmlongbench.models.pace import Backoff
+from mmlongbench.release.layout import DATA, LOCK
+from mmlongbench.release.release import open_release
 from mmlongbench.scoring.problems import REASONS, Problems
-from mmlongbench.scoring.running import Outcome
+from mmlongbench.scoring.running import Outcome, Run
+from mmlongbench.scoring.score_model import data_of, images_of, model_of, score_model, scores_file
 from mmlongbench.scoring.tallies import Tally
-from mmlongbench.task.metric import PROFILES, Provenance
+from mmlongbench.table import Table
+from mmlongbench.task.metric import PROFILES, Judge, Profile, Provenance, Settings
 
-if TYPE_CHECKING:
-    from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.scoring.problems import Problems
-    from mmlongbench.task.metric import Judge, Profile, Settings
+_METRIC = "judge-fluency-f1"
+"""The metric that needs claims."""
 
 
-def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:
+@click.command()
+@click.argument("release", type=PATH)
+@click.argument("predictions", nargs=-1, required=True, type=PATH)
+@click.option(
+    "--metrics",
+    default="default",
+    show_default=True,
+    metavar="A,B",
+    help="default: the benchmark's own; judge: all that use a judge; or names, such as anls (see `list`).",
+)
+@click.option(
+    "--out",
+    type=NEW_FOLDER,
+    default=Path("scores"),
+    show_default=True,
+    help="The folder for <model>.<metrics>.jsonl.",
+)
+@click.option("--model", help="The name of the model; by default the name of PREDICTIONS.")
+@click.option(
+    "--only-answered",
+    is_flag=True,
+    help="Leave out every example without a prediction, as after a run over a part of the release; otherwise it "
+    "scores 0.",
+)
+@click.option(
+    "--partial", is_flag=True, help="Leave out files without any prediction; otherwise their examples score 0."
+)
+@click.option(
+    "--allow-stale",
+    is_flag=True,
+    help="Score predictions that were made for other examples than those of RELEASE, too, and say how many.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    help="Whose rules all metrics follow: those of the public code, of a paper, or of this project.  [default: "
+    "official where a metric offers it, else paper, else ours]",
+)
+@click.option(
+    "--reasoning",
+    type=click.Choice(["strip", "keep"]),
+    help="Remove reasoning (<think>…</think>, channels …) before scoring, or keep it as the public code does.  "
+    "[default: strip]",
+)
+@click.option(
+    "--compat",
+    is_flag=True,
+    help="Score like the public code with --docqa_llm_judge False: --profile official and --reasoning keep.",
+)
+@options_of(
+    Settings,
+    "settings",
+    without=("judge", "images", "data", "profile"),
+    judge_prompts={"option": "--judge-prompts", "type": PATH},
+    documents={"type": FOLDER},
+    words={"type": FILE},
+    alphas={"type": click.FloatRange(0, 1)},
+    ignores_reading_order={"option": "--ignore-reading-order"},
+)
+@click.option(
+    "--walk",
+    is_flag=True,
+    deprecated="Use --ignore-reading-order.",
+    help="The former name of --ignore-reading-order.",
+)
+@options_of(
+    Judge,
+    "judge",
+    prefix="--judge-",
+    without=("attempts", "is_dry"),
+    url={"metavar": "URL", "required": False},
+    models={"metavar": "NAME", "required": False},
+    timeout={"type": ABOVE_0},
+    prices={"metavar": "IN OUT"},
+)
+@click.option("--dry-run", is_flag=True, help="Count the calls to judges, without making any or writing anything.")
+@click.option("--images", type=FOLDER, help="The folder of images, if it is not mmlb_image/ of RELEASE.")
+@click.option("--tokenizer", help="The tokenizer that RELEASE was counted with, if that is a file of yours.")
+@json_option()
+@quiet_option("Print only problems.")
+@with_tasks
+def score(
+    release: Path,
+    predictions: tuple[Path, ...],
+    metrics: str,
+    out: Path,
+    model: str | None,
+    only_answered: bool,
+    partial: bool,
+    allow_stale: bool,
+    profile: Profile | None,
+    reasoning: str | None,
+    compat: bool,
+    settings: Settings,
+    walk: bool,
+    judge: Judge,
+    dry_run: bool,
+    images: Path | None,
+    tokenizer: str | None,
+    as_json: bool,
+    quiet: bool,
+    tasks: TaskFiles,
+) -> None:
+    """Score the PREDICTIONS of a model. RELEASE is a release of this engine, or public files that others made.
+
+    PREDICTIONS are lines of JSON {"file", "id", "depth" or "permutation", "prediction"}, output files of the public
+    code's eval.py, or folders of these. Predictions that do not fit are counted by reason; examples without a
+    prediction score 0. For an example that the model cannot take, write "skipped": "context-length" (or image-limit,
+    request-size) instead of the prediction: the example gets no score, and the mean of its dataset at this length is
+    N/A. A model may answer an example several times; then each line has the number of its "sample". A line with the
+    "digest" of another example than that of RELEASE is refused before anything is scored. Exits with 1 if a prediction
+    does not fit, is missing, or could not be scored.
+    """
+    refuse_url(out, "--out", ScoringError)
+    if release.is_file() and any((path / LOCK).is_file() for path in predictions):
+        raise click.UsageError("RELEASE comes first, then PREDICTIONS")
+    names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    if not names:
+        raise click.UsageError(f"--metrics {metrics!r}: names no metric; see `list`")
+    if compat and profile not in (None, "official"):
+        raise click.UsageError(f"--compat scores as the public code does; it excludes --profile {profile}")
+    if compat and reasoning == "strip":
+        raise click.UsageError("--compat scores as the public code does; it excludes --reasoning strip")
+    followed = "official" if compat else profile
+    if settings.judge_prompts and followed not in (None, "official"):
+        raise click.UsageError(
+            f"--judge-prompts gives the public code's prompts, which only --profile official uses, not {followed}"
+        )
+    has_judge = bool(judge.url or judge.models)
+    if has_judge and not (judge.url and (judge.models or settings.judge_prompts)):
+        raise click.UsageError("--judge-url and --judge-model go together")
+    settings = replace(
+        settings,
+        judge=replace(judge, is_dry=dry_run) if has_judge else None,
+        ignores_reading_order=settings.ignores_reading_order or walk,
+        images=images or images_of(release),
+        data=data_of(release),
+        profile=followed,
+    )
+    asked = Run(
+        model or model_of(predictions[0]),
+        names,
+        settings,
+        is_partial=partial,
+        keeps_reasoning=compat or reasoning == "keep",
+        is_dry=dry_run,
+        allows_stale=allow_stale,
+        only_answered=only_answered,
+    )
+    file = None if dry_run else scores_file(out, asked)
+    progress = bars(is_quiet=quiet or as_json)
+    outcome, problems = score_model(
+        asked, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
+    )
+    file = file if outcome.fits else None  # it does not appear if no prediction fits an example
+    if as_json:
+        click.echo(json.dumps(_summary(outcome, problems, file)))
+    else:
+        _show_scores(outcome, problems, file, is_quiet=quiet)
+    tallies = outcome.tallies.cells.values()
+    if problems or (not dry_run and any(tally.failed or tally.failed_samples for tally in tallies)):
+        sys.exit(1)
+
+
+def _show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:
     """Print a table for each profile, the notes and costs, and the problems; if quiet, only the problems."""
     if not is_quiet:
         if out:
@@ -68,20 +251,14 @@ def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None
     rows: dict[tuple[str, str], dict[int, Tally]] = {}
     for (metric, dataset, length), tally in cells.items():
         rows.setdefault((metric, dataset), {})[length] = tally
-    table = Table(title=title, title_justify="left", box=None)
-    table.padding, table.pad_edge = (0, 2, 0, 0), False
-    for name in ("dataset", "metric"):
-        table.add_column(name, no_wrap=True)
-    for length in lengths:
-        table.add_column(format_length(length), justify="right", no_wrap=True)
+    lines: list[tuple[str, ...]] = []
     for (metric, dataset), tallies in rows.items():
-        shown = (_cell(tallies[length]) if length in tallies else "" for length in lengths)
-        table.add_row(dataset, metric, *shown)
+        lines.append((dataset, metric, *(_cell(tallies[length]) if length in tallies else "" for length in lengths)))
         figures = {length: {**tally.of_samples, **tally.further} for length, tally in tallies.items()}
         for figure in dict.fromkeys(name for found in figures.values() for name in found):
             values = (figures.get(length, {}).get(figure) for length in lengths)
-            table.add_row("", f"  {figure}", *(_percent(value) for value in values))
-    print_table(table)
+            lines.append(("", f"  {figure}", *map(_percent, values)))
+    print_table(Table(("dataset", "metric", *map(format_length, lengths)), lines, title, align="ll"))
 
 
 def _cell(tally: Tally) -> str:
@@ -135,297 +312,7 @@ def _wrong(outcome: Outcome, problems: Problems) -> Iterator[str]:
             yield f"failed: {name}: {what}, first {partly[0].first_failure}"
 
 
-_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
-RULES = ("official", "paper", "ours")
-"""The profiles of `mmlongbench.task.metric`, which is imported only when needed."""
-
-
-_JUDGES = (
-    click.option("--judge-url", metavar="URL", help="The address of an endpoint that speaks OpenAI's protocol: …/v1."),
-    click.option(
-        "--judge-model",
-        "judges",
-        multiple=True,
-        metavar="NAME",
-        help="A judge; give several for a committee.  [default: with --judge-prompts the public code's judge]",
-    ),
-    click.option(
-        "--judge-prompts",
-        multiple=True,
-        type=click.Path(path_type=Path, exists=True),
-        help="The public code's checkout, or a file of prompts in it (scripts/eval_gpt4_summ.py, utils_prompt.py), "
-        "which is read but not run. Judges are asked with these prompts; only then are scores of judge-fluency-f1 and "
-        "judge-answers official.",
-    ),
-    click.option(
-        "--judge-samples",
-        type=click.IntRange(min=1),
-        help="How often each judge of a committee is asked.  [default: 5 under --profile paper, else 1]",
-    ),
-)
-"""The options for the judges and their prompts."""
-_CALLS = (
-    click.option(
-        "--judge-cache",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Keep every answer in this SQLite file, and make no call twice.",
-    ),
-    click.option(
-        "--judge-concurrency",
-        type=click.IntRange(min=1),
-        default=8,
-        show_default=True,
-        help="How many calls run at once.",
-    ),
-    click.option(
-        "--judge-timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        default=60.0,
-        show_default=True,
-        help="Seconds that one call may take.",
-    ),
-    click.option(
-        "--judge-prices",
-        nargs=2,
-        type=click.FloatRange(min=0),
-        metavar="IN OUT",
-        help="Prices of a million tokens of input and of output, to report the cost.",
-    ),
-    click.option("--dry-run", is_flag=True, help="Count the calls to judges, without making any or writing anything."),
-)
-"""The options for calling the judges."""
-
-
-def _judge_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed((*_JUDGES, *_CALLS)):
-        command = option(command)
-    return command
-
-
-def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(
-        (
-            click.option(
-                "--documents", type=_FOLDER, help="The PDFs that questions are about (smudge, judge-committee)."
-            ),
-            click.option(
-                "--words", type=_FILE, help="Words and boxes to use instead of the PDFs' own: lines of JSON (smudge)."
-            ),
-            click.option(
-                "--alpha",
-                "alphas",
-                multiple=True,
-                type=click.FloatRange(0, 1),
-                help="Weight of the match; the score uses the first one (smudge).  [default: 0.25]",
-            ),
-            click.option(
-                "--ignore-reading-order",
-                is_flag=True,
-                help="Ignore the PDFs' reading order, as the profile paper does (smudge).",
-            ),
-            click.option(
-                "--walk",
-                is_flag=True,
-                deprecated="Use --ignore-reading-order.",
-                help="The former name of --ignore-reading-order.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-class _Further(TypedDict):
-    """The options for judges and for SMuDGE."""
-
-    judge_url: str | None
-    judges: tuple[str, ...]
-    judge_cache: Path | None
-    judge_concurrency: int
-    judge_timeout: float
-    judge_samples: int | None
-    judge_prices: tuple[float, float] | None
-    judge_prompts: tuple[Path, ...]
-    dry_run: bool
-    documents: Path | None
-    words: Path | None
-    alphas: tuple[float, ...]
-    ignore_reading_order: bool
-    walk: bool
-
-
-@click.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True))
-@click.argument("predictions", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--metrics",
-    default="default",
-    show_default=True,
-    metavar="A,B",
-    help="default: the benchmark's own; judge: all that use a judge; or names, such as anls (see `list`).",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("scores"),
-    show_default=True,
-    help="The folder for <model>.<metrics>.jsonl.",
-)
-@click.option("--model", help="The name of the model; by default the name of PREDICTIONS.")
-@click.option(
-    "--only-answered",
-    is_flag=True,
-    help="Leave out every example without a prediction, as after a run over a part of the release; otherwise it "
-    "scores 0.",
-)
-@click.option(
-    "--partial", is_flag=True, help="Leave out files without any prediction; otherwise their examples score 0."
-)
-@click.option(
-    "--allow-stale",
-    is_flag=True,
-    help="Score predictions that were made for other examples than those of RELEASE, too, and say how many.",
-)
-@click.option(
-    "--profile",
-    type=click.Choice(RULES),
-    help="Whose rules all metrics follow: those of the public code, of a paper, or of this project.  [default: "
-    "official where a metric offers it, else paper, else ours]",
-)
-@click.option(
-    "--reasoning",
-    type=click.Choice(["strip", "keep"]),
-    help="Remove reasoning (<think>…</think>, channels …) before scoring, or keep it as the public code does.  "
-    "[default: strip]",
-)
-@click.option(
-    "--compat",
-    is_flag=True,
-    help="Score like the public code with --docqa_llm_judge False: --profile official and --reasoning keep.",
-)
-@_judge_options
-@_smudge_options
-@click.option("--images", type=_FOLDER, help="The folder of images, if it is not mmlb_image/ of RELEASE.")
-@click.option("--tokenizer", help="The tokenizer that RELEASE was counted with, if that is a file of yours.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
-@with_tasks
-def score(
-    release: Path,
-    predictions: tuple[Path, ...],
-    metrics: str,
-    out: Path,
-    model: str | None,
-    only_answered: bool,
-    partial: bool,
-    allow_stale: bool,
-    profile: "Profile | None",
-    reasoning: str | None,
-    compat: bool,
-    images: Path | None,
-    tokenizer: str | None,
-    as_json: bool,
-    quiet: bool,
-    tasks: "TaskFiles",
-    **further: Unpack[_Further],
-) -> None:
-    """Score the PREDICTIONS of a model. RELEASE is a release of this engine, or public files that others made.
-
-    PREDICTIONS are lines of JSON {"file", "id", "depth" or "permutation", "prediction"}, output files of the public
-    code's eval.py, or folders of these. Predictions that do not fit are counted by reason; examples without a
-    prediction score 0. For an example that the model cannot take, write "skipped": "context-length" (or image-limit,
-    request-size) instead of the prediction: the example gets no score, and the mean of its dataset at this length is
-    N/A. A model may answer an example several times; then each line has the number of its "sample". A line with the
-    "digest" of another example than that of RELEASE is refused before anything is scored. Exits with 1 if a prediction
-    does not fit, is missing, or could not be scored.
-    """
-    from mmlongbench.errors import ScoringError
-    from mmlongbench.io.locations import refuse_url
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.release.layout import LOCK
-    from mmlongbench.scoring.running import Run
-    from mmlongbench.scoring.score_model import data_of, images_of, model_of, score_model, scores_file
-
-    refuse_url(out, "--out", ScoringError)
-    if release.is_file() and any((path / LOCK).is_file() for path in predictions):
-        raise click.UsageError("RELEASE comes first, then PREDICTIONS")
-    names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
-    if not names:
-        raise click.UsageError(f"--metrics {metrics!r}: names no metric; see `list`")
-    asked_profile, keeps_reasoning = _protocol(profile, reasoning, is_compatible=compat)
-    settings = _settings(further, images or images_of(release), data_of(release), asked_profile)
-    is_dry = further["dry_run"]
-    asked = Run(
-        model or model_of(predictions[0]), names, settings, partial, keeps_reasoning, is_dry, allow_stale, only_answered
-    )
-    file = None if is_dry else scores_file(out, asked)
-    progress = Progress(False if quiet or as_json else None)
-    outcome, problems = score_model(
-        asked, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
-    )
-    file = file if outcome.fits else None  # it does not appear if no prediction fits an example
-    if as_json:
-        click.echo(json.dumps(_summary(outcome, problems, file)))
-    else:
-        show_scores(outcome, problems, file, is_quiet=quiet)
-    if problems or (
-        not is_dry and any(tally.failed or tally.failed_samples for tally in outcome.tallies.cells.values())
-    ):
-        sys.exit(1)
-
-
-def _protocol(
-    profile: "Profile | None", reasoning: str | None, *, is_compatible: bool
-) -> tuple["Profile | None", bool]:
-    """Return the requested profile, and whether reasoning is kept."""
-    if is_compatible and profile not in (None, "official"):
-        raise click.UsageError(f"--compat scores as the public code does; it excludes --profile {profile}")
-    if is_compatible and reasoning == "strip":
-        raise click.UsageError("--compat scores as the public code does; it excludes --reasoning strip")
-    return ("official", True) if is_compatible else (profile, reasoning == "keep")
-
-
-def _settings(further: _Further, images: Path | None, data: Path | None, profile: "Profile | None") -> "Settings":
-    from mmlongbench.task.metric import Settings
-
-    if further["judge_prompts"] and profile not in (None, "official"):
-        raise click.UsageError(
-            f"--judge-prompts gives the public code's prompts, which only --profile official uses, not {profile}"
-        )
-    return Settings(
-        judge=_judge(further),
-        judge_prompts=tuple(further["judge_prompts"]),
-        documents=further["documents"],
-        words=further["words"],
-        alphas=tuple(further["alphas"]) or (0.25,),
-        ignores_reading_order=further["ignore_reading_order"] or further["walk"],
-        images=images,
-        data=data,
-        profile=profile,
-    )
-
-
-def _judge(further: _Further) -> "Judge | None":
-    from mmlongbench.task.metric import Judge
-
-    if not further["judge_url"] and not further["judges"]:
-        return None
-    if not further["judge_url"] or not (further["judges"] or further["judge_prompts"]):
-        raise click.UsageError("--judge-url and --judge-model go together")
-    return Judge(
-        further["judge_url"],
-        tuple(further["judges"]),
-        further["judge_cache"],
-        concurrency=further["judge_concurrency"],
-        timeout=further["judge_timeout"],
-        samples=further["judge_samples"],
-        prices=further["judge_prices"],
-        is_dry=further["dry_run"],
-    )
-
-
-def _summary(outcome: "Outcome", problems: "Problems", out: Path | None) -> dict[str, object]:
+def _summary(outcome: Outcome, problems: Problems, out: Path | None) -> dict[str, object]:
     scores: dict[str, dict[str, dict[str, object]]] = {}
     for (metric, dataset, length), tally in outcome.tallies.cells.items():
         scores.setdefault(metric, {}).setdefault(dataset, {})[str(length)] = tally.summary()
@@ -439,3 +326,87 @@ def _summary(outcome: "Outcome", problems: "Problems", out: Path | None) -> dict
         "usage": outcome.usage,
         "notes": list(outcome.notes),
     }
+
+
+@click.command()
+@click.argument("release", type=FOLDER)
+@options_of(
+    Judge,
+    "judge",
+    prefix="--judge-",
+    without=("attempts", "samples", "prices", "is_dry"),
+    url={"metavar": "URL"},
+    models={"metavar": "NAME", "multiple": False, "option": "--judge-model", "help": "A model of this endpoint."},
+    timeout={"type": ABOVE_0},
+)
+@click.option(
+    "--out",
+    type=NEW_FOLDER,
+    help="The folder for the files; the release's mmlb_data/ by default.",
+)
+@click.option("--dry-run", is_flag=True, help="Count the calls without making any.")
+@json_option()
+@quiet_option("Print only failures.")
+@with_tasks
+def claims(
+    release: Path,
+    judge: Judge,
+    out: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    tasks: TaskFiles,
+) -> None:
+    """Split the gold summaries of RELEASE into claims, once for all models that will be scored.
+
+    A file, summ/<dataset>_claims.jsonl, is written when every summary of its dataset has claims. Exits with 1 if a
+    summary has none; then run the same command again to continue.
+    """
+    datasets = _summaries(release, tasks)
+    progress = bars(is_quiet=quiet or as_json)
+    with closing(JudgeClient(replace(judge, is_dry=dry_run), Backoff())) as client:
+        done = list(write_claims(client, release / DATA, out or release / DATA, datasets, progress))
+        usage = client.usage()
+    if as_json:
+        click.echo(json.dumps({"datasets": [asdict(each) for each in done], "usage": usage}))
+    else:
+        _show_claims(done, usage, is_quiet=quiet, is_dry=dry_run)
+    if any(each.failures for each in done):
+        sys.exit(1)
+
+
+def _summaries(release: Path, tasks: TaskFiles) -> list[Summaries]:
+    """Return the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
+    found: dict[str, Summaries] = {}
+    for file in open_release(release, tasks).files:
+        if file.dataset is None or _METRIC not in file.dataset.builder.spec.further_metrics:
+            continue
+        builder = file.dataset.builder
+        golds = dict[str, str]()
+        for where, record in file.form.unbundle(file.path):
+            if (gold := builder.gold(record)) is None:
+                raise ReleaseError(f"{file.name}, {where}: expected a gold summary, found none")
+            golds[str(record["id"])] = str(gold)
+        before = found.get(builder.dataset)
+        found[builder.dataset] = Summaries(builder.dataset, file.name, {**(before.golds if before else {}), **golds})
+    if not found:
+        raise ReleaseError(f"{release}: no dataset is scored by {_METRIC}, so no summary is split into claims")
+    return list(found.values())
+
+
+def _show_claims(done: list[Claimed], usage: Mapping[str, float], *, is_quiet: bool, is_dry: bool) -> None:
+    for each in done:
+        for id, why in each.failures.items():
+            say(f"{each.dataset}, {id}: no claims: {why}", err=True)
+        if each.failures:
+            say(f"{each.file}: not written; run the same command to try these again", err=True)
+        elif not is_quiet and not is_dry:
+            known = f"; already there: {each.known:,}" if each.known else ""
+            say(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
+        if each.others and not is_quiet:
+            say(
+                f"{each.file}: claims of ids that the release does not have are kept: "
+                f"{len(each.others):,}, first {each.others[0]!r}"
+            )
+    if not is_quiet:
+        say(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))

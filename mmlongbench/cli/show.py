@@ -5,22 +5,21 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from mmlongbench.cli.console import Grid, print_grids, say, screen_width
-from mmlongbench.cli.options import with_tasks
+from mmlongbench.cli.console import grid, print_grids, say, screen_width
+from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, with_tasks
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
-from mmlongbench.release.anatomy import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
-
-if TYPE_CHECKING:
-    from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.release.release import Example, Release
-    from mmlongbench.release.selection import Place
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.release.anatomy import Block, NeedlePlace, ShownExample, ShownImage, ShownText, shown_example
+from mmlongbench.release.release import Example, Release, open_release
+from mmlongbench.release.selection import Place, find_example
+from mmlongbench.web.kit import write_page
+from mmlongbench.web.show_page import embedded_bytes, show_page
 
 _RUN = 4
 """Runs of more similar units than this are folded."""
@@ -45,13 +44,13 @@ _STRONG, _DIM = "bold green", "dim"
 _BLANKS = re.compile(r"\s+")
 
 
-def show_example(example: ShownExample, *, is_full: bool) -> None:
+def _show_example(example: ShownExample, *, is_full: bool) -> None:
     """Print an example: what it is, its prompt in reading order, and the answer."""
     print_grids([_head(example), Text(), _prompt(example, is_full=is_full), Text(), _foot(example, is_full=is_full)])
 
 
-def _head(example: ShownExample) -> Grid:
-    grid = Grid.grid(padding=(0, 2, 0, 0))
+def _head(example: ShownExample) -> RenderableType:
+    made = grid(2)
     tokens = example.tokens
     kept = f"; {example.reserve:,} kept for the answer" if example.reserve else ""
     lines = {
@@ -65,17 +64,16 @@ def _head(example: ShownExample) -> Grid:
     }
     for name, line in lines.items():
         if line:
-            grid.add_row(Text(name, _DIM), Text(safe(line)))
-    return grid
+            made.add_row(Text(name, _DIM), Text(safe(line)))
+    return made
 
 
 def _context(example: ShownExample) -> str:
-    units, images = len(example.units), len(example.images)
-    pictures = f"{images:,} image{'' if images == 1 else 's'}"
-    if not units:
+    pictures = number_of(len(example.images), "image")
+    if not example.units:
         return pictures
     between = f", {json.dumps(example.separator)} between them" if example.separator.strip() else ""
-    return f"{units:,} unit{'' if units == 1 else 's'}{between}, {pictures}"
+    return f"{number_of(len(example.units), 'unit')}{between}, {pictures}"
 
 
 def _place(needle: NeedlePlace) -> str:
@@ -95,26 +93,26 @@ def _evidence(example: ShownExample) -> str:
     return f"{pages}{f' of {found.document}' if found.document and found.pages else ''}{hidden}"
 
 
-def _prompt(example: ShownExample, *, is_full: bool) -> Grid:
+def _prompt(example: ShownExample, *, is_full: bool) -> RenderableType:
     """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
-    grid = Grid.grid(padding=(0, 1, 0, 0))
+    made = grid(1)
     width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
-    grid.add_column(width=2)
-    grid.add_column(width=_NUMBER, justify="right")
-    grid.add_column(width=_NAME)
-    grid.add_column(width=width)
+    made.add_column(width=2)
+    made.add_column(width=_NUMBER, justify="right")
+    made.add_column(width=_NAME)
+    made.add_column(width=width)
     for run in _runs(example.blocks):
         if is_full or len(run) <= _RUN:
-            shown: Sequence[Block] = run
-            folded: Sequence[Block] = ()
+            first, folded, last = run, [], []
         else:
-            shown, folded = run, run[_FIRST:-_LAST]
-        for number, block in enumerate(shown):
-            if folded and number == _FIRST:
-                grid.add_row(Text(), Text(), Text(_role(folded[0]), _DIM), Text(_fold_line(folded), _DIM))
-            if not folded or number < _FIRST or number >= len(run) - _LAST:
-                _add(grid, block, width, is_full=is_full)
-    return grid
+            first, folded, last = run[:_FIRST], run[_FIRST:-_LAST], run[-_LAST:]
+        for block in first:
+            made.add_row(*_row(block, width, is_full=is_full))
+        if folded:
+            made.add_row(Text(), Text(), Text(_role(folded[0]), _DIM), Text(_fold_line(folded), _DIM))
+        for block in last:
+            made.add_row(*_row(block, width, is_full=is_full))
+    return made
 
 
 def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
@@ -147,36 +145,27 @@ def _role(block: Block) -> str:
     return block.unit.role if block.unit else block.name
 
 
-def _add(grid: Grid, block: Block, width: int, *, is_full: bool) -> None:
+def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ...]:
+    """Return the margin, the start token, the role and the content of a block."""
     role = printable(_role(block))[:_NAME]
-    extra = [mark for mark in block.marks if mark != role]
     style = _STRONG if block.marks else ""
     start = "" if block.start is None else f"{block.start:,}"
-    most = None if is_full or block.name == "question" else _room(block, width)
-    grid.add_row(
-        Text(">>" if block.marks else "", style),
-        Text(start, _DIM),
-        Text("\n".join([role, *extra]), style),
-        Group(*(_piece(piece, most, width, is_full=is_full) for piece in _visible(block))),
-    )
-
-
-def _room(block: Block, width: int) -> int:
-    lines = _MARKED_LINES if block.marks else _LINES[block.name]
+    lines = _MARKED_LINES if block.marks else _LINES.get(block.name, 0)
     if width < _WIDE:
         lines = max(2, lines)
-    return lines * width - (4 if lines > 1 else 0)  # lines end at words, so some room is lost
-
-
-def _visible(block: Block) -> Sequence[Piece]:
-    """Return the pieces of a block without texts that are blank."""
-    return [piece for piece in block.pieces if isinstance(piece, ShownImage) or piece.text.strip()]
-
-
-def _piece(piece: Piece, most: int | None, width: int, *, is_full: bool) -> Text:
-    if isinstance(piece, ShownImage):
-        return _image_line(piece, width, is_full=is_full)
-    return _whole(piece) if most is None else _folded(piece, most)
+    room = lines * width - (4 if lines > 1 else 0)  # lines end at words, so some room is lost
+    content: list[Text] = []
+    for piece in block.pieces:
+        if isinstance(piece, ShownImage):
+            content.append(_image_line(piece, width, is_full=is_full))
+        elif piece.text.strip():
+            content.append(_whole(piece) if is_full or block.name == "question" else _folded(piece, room))
+    return (
+        Text(">>" if block.marks else "", style),
+        Text(start, _DIM),
+        Text("\n".join([role, *(mark for mark in block.marks if mark != role)]), style),
+        Group(*content),
+    )
 
 
 def _image_line(image: ShownImage, width: int, *, is_full: bool) -> Text:
@@ -211,23 +200,21 @@ def _whole(piece: ShownText) -> Text:
 def _folded(piece: ShownText, most: int) -> Text:
     """Return a text as one line of about `most` characters. The line counts what is left out, and keeps needles."""
     found = [(text, is_needle) for text, is_needle in piece.parts() if text.strip()]
-    if len(found) == 1:
-        return Text.assemble(*(_styled(fold(text, most), is_needle) for text, is_needle in found))
-    room = max(_AROUND, (most - sum(len(text) for text, is_needle in found if is_needle)) // len(found))
+    needles = sum(len(text) for text, is_needle in found if is_needle)
+    room = most if len(found) == 1 else max(_AROUND, (most - needles) // len(found))
     made = Text()
     for text, is_needle in found:
         made.append(" " if made else "")
-        made.append_text(Text.assemble(_styled(fold(text, most if is_needle else room), is_needle)))
+        if is_needle:
+            made.append(f">>{fold(text, most)}<<", _STRONG)
+        else:
+            made.append(fold(text, room))
     return made
 
 
 def safe(text: str) -> str:
     """Return a text of several lines that can be printed."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-def _styled(text: str, is_needle: bool) -> tuple[str, str]:
-    return (f">>{text}<<", _STRONG) if is_needle else (text, "")
 
 
 def fold(text: str, most: int) -> str:
@@ -246,8 +233,8 @@ def fold(text: str, most: int) -> str:
     return f"{first} … {len(line) - len(first) - len(last):,} characters … {last}"
 
 
-def _foot(example: ShownExample, *, is_full: bool) -> Grid:
-    grid = Grid.grid(padding=(0, 2, 0, 0))
+def _foot(example: ShownExample, *, is_full: bool) -> RenderableType:
+    made = grid(2)
     answer = (
         example.answer
         if isinstance(example.answer, str)
@@ -255,15 +242,15 @@ def _foot(example: ShownExample, *, is_full: bool) -> Grid:
     )
     said = ShownText(answer)
     if example.question and not any(block.name == "question" for block in example.blocks):
-        grid.add_row(Text("question", _DIM), Text(safe(example.question)))
+        made.add_row(Text("question", _DIM), Text(safe(example.question)))
     room = _ANSWER_LINES * max(_LEAST, screen_width() - 10)
-    grid.add_row(Text("answer", _DIM), _whole(said) if is_full or len(answer) <= room else _folded(said, room))
-    grid.add_row(Text("metric", _DIM), Text(printable(example.metric)))
-    return grid
+    made.add_row(Text("answer", _DIM), _whole(said) if is_full or len(answer) <= room else _folded(said, room))
+    made.add_row(Text("metric", _DIM), Text(printable(example.metric)))
+    return made
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("release", type=FOLDER)
 @click.argument("id", required=False)
 @click.option(
     "--dataset", metavar="NAME", help="The dataset of the example; by default the first dataset that has the example."
@@ -276,7 +263,7 @@ def _foot(example: ShownExample, *, is_full: bool) -> Grid:
     help="Its depth, such as 0.2, or its permutation; by default the first.",
 )
 @click.option("--full", is_flag=True, help="Show all texts and all units in full.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with the images.")
+@click.option("--html", type=NEW_FILE, help="Write an HTML page with the images.")
 @click.option("--messages", "as_messages", is_flag=True, help="Print the messages that a model is sent, as JSON.")
 @click.option(
     "--images",
@@ -286,7 +273,7 @@ def _foot(example: ShownExample, *, is_full: bool) -> Grid:
 )
 @click.option(
     "--max-pixels",
-    type=click.IntRange(min=1),
+    type=COUNT,
     help="With --messages --images data-uri, shrink images with more pixels; each is named on standard error.",
 )
 @with_tasks
@@ -301,16 +288,13 @@ def show(
     as_messages: bool,
     images: str | None,
     max_pixels: int | None,
-    tasks: "TaskFiles",
+    tasks: TaskFiles,
 ) -> None:
     """Show one example of RELEASE as a model gets it: the example ID, or the first one.
 
     Each unit of the context is shown with the tokens before it and its role. Gold passages, needles and pages with the
     answer are marked with >>. Long texts and long runs of similar units are folded.
     """
-    from mmlongbench.release.release import open_release
-    from mmlongbench.release.selection import find_example
-
     if (images or max_pixels) and not as_messages:
         raise click.UsageError("--images and --max-pixels need --messages")
     if as_messages and (html or full):
@@ -322,14 +306,12 @@ def show(
     elif html:
         _write_page(opened, example, html)
     else:
-        from mmlongbench.release.anatomy import shown_example
-
-        show_example(shown_example(opened, example), is_full=full)
-        for line in _elsewhere(places, is_named=id is not None, is_placed=placement is not None):
-            say(f"more of {example.id}: {line}")
+        _show_example(shown_example(opened, example), is_full=full)
+        if said := _elsewhere(places, is_named=id is not None, is_placed=placement is not None):
+            say(f"more of {example.id}: {said}")
 
 
-def _print_messages(example: "Example", images: str, max_pixels: int | None) -> None:
+def _print_messages(example: Example, images: str, max_pixels: int | None) -> None:
     made = example.messages(images, max_pixels=max_pixels)
     # the stream shows this character as an escape that JSON does not have; `dumps` leaves it as it is
     click.echo(json.dumps(made, indent=2).replace("\x7f", "\\u007f"))
@@ -337,25 +319,19 @@ def _print_messages(example: "Example", images: str, max_pixels: int | None) -> 
         say(f"note: {path}: {old[0]} × {old[1]} made smaller, {new[0]} × {new[1]}", err=True)
 
 
-def _write_page(release: "Release", example: "Example", path: Path) -> None:
-    from mmlongbench.release.anatomy import shown_example
-    from mmlongbench.web.kit import write_page
-    from mmlongbench.web.show_page import embedded_bytes, show_page
-
+def _write_page(release: Release, example: Example, path: Path) -> None:
     found = shown_example(release, example)
     is_embedded = embedded_bytes(release, found) is not None
     write_page(path, show_page(release, found))
-    count = f"{len(found.images):,} image{'' if len(found.images) == 1 else 's'}"
+    count = number_of(len(found.images), "image")
     said = f"with {count} inside" if is_embedded else f"refers to {count} of the release"
     say(f"{path}: written, {said}" if found.images else f"{path}: written")
 
 
-def _elsewhere(places: "list[Place]", *, is_named: bool, is_placed: bool) -> list[str]:
-    """Return the options that choose where else the question stands, in one line, or no line; the first place is that
-    of the example.
+def _elsewhere(places: Sequence[Place], *, is_named: bool, is_placed: bool) -> str:
+    """Return the options that choose where else the question stands, or an empty text; the first place is that of the
+    example.
     """
-    from mmlongbench.lengths import format_length
-
     place, said = places[0], []
     datasets = list(dict.fromkeys(each.dataset for each in places if each.dataset != place.dataset))
     if datasets and is_named:
@@ -363,7 +339,8 @@ def _elsewhere(places: "list[Place]", *, is_named: bool, is_placed: bool) -> lis
     own = [each for each in places if each.dataset == place.dataset]
     if lengths := sorted({each.length for each in own} - {place.length}):
         said.append(f"--length {', '.join(map(format_length, lengths))}")
-    others = {each.placement for each in own if each.length == place.length and each.placement != place.placement}
-    if not is_placed and (placements := sorted(each for each in others if each is not None)):
-        said.append(f"--placement {', '.join(f'{each:g}' for each in placements)}")
-    return ["; ".join(said)] if said else []
+    same_length = (each.placement for each in own if each.length == place.length)
+    others_there = sorted({each for each in same_length if each is not None} - {place.placement})
+    if others_there and not is_placed:
+        said.append(f"--placement {', '.join(f'{each:g}' for each in others_there)}")
+    return "; ".join(said)

@@ -4,34 +4,23 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 import mmlongbench as mm
 from mmlongbench.cli.console import say
-from mmlongbench.cli.options import with_tasks
-
-if TYPE_CHECKING:
-    from mmlongbench.manifest.task_files import TaskFiles
-    from mmlongbench.release.diff import FileDifference, Named, ReleaseDifference
-
-_RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
+from mmlongbench.cli.options import FOLDER, json_option, quiet_option, with_tasks, workers_option
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.release.diff import FileDifference, Named, ReleaseDifference
 
 
 @click.command()
-@click.argument("release", type=_RELEASE)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="The number of processes; it does not change the result.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
+@click.argument("release", type=FOLDER)
+@workers_option
+@json_option()
+@quiet_option("Print only problems.")
 @with_tasks
-def verify(release: Path, workers: int, as_json: bool, quiet: bool, tasks: "TaskFiles") -> None:
+def verify(release: Path, workers: int, as_json: bool, quiet: bool, tasks: TaskFiles) -> None:
     """Check that RELEASE is complete: every file as in the lock, every image decodable, no extra files.
 
     For a changed public file, the differing examples are named if possible. Exits with 1 if anything is wrong.
@@ -52,8 +41,8 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool, tasks: "Task
 
 
 @click.command()
-@click.argument("a", type=_RELEASE)
-@click.argument("b", type=_RELEASE)
+@click.argument("a", type=FOLDER)
+@click.argument("b", type=FOLDER)
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -61,7 +50,7 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool, tasks: "Task
     show_default=True,
     help="How many examples of a file, and images, are named; the others are only counted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option()
 def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
     """Print what differs between the releases A and B: manifest, sources, files, examples, units of contexts, images.
 
@@ -79,7 +68,7 @@ def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _lines(found: "ReleaseDifference") -> Iterator[str]:
+def _lines(found: ReleaseDifference) -> Iterator[str]:
     for where, words in found.lock:
         yield f"{where}: {words}"
     for which, only in (("A", found.only_in_a), ("B", found.only_in_b)):
@@ -95,7 +84,7 @@ def _lines(found: "ReleaseDifference") -> Iterator[str]:
         yield from _more(found.images, "  ")
 
 
-def _counts(file: "FileDifference") -> str:
+def _counts(file: FileDifference) -> str:
     parts = [
         f"{file.differ:,} of {file.in_both:,} examples in both differ" if file.in_both else "no example is in both"
     ]
@@ -103,7 +92,7 @@ def _counts(file: "FileDifference") -> str:
     return ", ".join(parts)
 
 
-def _examples(file: "FileDifference") -> Iterator[str]:
+def _examples(file: FileDifference) -> Iterator[str]:
     for name, said in file.first.items():
         yield from (f"  {name}: {words}" for words in said)
     if file.differ > len(file.first):
@@ -113,10 +102,10 @@ def _examples(file: "FileDifference") -> Iterator[str]:
         yield from _more(only, f"  only in {which}: ")
 
 
-def _only(file: "FileDifference") -> tuple[tuple[str, "Named"], ...]:
+def _only(file: FileDifference) -> tuple[tuple[str, Named], ...]:
     return ("A", file.only_in_a), ("B", file.only_in_b)
 
 
-def _more(named: "Named", before: str) -> Iterator[str]:
+def _more(named: Named, before: str) -> Iterator[str]:
     if named.count > len(named.first):
         yield f"{before}and {named.count - len(named.first):,} more"

@@ -1,42 +1,44 @@
 """The subcommand `view`: pages of a release, served on this machine or written as files."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
-from mmlongbench.cli.console import say
-from mmlongbench.cli.options import with_tasks
+from mmlongbench.cli.console import say, say_notes
+from mmlongbench.cli.options import COUNT, NEW_FILE, NEW_PATH, PATH, bars, quiet_option, with_tasks
 from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.task_files import TaskFiles
+from mmlongbench.release.measuring import ask
 
 if TYPE_CHECKING:
-    from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.web.viewer.site import Site
 
-_PATH = click.Path(path_type=Path, exists=True)
+
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @click.command()
-@click.argument("release", type=_PATH)
-@click.option("--predictions", multiple=True, type=_PATH, metavar="PATH", help="Answers of a model. Repeatable.")
-@click.option("--scores", multiple=True, type=_PATH, metavar="PATH", help="Scores that `score` wrote. Repeatable.")
+@click.argument("release", type=PATH)
+@click.option("--predictions", multiple=True, type=PATH, metavar="PATH", help="Answers of a model. Repeatable.")
+@click.option("--scores", multiple=True, type=PATH, metavar="PATH", help="Scores that `score` wrote. Repeatable.")
 @click.option("--models", default="", metavar="A,B|all", help="Models by whose rules the ruler can be drawn.")
 @click.option("--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="The window of a model, such as 128K.")
-@click.option("--shortcuts", type=_PATH, metavar="FILE", help="The output of `shortcuts --json`, to show its findings.")
-@click.option("--against", type=_PATH, metavar="RELEASE", help="Another release, to show the differences.")
-@click.option("--suspects", type=_PATH, metavar="FILE", help="The output of `doctor --json`, to review its suspects.")
-@click.option("--review", type=_PATH, metavar="FOLDER", help="A folder of `questions`, to review its questions.")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write decisions here.")
+@click.option("--shortcuts", type=PATH, metavar="FILE", help="The output of `shortcuts --json`, to show its findings.")
+@click.option("--against", type=PATH, metavar="RELEASE", help="Another release, to show the differences.")
+@click.option("--suspects", type=PATH, metavar="FILE", help="The output of `doctor --json`, to review its suspects.")
+@click.option("--review", type=PATH, metavar="FOLDER", help="A folder of `questions`, to review its questions.")
+@click.option("--write", type=NEW_FILE, metavar="FILE", help="Write decisions here.")
 @click.option("--annotator", metavar="NAME", help="With --write, who decides, in one word.")
-@click.option("--images", type=_PATH, help="The folder of images, if it is not in RELEASE.")
-@click.option("--static", type=click.Path(path_type=Path), metavar="DIR", help="Write the pages as files, and end.")
-@click.option("--limit", type=click.IntRange(min=1), help="With --static, the examples of each file; 20 by default.")
+@click.option("--images", type=PATH, help="The folder of images, if it is not in RELEASE.")
+@click.option("--static", type=NEW_PATH, metavar="DIR", help="Write the pages as files, and end.")
+@click.option("--limit", type=COUNT, help="With --static, the examples of each file; 20 by default.")
 @click.option("--port", type=click.IntRange(0, 65535), default=7870, show_default=True, help="0 takes a free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need --token.")
 @click.option("--token", metavar="TEXT", help="Who opens the pages must have this; at least 16 characters.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors and the address.")
+@quiet_option("Print only errors and the address.")
 @with_tasks
 def view(
     release: Path,
@@ -57,7 +59,7 @@ def view(
     host: str,
     token: str | None,
     quiet: bool,
-    tasks: "TaskFiles",
+    tasks: TaskFiles,
 ) -> None:
     """Look at RELEASE in a browser: its datasets, every example as a model gets it, and what models answered.
 
@@ -65,10 +67,11 @@ def view(
     alone and read only, but for decisions of a review with --write; with --static they are written as files that open
     from disk.
     """
-    _require_extra()
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.release.measuring import ask
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            raise ReleaseError(f'view needs {name}: pip install "mmlongbench[view]"')
     from mmlongbench.web.viewer.opening import Given, open_site
+    from mmlongbench.web.viewer.static_site import LIMIT, write_site
 
     if limit and not static:
         raise click.UsageError("--limit is for --static: a server shows all examples")
@@ -81,11 +84,14 @@ def view(
     _check_review(suspects, review, write, annotator, is_static=static is not None)
     reviewed = (suspects, review, write, annotator or "")
     given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks, *reviewed)
-    site = open_site(release, given, Progress(False if quiet else None))
-    for note in site.answers.notes:
-        say(f"note: {note}", err=True)
+    site = open_site(release, given, bars(is_quiet=quiet))
+    say_notes(site.answers.notes)
     if static:
-        _write(site, static, limit, is_quiet=quiet)
+        done = write_site(site, static, limit or LIMIT, bars(is_quiet=quiet))
+        if not quiet:
+            left = f"; {done.left_out:,} more have no page (--limit)" if done.left_out else ""
+            counts = f"{done.pages:,} examples, {done.files:,} files, {done.bytes:,} bytes{left}"
+            say(f"{static}: {counts}; open {static}/index.html")
     else:
         _serve(site, host, port, token or "")
 
@@ -106,30 +112,6 @@ def _check_review(
         raise click.UsageError("--write needs the server: leave out --static")
     if not annotator or annotator.split() != [annotator] or len(annotator) > 60 or not annotator.isprintable():
         raise click.UsageError("--write: say who decides, in one word, such as --annotator anna")
-
-
-def _require_extra() -> None:
-    """Refuse to start without the packages of the extra.
-
-    Raises:
-        ReleaseError: a package is missing.
-
-    """
-    from importlib.util import find_spec
-
-    for name in ("starlette", "uvicorn"):
-        if find_spec(name) is None:
-            raise ReleaseError(f'view needs {name}: pip install "mmlongbench[view]"')
-
-
-def _write(site: "Site", out: Path, limit: int | None, *, is_quiet: bool) -> None:
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.web.viewer.static_site import LIMIT, write_site
-
-    done = write_site(site, out, limit or LIMIT, Progress(False if is_quiet else None))
-    if not is_quiet:
-        left = f"; {done.left_out:,} more have no page (--limit)" if done.left_out else ""
-        say(f"{out}: {done.pages:,} examples, {done.files:,} files, {done.bytes:,} bytes{left}; open {out}/index.html")
 
 
 def _serve(site: "Site", host: str, port: int, token: str) -> None:

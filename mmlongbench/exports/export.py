@@ -24,9 +24,14 @@ class Choices:
     """How a target writes examples; the fields are those of `Export`."""
 
     images: str = ""
+    """How images are given: path, file-url, data-uri, or the URL at which mmlb_image/ is served; empty: as the target
+    prefers."""
     model: str = ""
+    """The name of the model, which requests contain."""
     max_tokens: int | None = None
+    """The maximum number of tokens of an answer; by default what the release keeps free."""
     form: str = ""
+    """The form of the lines, for the target training."""
 
 
 def export(release: Release, selection: Selection, target: str, out: Path, choices: Choices | None = None) -> Exported:

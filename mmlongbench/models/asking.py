@@ -1,10 +1,7 @@
 """What a run asks: the chosen examples with their prompts in the chosen context, and what each should cost."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-from pydantic import JsonValue
 
 from mmlongbench.documents.image_urls import fitting_size
 from mmlongbench.draws import digest
@@ -12,9 +9,9 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.models.chat_call import ChatCall, Sampling
 from mmlongbench.models.counting import counting
-from mmlongbench.models.fences import encodable
 from mmlongbench.models.prediction_lines import PredictionLine
 from mmlongbench.models.receipts import Cost, Costs, sizes_of
+from mmlongbench.models.settings import RunOptions
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.contexts import contextual
 from mmlongbench.release.layout import IMAGES
@@ -23,87 +20,8 @@ from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.release import Example, Release
 from mmlongbench.release.selection import Cell
 
-_LONGEST_NAME = 200
 _PROBED = 12
 """The maximum number of prompts of each dataset whose texts and images the probes use."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a model is asked."""
-
-    model: str
-    """The name of the model in requests."""
-    context: str = ""
-    """The form of the prompts (see `contexts`); empty: the released form."""
-    samples: int = 1
-    """How many answers are drawn for each example."""
-    temperature: float = 0.0
-    """The temperature at which answers are drawn; several samples need one above 0."""
-    max_tokens: int | None = None
-    """The maximum number of tokens of an answer; None: the reserve of the example."""
-    system: str | None = None
-    """What the system message says; None: there is none."""
-    images: str = "data-uri"
-    """The form in which images are sent (see `Example.messages`)."""
-    max_pixels: int | None = None
-    """The maximum width × height of an image; a larger image is sent smaller. None: images are sent as they are."""
-    count_as: str | None = None
-    """The model whose rule counts images; `none`: there are no receipts; None: `model` itself."""
-    text_tokenizer: str | None = None
-    """The path or hub id of the model's own tokenizer; None: the release's counts of texts are scaled."""
-    window: int | None = None
-    """The tokens of prompt and answer that the model takes; None: as the endpoint says, if it does."""
-    max_images: int | None = None
-    """The images that the model takes; None: as the rule says, if it does."""
-    skip_oversized: bool = False
-    """Whether to leave out the examples that the model cannot take."""
-    is_fresh: bool = False
-    """Whether to ask again about examples whose answer is on file, as after a change of the server."""
-
-    def check(self) -> None:
-        """Refuse values that make no sense.
-
-        Raises:
-            ReleaseError: the error names the option, its value, and what was expected.
-
-        """
-        name = self.model
-        if (
-            not isinstance(name, str)
-            or not name.strip()
-            or not name.isprintable()
-            or len(name.encode()) > _LONGEST_NAME
-        ):
-            raise ReleaseError(
-                f"model {name!r:.80}: expected a name of at most {_LONGEST_NAME} printable bytes in UTF-8"
-            )
-        for option in ("context", "images", "system", "count_as", "text_tokenizer"):
-            value = getattr(self, option)
-            if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):
-                raise ReleaseError(f"{option} {value!r:.80}: expected a text")
-            if value != encodable(value or "") and value is not None:
-                raise ReleaseError(f"{option} {value!r:.80}: has characters that UTF-8 cannot encode")
-        for option in ("samples", "max_tokens", "max_pixels", "window", "max_images"):
-            value = getattr(self, option)
-            if (type(value) is not int or value < 1) and (value is not None or option == "samples"):
-                raise ReleaseError(f"{option} {value!r:.80}: expected a whole number, at least 1")
-        heat = self.temperature
-        if not isinstance(heat, int | float) or isinstance(heat, bool) or not 0 <= heat < math.inf:
-            raise ReleaseError(f"temperature {heat!r:.80}: expected a number, at least 0")
-        if self.samples > 1 and not heat:
-            raise ReleaseError(f"{self.samples} samples: all answers would be alike; give a temperature above 0")
-
-    @property
-    def settings(self) -> dict[str, JsonValue]:
-        """Return the options that change answers and are not at their default, besides model and context."""
-        given: dict[str, JsonValue] = {
-            "temperature": self.temperature or None,
-            "max_tokens": self.max_tokens,
-            "system": self.system,
-            "max_pixels": self.max_pixels,
-        }
-        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

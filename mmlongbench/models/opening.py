@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.models.asking import Asking, RunOptions
+from mmlongbench.models.asking import Asking
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.models.prediction_lines import predictions_file
-from mmlongbench.models.settings import Caller, EndpointSettings
+from mmlongbench.models.settings import Caller, EndpointSettings, RunOptions
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Selection, select
 

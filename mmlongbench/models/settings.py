@@ -1,9 +1,15 @@
 """The settings of an endpoint, and the words for it in messages to the user."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.errors import MMLongBenchError
+from pydantic import JsonValue
+
+from mmlongbench.errors import MMLongBenchError, ReleaseError
+from mmlongbench.models.fences import encodable
+
+_LONGEST_NAME = 200
 
 
 class EndpointError(MMLongBenchError):
@@ -33,19 +39,19 @@ class EndpointSettings:
     """An endpoint that speaks OpenAI's protocol, and how it may be used."""
 
     url: str
-    """The address, such as `http://127.0.0.1:8000/v1`."""
+    """An endpoint that speaks OpenAI's protocol: http://…/v1."""
     cache: Path | None = None
-    """A file that keeps every answer; a call whose answer is in this file is not made again."""
+    """A file that keeps every answer; no call is made twice."""
     concurrency: int = 8
-    """How many calls run at once."""
+    """The number of calls at the same time."""
     timeout: float = 60.0
-    """Seconds that one call may take."""
+    """The seconds that one call may take."""
     attempts: int = 4
-    """The maximum number of attempts for one call."""
+    """The maximum number of attempts for a call that fails in a way that may pass."""
     prices: tuple[float, float] | None = None
-    """The prices of a million input tokens and of a million output tokens, to report the cost."""
+    """Prices of a million tokens of prompt and of answer, to report the cost."""
     is_dry: bool = False
-    """Whether to count the calls that would be made, without making any."""
+    """Count the calls, without making any."""
 
     def check(self, caller: Caller) -> None:
         """Refuse numbers that make no sense.
@@ -68,3 +74,82 @@ def above_zero(name: str, value: float, error: type[EndpointError]) -> None:
     """Refuse a number that is not above 0, or is infinite."""
     if not 0 < value < float("inf"):
         raise error(f"{name}: expected a number above 0, found {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a model is asked."""
+
+    model: str
+    """The name of the model, as the endpoint lists it."""
+    context: str = ""
+    """Another context: none, text-only, images-only, shuffled, wrong, oracle, or a form that the task offers."""
+    samples: int = 1
+    """The number of answers to each example; several need a temperature above 0."""
+    temperature: float = 0.0
+    """The temperature at which answers are drawn."""
+    max_tokens: int | None = None
+    """The maximum number of tokens of an answer; by default the reserve of the example."""
+    system: str | None = None
+    """A system message before the prompt."""
+    images: str = "data-uri"
+    """How images are sent: data-uri, file-url, path, or the URL at which mmlb_image/ is served."""
+    max_pixels: int | None = None
+    """Send images with more pixels (width × height) smaller."""
+    count_as: str | None = None
+    """The model whose rule counts images, if the name of the model does not tell; `none`: no receipts."""
+    text_tokenizer: str | None = None
+    """The path or hub id of the model's tokenizer; then every difference is reported. Without it, counts of texts are
+    scaled."""
+    window: int | None = None
+    """The tokens of prompt and answer that the model takes, if known."""
+    max_images: int | None = None
+    """The images that the model takes in a request, if known."""
+    skip_oversized: bool = False
+    """Leave out the examples that the model cannot take; `score` shows them as skipped."""
+    is_fresh: bool = False
+    """Ask again also where the answer is known, as after a change of the server; to continue, leave it out."""
+
+    def check(self) -> None:
+        """Refuse values that make no sense.
+
+        Raises:
+            ReleaseError: the error names the option, its value, and what was expected.
+
+        """
+        name = self.model
+        if (
+            not isinstance(name, str)
+            or not name.strip()
+            or not name.isprintable()
+            or len(name.encode()) > _LONGEST_NAME
+        ):
+            raise ReleaseError(
+                f"model {name!r:.80}: expected a name of at most {_LONGEST_NAME} printable bytes in UTF-8"
+            )
+        for option in ("context", "images", "system", "count_as", "text_tokenizer"):
+            value = getattr(self, option)
+            if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):
+                raise ReleaseError(f"{option} {value!r:.80}: expected a text")
+            if value != encodable(value or "") and value is not None:
+                raise ReleaseError(f"{option} {value!r:.80}: has characters that UTF-8 cannot encode")
+        for option in ("samples", "max_tokens", "max_pixels", "window", "max_images"):
+            value = getattr(self, option)
+            if (type(value) is not int or value < 1) and (value is not None or option == "samples"):
+                raise ReleaseError(f"{option} {value!r:.80}: expected a whole number, at least 1")
+        heat = self.temperature
+        if not isinstance(heat, int | float) or isinstance(heat, bool) or not 0 <= heat < math.inf:
+            raise ReleaseError(f"temperature {heat!r:.80}: expected a number, at least 0")
+        if self.samples > 1 and not heat:
+            raise ReleaseError(f"{self.samples} samples: all answers would be alike; give a temperature above 0")
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Return the options that change answers and are not at their default, besides model and context."""
+        given: dict[str, JsonValue] = {
+            "temperature": self.temperature or None,
+            "max_tokens": self.max_tokens,
+            "system": self.system,
+            "max_pixels": self.max_pixels,
+        }
+        return {name: value for name, value in given.items() if value is not None}

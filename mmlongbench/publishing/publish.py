@@ -55,15 +55,15 @@ class Publishing:
     repository: str = ""
     """The name on the Hub, such as `owner/name`; empty: not on the Hub."""
     shortcuts: Path | None = None
-    """The output of `mmlongbench shortcuts --json`."""
+    """The output of `shortcuts --json`, for the card."""
     audit: Path | None = None
-    """The output of `mmlongbench audit --json`."""
+    """The output of `audit --json`, for the card."""
     allow_unknown_licence: bool = False
-    """Whether assets without a licence are published."""
+    """Publish images and texts of which no licence is known."""
     cleared: tuple[str, ...] = ()
-    """The licences that ask to be asked first, and whose owners agreed."""
+    """A licence whose terms allow it, or whose owner agreed; there may be several."""
     after: Path | None = None
-    """An earlier publication, whose tables stay as they are where every row of them is published again."""
+    """An earlier publication: its tables stay as they are where they can, so that an upload sends only what is new."""
 
 
 @dataclass(frozen=True, slots=True)

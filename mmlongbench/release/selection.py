@@ -23,14 +23,14 @@ class Selection:
     """Which examples of a release are meant; the default is all of them."""
 
     datasets: tuple[str, ...] = ()
-    """The names of datasets; empty: all."""
+    """Only this dataset; there may be several."""
     lengths: tuple[int | str, ...] = ()
-    """Lengths in tokens, or texts such as `8K`; empty: all."""
+    """Only this length, in tokens or as `8K`; there may be several."""
     limit: int | None = None
-    """The maximum number of examples of each file, the first ones; None: all."""
+    """The maximum number of examples of each file, the first ones."""
     subset: str = ""
-    """The name of a subset of questions: a key of `SUBSETS`. Which questions are in it depends only on the name of
-    the dataset and on the ids that it has at the length."""
+    """A subset of the questions: `paper` has 100 of each dataset at each length, 50 of each MM-NIAH file."""
+    # A key of `SUBSETS`. Which questions it has depends only on the dataset's name and its ids at the length.
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 This is no finding: a question whose words stand in its gold is easy to search for, and may be as hard to answer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -18,8 +18,10 @@ from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
 from mmlongbench.draws import Draws
+from mmlongbench.lengths import format_length
 from mmlongbench.shortcuts.pages import PageTexts
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+from mmlongbench.table import Table, Value
 
 MAX_QUESTIONS = 100
 """How many questions of a dataset are searched for at each length at most; they are drawn, the same at each length."""
@@ -185,3 +187,14 @@ def enough(ranks: Sequence[int], per_cent: int) -> int:
 def drawn_questions(dataset: str, ids: Sequence[str]) -> frozenset[str]:
     """Return the questions of a dataset that are searched for, at most `MAX_QUESTIONS`."""
     return frozenset(Draws(("shortcuts", dataset)).order("difficulty", sorted(set(ids)))[:MAX_QUESTIONS])
+
+
+def difficulty_table(lines: Iterable[Difficulty]) -> Table:
+    """Return how far one must read to find gold."""
+    rows: list[tuple[Value, ...]] = []
+    for each in lines:
+        share, rank = f"{100 * each.found:.1f}", f"{each.median_rank:g}"
+        units = (each.questions, f"{each.units:g}", share, rank, each.k_50, each.k_90)
+        rows.append((each.dataset, format_length(each.length), each.search, *units))
+    columns = ("dataset", "length", "search", "n", "units", "found", "median rank", "half", "90 %")
+    return Table(columns, rows, "difficulty: units to read to have half, or 90 %, of golds", align="lll")

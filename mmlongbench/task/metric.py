@@ -116,24 +116,23 @@ class Judge:
     """An endpoint that speaks OpenAI's protocol, and how it may be used."""
 
     url: str
-    """The address, such as `http://127.0.0.1:8000/v1`."""
+    """An endpoint that speaks OpenAI's protocol: http://…/v1."""
     models: tuple[str, ...]
-    """One judge, or the members of a committee; empty: the model that the public code uses, if the metric knows that
-    model."""
+    """A judge; several are a committee. Without one, the judge of the public code, if the metric knows it."""
     cache: Path | None = None
-    """An SQLite file that keeps every answer; a call whose answer is in this file is not made again."""
+    """An SQLite file that keeps every answer; no call is made twice."""
     concurrency: int = 8
-    """How many calls run at once."""
+    """The number of calls at the same time."""
     timeout: float = 60.0
-    """Seconds that one call may take."""
+    """The seconds that one call may take."""
     attempts: int = 4
     """The maximum number of attempts for one call."""
     samples: int | None = None
-    """How often each judge of a committee is called; None: as the profile says."""
+    """How often each judge of a committee is asked; by default as the profile says: 5 for `paper`, else 1."""
     prices: tuple[float, float] | None = None
-    """The prices of a million input tokens and of a million output tokens, to report the cost."""
+    """Prices of a million tokens of input and of output, to report the cost."""
     is_dry: bool = False
-    """Whether to count the calls that would be made, without making any."""
+    """Count the calls to judges, without making any."""
 
     def __post_init__(self) -> None:
         """Accept one model instead of a tuple, and a text instead of a path.
@@ -157,17 +156,17 @@ class Settings:
     judge: Judge | None = None
     """The endpoint of the judges; None: no judge is called."""
     judge_prompts: tuple[Path, ...] = ()
-    """Files with the prompts of the public code, or a checkout of that code. Judges that use these prompts have the
-    profile `official`."""
+    """The public code's checkout, or a file of prompts in it (scripts/eval_gpt4_summ.py, utils_prompt.py), which is
+    read but not run. Judges are asked with these prompts; only then are scores of judge-fluency-f1 and judge-answers
+    official."""
     documents: Path | None = None
-    """The folder of the PDFs that the questions are about, each named `<document>.pdf` (for SMuDGE, and for the page
-    texts that a committee sees)."""
+    """The folder of the PDFs that questions are about, each named `<document>.pdf` (smudge, judge-committee)."""
     words: Path | None = None
-    """A file of words and their boxes, as lines of JSON, which are used instead of the PDFs' own words (SMuDGE)."""
+    """Words and boxes to use instead of the PDFs' own: lines of JSON (smudge)."""
     alphas: tuple[float, ...] = (0.25,)
-    """Weights of the match score (SMuDGE). The score uses the first weight; reports compare the others."""
+    """Weight of the match; the score uses the first one, and reports compare all (smudge)."""
     ignores_reading_order: bool = False
-    """Whether to ignore the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
+    """Ignore the PDFs' reading order, as the profile `paper` always does (smudge)."""
     images: Path | None = None
     """The release's folder of images (for a committee, which sees the pages that hold the answer)."""
     data: Path | None = None

@@ -12,11 +12,11 @@ from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.volatility import Volatility
+from mmlongbench.table import Table
 from mmlongbench.web.charts import Chart, length_charts, look_of
 from mmlongbench.web.grids import WHOLE, beside, by_title, correlation_table, heat_maps, small_tables
 from mmlongbench.web.kit import Section, render
 from mmlongbench.web.numbers import points
-from mmlongbench.web.tables import Listing
 
 _REASONING = ("stripped", "unclosed", "kept")
 """The words for what was done with the reasoning in predictions; each is a column of the page."""
@@ -103,9 +103,9 @@ def _matrices(found: Correlations) -> list[tuple[Matrix, str, bool]]:
     return [(each, length_name(each.length), each in longest) for each in ordered]
 
 
-def _listings(report: Report) -> dict[str, Listing]:
+def _listings(report: Report) -> dict[str, Table]:
     return {
-        "schemes": Listing(
+        "schemes": Table(
             ("metric", "profile", "follows", "choices", "models"),
             [
                 (each.metric, each.profile, ", ".join(each.follows), ", ".join(each.choices), each.models)
@@ -113,9 +113,9 @@ def _listings(report: Report) -> dict[str, Listing]:
             ],
         ),
         "reasoning": _reasoning(report.reasoning),
-        "releases": Listing(("model", "releases"), [(name, ", ".join(found)) for name, found in report.locks.items()]),
+        "releases": Table(("model", "releases"), [(name, ", ".join(found)) for name, found in report.locks.items()]),
         "pairs": _pairs(report.agreement),
-        "shifts": Listing(
+        "shifts": Table(
             ("model", "points", "places", "pairs of metrics"),
             [
                 (model, 100 * each.score, each.rank, each.pairs)
@@ -124,27 +124,27 @@ def _listings(report: Report) -> dict[str, Listing]:
         ),
         "volatilities": _volatilities(report.volatilities),
         "missing": _missing(report),
-        "failures": Listing(
+        "failures": Table(
             ("model", "metric", "reason", "times"),
             [(series.model, series.label, reason, times) for series, reason, times in report.failures],
         ),
     }
 
 
-def _reasoning(counts: Mapping[str, Mapping[str, int]]) -> Listing:
+def _reasoning(counts: Mapping[str, Mapping[str, int]]) -> Table:
     rows: list[tuple[str | int, ...]] = [
         (model, *(found.get(kind, 0) for kind in _REASONING)) for model, found in counts.items()
     ]
-    return Listing(("model", *_REASONING), rows)
+    return Table(("model", *_REASONING), rows)
 
 
-def _pairs(found: Agreement) -> Listing:
+def _pairs(found: Agreement) -> Table:
     models = sorted(found.shifts or {})
     rows = [
         (*pair.metrics, pair.examples, pair.reason if pair.tau is None else pair.tau, *_moved(pair, models))
         for pair in found.pairs
     ]
-    return Listing(("metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)), rows)
+    return Table(("metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)), rows)
 
 
 def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
@@ -156,7 +156,7 @@ def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
     return [moved.get(model, "–") for model in models]
 
 
-def _volatilities(found: Sequence[Volatility]) -> Listing:
+def _volatilities(found: Sequence[Volatility]) -> Table:
     rows = [
         (
             each.dataset,
@@ -170,13 +170,13 @@ def _volatilities(found: Sequence[Volatility]) -> Listing:
         )
         for each in found
     ]
-    return Listing(("dataset", "metric", "model", "T", "score", "rank", "median rank", "robustness"), rows)
+    return Table(("dataset", "metric", "model", "T", "score", "rank", "median rank", "robustness"), rows)
 
 
-def _missing(report: Report) -> Listing:
+def _missing(report: Report) -> Table:
     rows: list[tuple[str | int | float, ...]] = []
     for each in report.missing:
         others = "" if each.found.others is None else points(each.found.others)
         rows.append((each.series.model, each.series.label, each.file, *astuple(each.found.counts), others))
     heads = ("model", "metric", "file", "examples", "absent", "failed", "skipped", "mean of what was not skipped")
-    return Listing(heads, rows)
+    return Table(heads, rows)

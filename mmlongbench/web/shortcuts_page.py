@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import ReleaseError
-from mmlongbench.lengths import format_length
 from mmlongbench.shortcuts.audit import ShortcutAudit
-from mmlongbench.shortcuts.difficulty import Difficulty
+from mmlongbench.shortcuts.difficulty import difficulty_table
 from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.to_look_at import SeenQuestion
 from mmlongbench.web.intervals import Interval, Look, interval
 from mmlongbench.web.kit import Section, render
-from mmlongbench.web.tables import Listing
 
 MAX_IMAGES = 240
 """The most images in a page."""
@@ -27,10 +25,6 @@ Seen = Mapping[tuple[str, str], Sequence[SeenQuestion]]
 VERDICTS: Mapping[Verdict, str] = {"leak": "■", "undecided": "◪", "clean": "□"}
 """A mark for each verdict, in the order of the table; the marks differ without colours."""
 _LOOKS: Mapping[Verdict, Look] = {"leak": "sure", "undecided": "dashed", "clean": "open"}
-_DIFFICULTY = (
-    *("dataset", "length", "search", "questions", "units", "golds found, of 100", "median rank"),
-    *("units for half of all golds", "for 90 %"),
-)
 
 
 def shortcuts_page(title: str, audit: ShortcutAudit, seen: Seen, urls: ImageUrls) -> Iterator[str]:
@@ -57,7 +51,7 @@ def shortcuts_page(title: str, audit: ShortcutAudit, seen: Seen, urls: ImageUrls
         bar=bar,
         seen={place: seen.get((each.dataset, each.kind), ()) for place, each in enumerate(leaks)},
         url=_bounded(urls),
-        difficulty=Listing(_DIFFICULTY, map(_difficulty, audit.difficulties)),
+        difficulty=difficulty_table(audit.difficulties),
         most_images=MAX_IMAGES,
     )
 
@@ -73,12 +67,6 @@ def _sections(audit: ShortcutAudit) -> Iterator[Section]:
     if audit.notes:
         yield Section("untried", "Not tried")
     yield Section("reading", "How to read this page")
-
-
-def _difficulty(each: Difficulty) -> tuple[str | int, ...]:
-    """Return the row of a difficulty, in the order of `_DIFFICULTY`."""
-    length, share, rank = format_length(each.length), f"{100 * each.found:.1f}", f"{each.median_rank:g}"
-    return each.dataset, length, each.search, each.questions, f"{each.units:g}", share, rank, each.k_50, each.k_90
 
 
 def _in_order(findings: Sequence[Finding]) -> list[Finding]:

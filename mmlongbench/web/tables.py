@@ -1,4 +1,6 @@
-"""Tables as values, which `tables.html` prints: texts, looks and colours; nothing is computed here."""
+"""Tables as values, which `tables.html` prints: texts, looks and colours; nothing is computed here. It also prints a
+plain table, which is that of `mmlongbench.table`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -52,14 +54,6 @@ class Table:
     columns: Sequence[str]
     groups: Iterable[Group]
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A plain table: each value is a text, a count or a number."""
-
-    columns: Sequence[str]
-    rows: Iterable[Sequence[str | int | float]]
 
 
 @dataclass(frozen=True, slots=True)

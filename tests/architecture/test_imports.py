@@ -47,6 +47,7 @@ ORDER = (
         "sentences",
         "draws",
         "lengths",
+        "table",
         "errors",
         "field_texts",
     ),
@@ -55,12 +56,9 @@ ORDER = (
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 100_478, "files": 655, "classes": 1_100}
+CEILINGS = {"lines": 92_600, "files": 635, "classes": 975}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
 CIRCLES = (
-    {"mmlongbench.building.asset_licences", "mmlongbench.building.build_plan"},
-    {"mmlongbench.building.session", "mmlongbench.building.stages.records"},
-    {"mmlongbench.release.items", "mmlongbench.release.loading", "mmlongbench.release.positions"},
     {"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},
 )
 """The groups of files that import each other, at any place in them; none may be added, and none may grow."""

@@ -13,7 +13,8 @@ from tiny import REJECTED, ROWS, build, command, draw_source, hashes, records, r
 
 from mmlongbench.cli.main import EXIT_CODES, cli
 
-COMMANDS = sorted(cli.commands)
+CONTEXT = click.Context(cli)
+COMMANDS = sorted(cli.list_commands(CONTEXT))
 HEAVY = ("pymupdf", "datasets", "tokenizers", "pyarrow", "numpy", "pandas", "PIL", "torch", "transformers")
 
 
@@ -25,6 +26,9 @@ def test_the_help_lists_every_command_and_the_exit_codes() -> None:
             assert f"\n  {name} " in shown.out
         for code in ("0 ", "1 ", "2 ", "130 "):
             assert f"\n    {code}" in shown.out
+        assert max(map(len, shown.out.splitlines())) <= 80
+        groups = re.findall(r"^(\w+):\n(?=  [\w-])", shown.out, re.MULTILINE)
+        assert groups == ["Options", "Make", "Look", "Trust", "Models", "Share"]
     assert {"build", "audit", "list"} <= set(COMMANDS)
 
 
@@ -33,13 +37,15 @@ def test_every_command_and_option_has_help(name: str) -> None:
     shown = command(name, "--help")
     assert shown.code == 0
     assert shown.out.startswith(f"Usage: mmlongbench {name} ")
-    assert cli.commands[name].help
-    for parameter in cli.commands[name].params:
+    command_named = cli.get_command(CONTEXT, name)
+    assert command_named is not None
+    assert command_named.help
+    for parameter in getattr(command_named, "own", command_named).params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
             assert parameter.opts[0] in shown.out
         else:
-            assert str(parameter.name).upper() in str(cli.commands[name].help)
+            assert str(parameter.name).upper() in str(command_named.help)
 
 
 def test_without_a_command_the_help_is_shown_and_it_is_an_error() -> None:
@@ -191,10 +197,20 @@ def test_list_shows_builders_readers_samples_and_manifests() -> None:
         "import builders.docvqa",
         "import tokenization",
         "from mmlongbench.cli import main\nsys.argv[1:] = ['--help']\ntry: main()\nexcept SystemExit: pass",
+        "from mmlongbench.cli.main import cli\nfor name in cli.list_commands(None):\n"
+        "    if name not in ('report', 'shortcuts'): cli.get_command(None, name)",
     ],
-    ids=["mmlongbench", "builders", "tokenization", "help"],
+    ids=["mmlongbench", "builders", "tokenization", "help", "commands"],
 )
 def test_what_is_slow_is_imported_where_it_is_used(code: str) -> None:
     script = f"import sys\n{code}\nprint([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_help_imports_no_command() -> None:
+    code = "from mmlongbench.cli import main\nsys.argv[1:] = ['--help']\ntry: main()\nexcept SystemExit: pass"
+    heavy = ("pydantic", "rich", "yaml", "tokenization")
+    script = f"import sys\n{code}\nprint([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -4,19 +4,23 @@ import errno
 import io
 import re
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mmlongbench.cli.console import words_of
+from mmlongbench.cli.audit import show_audit
+from mmlongbench.cli.console import error_line, print_table
+from mmlongbench.cli.options import options_of
 from mmlongbench.cli.questions import DefaultGroup
 from mmlongbench.cli.show import fold
-from mmlongbench.cli.tables import show_audit
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.release.figures import FileAudit
+from mmlongbench.table import Table
 
 # Tables and texts.
 
@@ -109,14 +113,14 @@ def test_a_folded_text_counts_what_is_left_out(most: int) -> None:
     ids=["full", "full-unnamed", "open", "open-unnamed", "enomem", "memory", "thread", "import", "own"],
 )
 def test_an_error_of_the_system_is_one_line(error: Exception, said: str) -> None:
-    assert words_of(error).startswith(said)
+    assert error_line(error).startswith(said)
 
 
 def test_memory_that_ran_out_below_another_error_is_found_and_a_mistake_of_the_engine_keeps_its_traceback() -> None:
     error = ValueError("of a library")
-    assert words_of(error) == words_of(RuntimeError("a mistake")) == words_of(KeyError("a mistake")) == ""
+    assert error_line(error) == error_line(RuntimeError("a mistake")) == error_line(KeyError("a mistake")) == ""
     error.__cause__ = MemoryError()
-    assert words_of(error).startswith("memory ran out")
+    assert error_line(error).startswith("memory ran out")
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
@@ -197,3 +201,60 @@ def test_an_error_names_the_group_as_the_user_typed_it() -> None:
     assert refused.exit_code == 2
     assert "Try 'program make --help'" in refused.output
     assert "Missing option '--from'" in refused.output
+
+
+# Tables as values, and options of dataclasses.
+
+
+def drawn(table: Table, monkeypatch: pytest.MonkeyPatch, **how: Any) -> list[str]:
+    monkeypatch.setenv("TTY_COMPATIBLE", "0")
+    with redirect_stdout(io.StringIO()) as out:
+        print_table(table, **how)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_a_table_has_counts_headings_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [("first",), ("  a", 1234, 0.5), ("  b", 5, "–")]
+    found = drawn(Table(("", "n", "mean"), rows, "scores", ["a note"]), monkeypatch)
+    assert found == ["scores", "           n  mean", "first", "  a    1,234  0.50", "  b        5     –", "a note"]
+
+
+def test_texts_become_narrow_before_numbers_and_numbers_are_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(("rule", "why", "n"), [("a rule", "a long text about it", "12.5 ±3.1")], align="Ll")
+    assert drawn(table, monkeypatch, usual=30) == [
+        "rule    why                  n",
+        "a rule  a long text  12.5 ±3.1",
+        "        about it",
+    ]
+    assert drawn(table, monkeypatch, usual=20, folds_numbers=True)[1].split()[-1] == "12.5"
+    assert "12.5 ±3.1" in "\n".join(drawn(table, monkeypatch, usual=1))
+
+
+@dataclass(frozen=True)
+class Options:
+    name: str
+    sizes: tuple[int, ...] = ()
+    span: tuple[float, float] | None = None
+    share: float = 0.0
+    most: int | None = None
+    is_new: bool = False
+    file: Path | None = None
+
+
+@click.command()
+@options_of(Options, "given", prefix="--x-", without=("file",), is_new={"option": "--new"}, share={"metavar": "SHARE"})
+def dressed(given: Options) -> None:
+    """Print the options."""
+    click.echo(repr(given))
+
+
+def test_options_are_made_of_the_fields_of_a_dataclass() -> None:
+    words = ["--x-name", "n", "--x-size", "1", "--x-size", "2", "--x-span", "0", "2.5", "--new"]
+    done = CliRunner().invoke(dressed, words)
+    assert done.output == f"{Options('n', (1, 2), (0.0, 2.5), is_new=True)!r}\n"
+    assert "Missing option '--x-name'" in CliRunner().invoke(dressed, []).output
+    assert "x>=1" in CliRunner().invoke(dressed, ["--x-name", "n", "--x-most", "0"]).output
+    helped = CliRunner().invoke(dressed, ["--help"]).output
+    assert "--x-share SHARE" in helped
+    assert "[default: 0.0; x>=0]" in helped
+    assert "--x-file" not in helped

@@ -368,7 +368,7 @@ def test_the_command_says_how_many_articles_have_a_wikidata_id_and_reads_a_corpu
 
 def test_importing_the_command_imports_no_heavy_library() -> None:
     heavy = {"numpy", "pyarrow", "datasets", "pymupdf", "tantivy"}
-    script = f"import sys, mmlongbench.cli.corpus; print(*(set(sys.modules) & {heavy!r}))"
+    script = f"import sys, mmlongbench.cli.sources; print(*(set(sys.modules) & {heavy!r}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 

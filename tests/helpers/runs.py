@@ -10,10 +10,10 @@ from counting_server import RULE, is_probe
 from model_server import QUICK, Request, Script, serving
 
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.asking import Asking, RunOptions
+from mmlongbench.models.asking import Asking
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.run import Prepared, RunResult, prepare, run
-from mmlongbench.models.settings import EndpointSettings
+from mmlongbench.models.settings import EndpointSettings, RunOptions
 from mmlongbench.release.release import open_release
 from mmlongbench.release.selection import Selection, select
 

@@ -13,7 +13,7 @@ from runs import asked
 from tiny import command
 
 import mmlongbench as mm
-from mmlongbench.models.asking import RunOptions
+from mmlongbench.models.settings import RunOptions
 from mmlongbench.release.published import is_published
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Selection
