@@ -56,11 +56,9 @@ ORDER = (
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 92_600, "files": 635, "classes": 975}
+CEILINGS = {"lines": 93_900, "files": 632, "classes": 988}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
-CIRCLES = (
-    {"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},
-)
+CIRCLES = ({"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},)
 """The groups of files that import each other, at any place in them; none may be added, and none may grow."""
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 
