@@ -40,10 +40,10 @@ RATE, RATIO = 20, 3
 SHORTEST, STEP = 60, 37
 """Words of the shortest passage: whole sentences fill a passage to 60 to 100 words. The step mixes their lengths."""
 PARTS = {
-    "negatives read from the corpus": ("searched.py", "negatives"),
+    "negatives read from the corpus": ("search.py", "negatives"),
     "places drawn": ("draws.py", "rank"),
     "prices looked up": ("pricing.py", "text"),
-    "closing units chosen": ("closing.py", "closest_sum"),
+    "closing units chosen": ("pack.py", "closest_sum"),
     "units placed, prompt joined": ("pack.py", "_stood"),
     "records": ("records.py", "finished_record"),
     "items": ("records.py", "_items"),

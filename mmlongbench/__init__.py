@@ -13,6 +13,8 @@ To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
 
 import ast
+import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -857,7 +859,7 @@ def _pairs(values: Mapping[str, object] | None) -> list[str]:
 @cache
 def _modules() -> Mapping[str, str]:
     """Return the module of each type, as the imports at the top name them, which only a type checker follows."""
-    tree = ast.parse(Path(__file__).read_text("utf-8"))
+    tree = ast.parse(inspect.getsource(sys.modules[__name__]))  # also in a zip file
     blocks = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     imports = (node for node in next(blocks).body if isinstance(node, ast.ImportFrom))
     return {each.name: str(node.module) for node in imports for each in node.names}

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LLAMA2 = "llama2"
 LLAMA2_ASSET = "data/llama2.json.xz"
 LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a85"  # hash of the decompressed JSON
+MAX_BYTES = 512 * 1024 * 1024
+"""The maximum size of a tokenizer.json, which may come with a release of others; the largest known ones have 40 MB."""
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -85,6 +87,10 @@ def load_tokenizer(name: str) -> TextTokenizer:
     if path.is_dir():
         raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
     try:
+        if not path.is_file():  # reading a pipe or a device might never end
+            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
         content = path.read_bytes()
     except OSError as error:
         raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error

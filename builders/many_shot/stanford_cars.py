@@ -96,7 +96,10 @@ def read_variable(path: Path, name: str) -> object:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             raise OSError(f"no file of at most {MAX_BYTES} bytes")
         done = subprocess.run(program, capture_output=True, text=True, timeout=_SECONDS, check=True)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        found = f"more than {_SECONDS} s to read it"
+        raise SourceError(Fault("unreadable-source", expected, found, path.name, todo=todo)) from error
+    except OSError as error:
         raise SourceError(Fault("unreadable-source", expected, str(error), path.name, todo=todo)) from error
     except subprocess.CalledProcessError as error:  # ended by a signal, it says nothing
         found = " ".join(error.stderr.split())[-200:] or f"what ends SciPy ({error.returncode})"

@@ -146,7 +146,7 @@ def portable(name: str) -> str:
     return Path(name).name if Path(name).exists() else name
 
 
-FORMAT: Literal[5] = 5
+FORMAT: Literal[6] = 6
 """The format version of the plan file."""
 
 
@@ -168,7 +168,7 @@ class SavedPlan:
     """The path of the working folder when the plan was saved. If the folder has been moved, `load_interrupted_plan`
     changes all saved paths that begin with this path."""
     datasets: list[SavedDataset]
-    format: Literal[5] = FORMAT
+    format: Literal[6] = FORMAT
 
     @property
     def plans(self) -> dict[str, DatasetPlan]:

@@ -366,7 +366,7 @@ def _show_histograms(audits: Sequence[FileAudit]) -> None:
                     numbers = (f"{number:,.0f}" for number in _spread(tally.tokens))
                     rows.append((found.file, name, _bars(tally.shares), *numbers))
     title = "share of L, in twentieths, then what is over; by model: share of its window"
-    print_table(Table(("file", "of", "0 … 1 >", "tokens", "min", "max"), rows, title, align="lll"))
+    print_table(Table(("file", "of", "0 … 1 >", "tokens", "min", "max"), rows, title, align="lLL"))
 
 
 def _spread(spread: Spread) -> list[float]:

@@ -45,14 +45,17 @@ def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bo
     console = _console()
     room = console.width if console.is_terminal else usual
     widths = _widths([[shown(name) for name in table.columns], *rows], align, room, gap, folds_numbers=folds_numbers)
-    title = Text(shown(table.title), "bold") if table.title else None
-    grid = Grid(box=None, padding=(0, gap, 0, 0), pad_edge=False, title=title, title_justify="left")
+    grid = Grid(box=None, padding=(0, gap, 0, 0), pad_edge=False)
     for name, side, width in zip(table.columns, align, widths, strict=True):
         grid.add_column(Text(shown(name)), justify="left" if side in "lL" else "right", width=width, overflow="fold")
     for row in rows:
         style = "bold" if len(row) == 1 < len(widths) else ""
         grid.add_row(*(Text(cell, style) for cell in row))
-    console.width = sum(widths) + gap * (len(widths) - 1)
+    width = sum(widths) + gap * (len(widths) - 1)
+    if table.title:
+        console.width = max(width, _NARROWEST_TITLE)
+        console.print(Text(shown(table.title), "bold"))
+    console.width = width
     console.print(grid)
     for note in table.notes:
         say(note)
@@ -265,3 +268,7 @@ def say_notes(notes: Iterable[str]) -> None:
     """Print each note on a line of standard error."""
     for note in notes:
         say(f"note: {note}", err=True)
+
+
+_NARROWEST_TITLE = 40
+"""A title is folded where its table ends, but never below this width."""

@@ -8,6 +8,14 @@ from annotated_types import Ge, Gt, Le
 MAX_PIXELS = 178_956_970
 """The pixels of the largest picture that Pillow opens: twice `PIL.Image.MAX_IMAGE_PIXELS`."""
 
+EARLIER_COUNTS = frozenset(
+    {
+        *("content_bytes", "operators", "forms", "groups", "nesting"),
+        *("pattern_cells", "image_pixels", "painted_pages", "function_bytes"),
+    }
+)
+"""Limits of what a page draws, in the locks of releases up to version 0.2. Time and memory bound a page since then."""
+
 Count = Annotated[int, Ge(1)]
 
 

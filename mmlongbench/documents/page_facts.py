@@ -65,7 +65,7 @@ def crop_makers() -> dict[str, str]:
 
 
 def load_layout() -> None:
-    """Import the networks, which PyMuPDF would import at its start if `plain_mupdf` let it."""
+    """Import the networks, which PyMuPDF would import at its start if `mupdf` let it."""
     import pymupdf.layout  # noqa: F401  (registers itself)
 
 
@@ -216,7 +216,7 @@ class PageFacts:
     """What the layer of a PDF tells about one page."""
 
     key: str
-    """A hash of the content (see `pdf.page_keys`); empty for a blank page."""
+    """A hash of the content (see `PageRead.key`); empty for a blank page."""
     text: str
     width: float
     """In points."""

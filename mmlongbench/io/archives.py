@@ -125,8 +125,11 @@ def _unpack_zip(path: Path, into: Path, field: str, advance: Advance) -> Iterato
         if sum(info.file_size for info in members) > most:  # `zipfile` reads no more of a file than this size
             raise _too_much(path, field)
         for info in members:
-            kind = stat.S_IFMT(info.external_attr >> 16)
-            other = "" if kind in (0, stat.S_IFREG) else "a link" if kind == stat.S_IFLNK else "a device or a pipe"
+            kind = stat.S_IFMT(
+                info.external_attr >> 16
+            )  # other values mean nothing: some programs leave odd bits there
+            is_special = kind in (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK)
+            other = "a link" if kind == stat.S_IFLNK else "a device or a pipe" if is_special else ""
             if name := _safe_name(_zip_name(info), other, path, field):
                 yield name
                 info.filename = name

@@ -23,7 +23,7 @@ def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader
 
     """
     if len(text) > MAX_BYTES:
-        raise ValueError(f"expected at most {MAX_BYTES} bytes, found {len(text)}")
+        raise ValueError(f"{len(text):,} bytes, more than {MAX_BYTES:,}")
     try:
         reader = loader(text)
         node = reader.get_single_node()

@@ -272,10 +272,10 @@ def fields_of(model: type[BaseModel]) -> list[JsonObject]:
     schema = json_schema_of(model)
     required, parts = schema.get("required", ()), schema.get("$defs", {})
     found = []
-    for (name, field), info in zip(schema.get("properties", {}).items(), model.model_fields.values(), strict=True):
+    for name, field in schema.get("properties", {}).items():
         default = None  # taken from the model, because a JSON Schema has no default that a function makes
         if name not in required:
-            default = info.get_default(call_default_factory=True, validated_data={})
+            default = model.model_fields[name].get_default(call_default_factory=True, validated_data={})
         found.append(
             {
                 "name": name,

@@ -103,6 +103,8 @@ def _wrong_value(loaded: type, base: type) -> str:
             return f"{name!r} is {found!r:.80}, expected a mapping from names to texts"
         if wrong := [key for key, text in found.items() if not (isinstance(key, str) and isinstance(text, str))]:
             return f"{name!r} has {wrong[0]!r:.80}: {found[wrong[0]]!r:.80}, expected a name and a text"
+    if issubclass(loaded, Metric) and not loaded.profiles:
+        return "'profiles' is empty, expected the source of each profile"
     if issubclass(loaded, Reader):
         sources = (*loaded.sources, *loaded.optional_sources)
         if unknown := [name for name in loaded.source_forms if name not in sources]:

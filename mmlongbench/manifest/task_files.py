@@ -101,7 +101,11 @@ def root_task_files(dataset: dict[str, Any], manifest: Path) -> None:
         if found is None:
             continue
         where, path = f"{manifest}: {key}: ", folder / found.path
-        if not path.is_file():
+        try:
+            is_there = path.is_file()
+        except (OSError, ValueError) as error:  # such as a name that is too long
+            raise ManifestError(f"{where}{str(found.path)!r:.80} cannot be looked for: {error}") from error
+        if not is_there:
             hint = nearest(found.path.name, (each.name for each in folder.glob("*.py")))
             raise ManifestError(f"{where}there is no file {found.path} beside the manifest{hint}")
         if not path.resolve().is_relative_to(folder):

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmlongbench.documents.image_urls import ImageUrls
+from mmlongbench.documents.limits import EARLIER_COUNTS
 from mmlongbench.draws import digest
 from mmlongbench.errors import DraftError, ManifestError, NotHereError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
@@ -641,7 +642,10 @@ def locked_dataset(
         }
         counted = {**data["counter"], "tokenizer": tokenizer or recorded["name"]}
         pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
-        spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted, "pages": pages})
+        limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
+        spec = DatasetSpec.model_validate(
+            {**resolved, "source": "sample", "counter": counted, "pages": pages, "limits": limits}
+        )
     except ValidationError as error:
         raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
     except (KeyError, TypeError, AttributeError) as error:

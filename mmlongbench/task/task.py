@@ -170,7 +170,8 @@ class _TableReader(Reader[Row]):
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Yield each row of the table, with its `id` or a hash of its fields."""
         for form, name in self.names.items():
-            if sources[name].is_file() != (form is Table):
+            is_wrong = sources[name].is_dir() if form is Table else not sources[name].is_dir()
+            if is_wrong:
                 given = "a folder" if sources[name].is_dir() else "a file"
                 todo = f"correct source.{name} of the manifest"
                 raise SourceError(Fault("wrong-source", form.expected, given, sources[name].name, todo=todo))

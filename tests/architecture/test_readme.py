@@ -50,6 +50,7 @@ PAGES = (
     "examples/README.md",
     "mmlongbench/README.md",
     "CONTRIBUTING.md",
+    "docs/architecture.md",
 )
 MODEL = "http://127.0.0.1:8000/v1"
 """The address of a model on the pages; in its place, a server of the test answers."""

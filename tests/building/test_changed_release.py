@@ -146,7 +146,7 @@ NO_PLANS = {
     "list": "[]",
     "null": "null",
     "without datasets": '{"root": "x"}',
-    "empty dataset": '{"format": 5, "root": "x", "datasets": [{}], "versions": {}}',
+    "empty dataset": '{"format": 6, "root": "x", "datasets": [{}], "versions": {}}',
     "deep list": "[" * 100_000,
     "deep mapping": '{"root": "x", "a":' * 5000,
 }

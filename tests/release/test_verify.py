@@ -251,3 +251,17 @@ def test_a_damaged_file_is_named_where_its_counter_is_missing(release: Path) -> 
     assert damaged == (FILE, BYTES, "")
     assert uncounted[:2] == (FILE, "its examples cannot be counted again")
     assert "gone.json" in uncounted[2]
+
+
+def test_a_lock_with_the_limits_of_an_earlier_version_is_read(release: Path) -> None:
+    """Releases up to version 0.2 name counts of what a page draws, and no memory."""
+
+    def earlier(lock: dict[str, Any]) -> None:
+        for data in lock["manifest"]:
+            del data["limits"]["memory"]
+            data["limits"] |= {"operators": 10_000_000, "painted_pages": 10_000, "function_bytes": 32_768}
+
+    relock(release, earlier)
+    for words in ("verify", "audit", "show", "stats", "rights"):
+        ran = command(words, release)
+        assert (ran.code, ran.err) == (0, ""), words

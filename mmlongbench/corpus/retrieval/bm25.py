@@ -87,6 +87,8 @@ class TantivyIndex(WordIndex):
         index = tantivy.Index.open(str(folder))
         self._schema, self._searcher = index.schema, index.searcher()
         self._ranks: NDArray[np.uint32] = np.load(folder / RANKS, mmap_mode="r")
+        self.passages = min(self._searcher.num_docs, len(self._ranks))
+        """How many passages are indexed."""
         self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
@@ -151,9 +153,12 @@ def find_index(corpus: Corpus, folder: Path, progress: Progress | None = None) -
         if about.get(name) != value and name != "engine":
             raise fault("foreign-index", f"one whose {name} is {value!r}", f"{about.get(name)!r}")
     try:
-        return TantivyIndex(folder, about)
+        index = TantivyIndex(folder, about)
     except (OSError, ValueError, EOFError) as error:
         raise fault("broken-index", "files that belong together", str(error)) from error
+    if (found := index.passages) != len(corpus):
+        raise fault("broken-index", f"{len(corpus):,} passages", f"{found:,}")
+    return index
 
 
 def _engine() -> str:

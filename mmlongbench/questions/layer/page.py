@@ -100,7 +100,7 @@ class RawGrid(BaseModel):
 
 
 class RawPage(BaseModel):
-    """What `documents.page_layer` yields for a page, and what the cache stores."""
+    """What `documents.page_facts` yields for a page, and what the cache stores."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
