@@ -311,7 +311,7 @@ class _DatasetAssets:
             files = [known[number] for number in numbers if number in known] or list(file.pages.files)
             hint = next(filter(None, map(picture_hint, files)), "") if numbers else ""
         else:
-            files, hint = [file.pages], self._pdf_hint(file.pages)
+            files, hint = [file.pages], self._pdf_hint(file.pages, self._plan.spec.limits)
         rights, first = [], self._locate(files[0])
         for each in files:
             located = self._locate(each)

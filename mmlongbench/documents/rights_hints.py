@@ -79,12 +79,12 @@ def _of_xmp(xmp: bytes) -> list[tuple[str, str]]:
     return found
 
 
-def pdf_hint(path: Path) -> str:
+def pdf_hint(path: Path, limits: Limits) -> str:
     """Return what the metadata of a PDF say about rights and its author; empty if they say nothing, or cannot be
     read.
     """
     try:
-        return "".join(confined(pdf_hints)(path, Limits()))
+        return "".join(confined(pdf_hints)(path, limits))
     except (SourceError, ReaderDiedError):
         return ""
 

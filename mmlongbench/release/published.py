@@ -6,7 +6,6 @@ to pass them on, and has an image once, whatever its paths are.
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -62,7 +61,7 @@ def restored(
         if not parts.is_file():
             found = list(_write_public(tables, lock, known, out))
             out.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder / LOCK, out / LOCK)
+            write_whole(out / LOCK, [(folder / LOCK).read_bytes()])
             write_whole(parts, [json.dumps(found).encode()])
         if with_images and not has_images.is_file():
             _write_images(pictures, lock, out)

@@ -83,7 +83,13 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
     problems: list[Problem] = []
     if is_published(release):
         problems += [Problem(name, fault) for name, fault in unlike_checksums(release) if not name.startswith(".")]
-        opened = Release.open(release, tasks=tasks)
+        try:
+            opened = Release.open(release, tasks=tasks)
+        except MMLongBenchError as error:
+            if not problems:
+                raise
+            problems.append(Problem(LOCK, "the public files cannot be made again", str(error)))
+            return Verified(len(lock.files), 0, tuple(sorted(problems, key=lambda problem: problem.file)), "")
         root, parts = opened.path, {f"{DATA}/{file.name}" for file in opened.files if file.is_part}
         files = {name: sha256 for name, sha256 in inventory(root, lock).items() if (root / name).exists()}
         files = {name: sha256 for name, sha256 in files.items() if name not in parts}

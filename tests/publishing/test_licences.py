@@ -14,6 +14,7 @@ from taken_down import assets
 from tiny import command, write_manifest
 
 from builders.docvqa import MLongDoc
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.manifest.licences import Licence, conditions_of, spdx_expression, terms_of
 from mmlongbench.manifest.loading import load_manifest
@@ -113,12 +114,12 @@ def test_metadata_of_pictures_and_pdfs_are_hints(tmp_path: Path) -> None:
     Image.new("RGB", (9, 9)).save(tmp_path / "b.jpg", xmp=xmp)
     assert picture_hint(tmp_path / "b.jpg") == "XMP cc:license: https://creativecommons.org/licenses/by/4.0/"
     (tmp_path / "c.jpg").write_bytes(b"none")
-    assert picture_hint(tmp_path / "c.jpg") == pdf_hint(tmp_path / "c.jpg") == ""
+    assert picture_hint(tmp_path / "c.jpg") == pdf_hint(tmp_path / "c.jpg", Limits()) == ""
     with pymupdf.open() as document:
         document.new_page()
         document.set_metadata({"author": "The Club"})
         document.save(tmp_path / "d.pdf")
-    assert pdf_hint(tmp_path / "d.pdf") == "PDF author: The Club"
+    assert pdf_hint(tmp_path / "d.pdf", Limits()) == "PDF author: The Club"
 
 
 def asset(dataset: str, licence: str, name: str = "a.png", source: str = "samples") -> Asset:
