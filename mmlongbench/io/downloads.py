@@ -168,8 +168,8 @@ def url_facts(url: str) -> tuple[int | None, str]:
     return asked(name, look)
 
 
-def url_file(url: str, size: int | None, into: Path, advance: Advance) -> None:
-    """Download the file at a URL to `into`, whose bytes are replaced.
+def url_file(url: str, size: int | None, version: str, into: Path, advance: Advance) -> None:
+    """Download the file at a URL to `into`, whose bytes are replaced; `size` and `version` are its `url_facts`.
 
     Raises:
         FetchError: the server refuses it, sends another size than it says, or cannot be reached.
@@ -180,9 +180,13 @@ def url_file(url: str, size: int | None, into: Path, advance: Advance) -> None:
     name = without_secrets(url)
     options: dict[str, Any] = {"displayed_filename": name, "tqdm_class": _steps(advance)}
 
+    # Where the connection breaks, the client asks for the rest. A server sends the rest only of the version that is
+    # named here, and another version from its beginning. It has no version of the name "unknown".
+    headers = {"accept-encoding": "identity", "if-range": version or '"unknown"'}
+
     def get() -> None:
         with into.open("wb") as file:  # the client refuses 50 GB and more if it knows the size
-            http_get(url, file, headers={"accept-encoding": "identity"}, **options)
+            http_get(url, file, headers=headers, **options)
 
     asked(name, get)
     if size not in (None, found := into.stat().st_size):

@@ -57,9 +57,9 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
     try:
         if url.address.startswith(("http://", "https://")):
             address = url.address.partition("#")[0]
-            size, _ = url_facts(address)
+            size, version = url_facts(address)
             with progress.meter(f"{field}: downloading", size or 0) as advance, atomic_replace(into) as temporary:
-                url_file(address, size, temporary, advance)
+                url_file(address, size, version, temporary, advance)
             return
         files, root = fsspec.core.url_to_fs(url.address)
         is_folder = False

@@ -312,7 +312,7 @@ class _Run:
                 path = hub_file(spec.hub, account.commit, job.file.path, folder, advance)
             else:
                 path = folder / "file"
-                url_file(spec.url, job.size, path, advance)
+                url_file(spec.url, job.size, job.version, path, advance)
             size, sha256 = path.stat().st_size, hash_of(path)
             if fault := job.file.fault(path, size, sha256):
                 todo = "the hub sends other bytes than it lists: run the same command again later"

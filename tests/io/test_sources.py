@@ -514,6 +514,35 @@ def test_a_dataset_of_the_hub_is_used_where_the_hubs_client_keeps_it(
         opened(tmp_path, "hub:owner/name")
 
 
+class Replaced(dict[str, bytes]):
+    """Files of a server, of which another version is there from the third request on."""
+
+    def __init__(self, name: str, before: bytes, after: bytes) -> None:
+        super().__init__({name: after})
+        self._before = [before, before]
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._before.pop() if self._before else super().__getitem__(name)
+
+
+@pytest.mark.parametrize("names_versions", [True, False])
+def test_a_file_that_is_replaced_while_it_is_downloaded_is_no_mixture(
+    names_versions: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has another file of the same size when the rest is asked for."""
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
+    if not names_versions:
+        monkeypatch.setattr("mmlongbench.io.opening.url_facts", lambda address: (1_000, ""))
+    with hub() as server:
+        server.files = Replaced("rows.jsonl", b"a" * 1_000, b"b" * 1_000)
+        server.faults["rows.jsonl"] = [*([Fault()] if names_versions else []), Fault(cut=500)]
+        if not names_versions:
+            assert server.files["rows.jsonl"] == b"a" * 1_000  # in place of the look at the facts
+        found = opened(tmp_path, f"{server.url}/files/rows.jsonl")
+        assert found.path.read_bytes() == b"b" * 1_000
+        assert server.requests[-1][1]["range"] == "bytes=500-"
+
+
 def test_a_file_over_http_is_continued_where_the_connection_broke(
     documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
