@@ -277,8 +277,11 @@ def _said(plan: DatasetPlan, released: Released) -> str:
 
 
 def _refused(session: Session, plan: DatasetPlan, why: str, more: str = "") -> BuildError:
-    """Discard what an extension has made, since it cannot be continued, and return the error to raise."""
-    session.build_dir.discard_all()
+    """Discard what an extension has made of the questions, since it cannot be continued, and return the error to raise.
+    What was read of sources stays, such as the texts of scanned pages.
+    """
+    for name in session.plans:
+        session.build_dir.discard_from("questions", name)
     return BuildError(
         f"dataset {plan.spec.name!r}: the finished release cannot be extended: {why}; nothing was changed; build into "
         f"another folder{more}"
