@@ -167,6 +167,6 @@ def test_options_that_cannot_be_used_are_refused(finished: Path, words: list[str
 
 
 def test_without_the_extra_one_line_says_how_to_install_it(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("mmlongbench.cli.view.find_spec", lambda name: None)
     ran = command("view", finished)
     assert (ran.code, ran.err) == (2, 'error: view needs starlette: pip install "mmlongbench[view]"\n')
