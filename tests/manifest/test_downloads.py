@@ -20,9 +20,8 @@ from tiny import PAGES, command, hashes, write_manifest
 from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
 from mmlongbench.io.files import file_lock, sha256_of
 from mmlongbench.io.printable import has_secret
-from mmlongbench.manifest.download_record import Fetched, places_of
 from mmlongbench.manifest.downloads import FETCH_LOCK, RESERVED, DownloadSpec, fault_of_path
-from mmlongbench.manifest.fetch import fetch
+from mmlongbench.manifest.fetch import Fetched, fetch, places_of
 from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest
 from mmlongbench.manifest.missing import local_paths, missing_of
 from mmlongbench.manifest.model import Manifest
