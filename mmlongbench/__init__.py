@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
-    from mmlongbench.manifest.download_record import Fetched, FetchedPlace, LeftToDo
+    from mmlongbench.manifest.fetch import Fetched, FetchedPlace, LeftToDo
     from mmlongbench.manifest.mix import MixSpec
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles

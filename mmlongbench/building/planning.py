@@ -24,7 +24,7 @@ from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, check_reserve, refuse_secrets
+from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, refuse_secrets
 from mmlongbench.manifest.missing import unfinished_downloads
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import keep_task_file
@@ -44,10 +44,7 @@ def check_manifest(manifest: Manifest) -> list[Bound]:
     for spec in manifest.datasets:
         refuse_secrets(spec)
         bound = bind(spec)
-        _ = bound.reader_type
         check_plugins(bound)
-        _ = bound.placements
-        check_reserve(bound)
         check_ocr(bound)
         datasets.append(bound)
     return datasets

@@ -10,7 +10,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -145,16 +146,13 @@ def url_facts(url: str) -> tuple[int | None, str]:
         FetchError: the server refuses the file, sends a web page instead, or cannot be reached.
 
     """
-    from huggingface_hub import get_session
     from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # it is documented
 
     name = without_secrets(url)
 
     def look() -> tuple[int | None, str]:
         headers = {"accept-encoding": "identity"}
-        with get_session().stream("GET", url, headers=headers, timeout=_SECONDS) as response:
-            if url.startswith("https:") and response.url.scheme != "https":
-                raise FetchError(f"{name}: leads to an address without https; download it by hand")
+        with _client_for(url) as client, client.stream("GET", url, headers=headers, timeout=_SECONDS) as response:
             hf_raise_for_status(response)
             kind, length = response.headers.get("content-type", ""), response.headers.get("content-length", "")
             if kind.startswith("text/html") and not re.search(r"\.html?$", url.partition("?")[0]):
@@ -185,12 +183,33 @@ def url_file(url: str, size: int | None, version: str, into: Path, advance: Adva
     headers = {"accept-encoding": "identity", "if-range": version or '"unknown"'}
 
     def get() -> None:
-        with into.open("wb") as file:  # the client refuses 50 GB and more if it knows the size
+        # the client refuses 50 GB and more if it knows the size
+        with _client_for(url), into.open("wb") as file:
             http_get(url, file, headers=headers, **options)
 
     asked(name, get)
     if size not in (None, found := into.stat().st_size):
         raise FetchError(f"{name}: expected {size:,} bytes, found {found:,}; run the same command again later")
+
+
+@contextmanager
+def _client_for(url: str) -> Iterator[Any]:
+    """Yield the hub's client, which in this block refuses a redirect away from https before it asks the other address;
+    `http_get` uses the same client.
+    """
+    from huggingface_hub import get_session
+
+    def refuse(request: Any) -> None:  # noqa: ANN401  (of the client's library)
+        if url.startswith("https:") and request.url.scheme != "https":
+            raise FetchError(f"{without_secrets(url)}: leads to an address without https; download it by hand")
+
+    client = get_session()
+    hooks = client.event_hooks
+    client.event_hooks = {**hooks, "request": [*hooks["request"], refuse]}
+    try:
+        yield client
+    finally:
+        client.event_hooks = hooks
 
 
 def asked(what: str, call: Callable[[], T]) -> T:
