@@ -29,7 +29,7 @@ from mmlongbench.corpus.articles import (
 )
 from mmlongbench.corpus.corpus import SourceInfo
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import read_pages
+from mmlongbench.documents.pdf import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of

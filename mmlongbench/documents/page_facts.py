@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mmlongbench.documents.confined import confined
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import at_page, open_pdf, read_page
 
@@ -44,6 +45,7 @@ _BOLD = 1 << 4
 """The bit of a span's flags that says that its font is bold."""
 
 
+@confined()
 def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them).
 
@@ -168,6 +170,7 @@ def _rounded(box: Sequence[float]) -> list[float]:
     return [round(float(value), 2) for value in box]
 
 
+@confined()
 def page_crops(
     path: Path, crops: Sequence[tuple[int, Sequence[Sequence[float]]]], limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
@@ -232,6 +235,7 @@ class PageFacts:
     """Why the page is not drawn whole; empty if it is."""
 
 
+@confined()
 def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield the facts of each page, as plain values.
 

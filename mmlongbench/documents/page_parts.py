@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mmlongbench.documents import regions
+from mmlongbench.documents.confined import confined
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import load_layout, rows_of
 from mmlongbench.documents.pdf import POINTS_PER_INCH, at_page, blank_unseen, has_words, jpeg, open_pdf, readable
@@ -63,6 +64,7 @@ class _Region:
     """The box with the blank around the ink, which the crop leaves out."""
 
 
+@confined()
 def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield what each page has, as plain values.
 
@@ -90,13 +92,14 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]
             yield found
 
 
+@confined(is_needed=True)
 def crop_pages(
     path: Path, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
     """Yield (place in `crops`, (width, height), JPEG bytes) of each of `crops`: (page from 0, box in points).
 
     Raises:
-        SourceError: a page cannot be drawn.
+        BuildError: a page cannot be drawn.
 
     """
     import pymupdf

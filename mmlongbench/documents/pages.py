@@ -16,16 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import Ocr, read_page, scale_of
-from mmlongbench.documents.page_parts import WHOLE_PAGE
-from mmlongbench.documents.pdf import PageRead, oversized
-from mmlongbench.documents.pdf_reader import (
-    crop_pages,
-    page_parts,
-    page_sizes,
-    pages_to_read,
-    read_pages,
-    render_pages,
-)
+from mmlongbench.documents.page_parts import WHOLE_PAGE, crop_pages, page_parts
+from mmlongbench.documents.pdf import PageRead, oversized, page_sizes, pages_to_read, read_pages, render_pages
 from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import BuildError, Fault, SourceError
 
@@ -71,7 +63,7 @@ def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]
 
     """
     if not isinstance(document, PageImages):
-        return page_sizes(document, dpi, limits)
+        return list(page_sizes(document, dpi, limits))
     if not 1 <= len(document.files) <= limits.pages:
         bound = f"1 to {limits.pages} pages"
         raise SourceError(Fault("pages-of-a-document", bound, str(len(document.files)), todo="raise limits.pages"))

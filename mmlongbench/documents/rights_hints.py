@@ -84,13 +84,13 @@ def pdf_hint(path: Path, limits: Limits) -> str:
     read.
     """
     try:
-        return "".join(confined(pdf_hints)(path, limits))
+        return "".join(_pdf_hints(path, limits))
     except (SourceError, ReaderDiedError):
         return ""
 
 
-def pdf_hints(path: Path, limits: Limits) -> Iterator[str]:
-    """Yield the one hint of `pdf_hint`."""
+@confined()
+def _pdf_hints(path: Path, limits: Limits) -> Iterator[str]:
     with open_pdf(path, limits) as document:
         said = [("PDF author", str((document.metadata or {}).get("author") or ""))]
         yield _joined(said + _of_xmp(document.get_xml_metadata().encode("utf-8", "replace")))

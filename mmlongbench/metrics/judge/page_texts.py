@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.pdf_reader import read_pages
+from mmlongbench.documents.pdf import read_pages
 from mmlongbench.errors import Fault, PageLimitError, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import PageFacts
-from mmlongbench.documents.pdf_reader import page_facts, page_sizes, render_pages
+from mmlongbench.documents.page_facts import PageFacts, page_facts
+from mmlongbench.documents.pdf import page_sizes, render_pages
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.folders import is_unicode, shown_name
@@ -202,7 +202,7 @@ def _read(line: DocumentLine, path: Path, kept: Path) -> ReadDocument | Document
         pages = _FACTS.validate_json(file.read_bytes())
     except (OSError, ValidationError):
         try:
-            page_sizes(path, 72, Limits())  # also refuses pages that cost too much
+            list(page_sizes(path, 72, Limits()))  # also refuses pages that cost too much
             pages = [PageFacts(**each) for each in page_facts(path, Limits())]
         except SourceError as error:
             found = f"expected {error.fault.expected}, found {error.fault.found}"
