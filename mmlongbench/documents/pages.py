@@ -1,4 +1,4 @@
-"""The pages of a document, which is a PDF or a list of image files: their sizes, texts, keys, parts and images.
+"""A document, which is a PDF or a list of image files: the sizes, texts, keys, parts and images of its pages.
 
 Of image files, sizes come from headers, and pages are released unchanged or as JPEG.
 """
@@ -67,26 +67,25 @@ def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]
     if not 1 <= len(document.files) <= limits.pages:
         bound = f"1 to {limits.pages} pages"
         raise SourceError(Fault("pages-of-a-document", bound, str(len(document.files)), todo="raise limits.pages"))
-    return [_size(file, limits) for file in document.files]
-
-
-def _size(file: Path, limits: Limits) -> tuple[int, int]:
-    with _named(file):
-        if fault := oversized(file, limits.bytes, "size-of-a-page"):
-            raise SourceError(fault)
-        width, height = header_size(file)
-    if not 0 < min(width, height) <= max(width, height) <= limits.side or width * height > limits.pixels:
-        bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels}"
-        todo = "make the picture smaller, raise limits.pixels, or exclude the document"
-        raise SourceError(Fault("size-of-a-page", bound, f"{width} × {height}", file.name, todo=todo))
-    return width, height
+    sizes = []
+    for file in document.files:
+        with _named(file):
+            if fault := oversized(file, limits.bytes, "size-of-a-page"):
+                raise SourceError(fault)
+            width, height = header_size(file)
+        if not 0 < min(width, height) <= max(width, height) <= limits.side or width * height > limits.pixels:
+            bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels}"
+            todo = "make the picture smaller, raise limits.pixels, or exclude the document"
+            raise SourceError(Fault("size-of-a-page", bound, f"{width} × {height}", file.name, todo=todo))
+        sizes.append((width, height))
+    return sizes
 
 
 # --- keys and texts ---------------------------------------------------------------------------------------------------
 
 
 class _PageText(BaseModel):
-    """A line of a file of texts that are kept."""
+    """A line of a file of texts that OCR has read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -194,12 +193,12 @@ def images_to_read(document: PageImages, known: Sequence[int]) -> Iterator[tuple
 def _to_read(file: Path, dpi: int | None) -> bytes:
     from PIL import Image
 
-    buffer, size = io.BytesIO(), header_size(file)
+    size = header_size(file)
+    scale = scale_of(size, dpi)
+    wanted, buffer = shrunk(size, scale), io.BytesIO()
     with opened(io.BytesIO(released_bytes(file.read_bytes(), size))) as picture:
         picture.load()
         layer = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
-        scale = scale_of(size, dpi)
-        wanted = shrunk(size, scale)
         layer = layer if wanted == size else layer.resize(wanted, Image.Resampling.LANCZOS)
         ground = Image.new("RGB", wanted, "white")
         ground.paste(layer, mask=layer.getchannel("A") if layer.mode == "RGBA" else None)
@@ -230,31 +229,26 @@ def images_of(
     if not isinstance(document, PageImages):
         yield from render_pages(document, numbers, dpi, quality, limits)
         return
+    from PIL import Image
+
     files = dict(zip(document.numbers, document.files, strict=True))
     for number, path, size in zip(numbers, paths, sizes, strict=True):
         try:
             with _named(files[number]):
                 data = released_bytes(files[number].read_bytes(), size)
                 form = _FORMATS.get(Path(path).suffix.lower(), "JPEG")
-                data = data if _FORMATS.get(ending_of(data)) == form else _encoded(data, form, quality)
+                if _FORMATS.get(ending_of(data)) != form:
+                    with opened(io.BytesIO(data)) as picture:
+                        picture.load()
+                        layer, buffer = picture.convert("RGBA"), io.BytesIO()
+                        ground = Image.new("RGBA", layer.size, "white")  # for transparent parts
+                        ground.alpha_composite(layer)
+                        ground.convert("RGB").save(buffer, form, quality=quality)
+                    data = buffer.getvalue()
         except SourceError as error:  # the file has changed since the document was read
             todo = "mend the document, or take it out of the sources, and build into a new folder"
             raise BuildError(f"{error}; {todo}") from error
         yield number, size, data
-
-
-def _encoded(data: bytes, form: str, quality: int) -> bytes:
-    """Return a picture in another format, with transparent parts in white."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    with opened(io.BytesIO(data)) as picture:
-        picture.load()
-        layer = picture.convert("RGBA")
-        ground = Image.new("RGBA", layer.size, "white")
-        ground.alpha_composite(layer)
-        ground.convert("RGB").save(buffer, form, quality=quality)
-    return buffer.getvalue()
 
 
 def parts_of(
