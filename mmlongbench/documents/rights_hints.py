@@ -10,7 +10,6 @@ import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mmlongbench.documents.confined import confined
 from mmlongbench.documents.limits import Limits
@@ -18,13 +17,9 @@ from mmlongbench.documents.pdf import open_pdf
 from mmlongbench.documents.pixels import PictureFile, opened, unreadable
 from mmlongbench.errors import ReaderDiedError, SourceError
 
-if TYPE_CHECKING:
-    from PIL import Image
-
 MAX_HINT = 300
 """The maximum characters of a hint."""
-_ARTIST, _COPYRIGHT = 315, 33432
-"""Tags of EXIF."""
+_EXIF = {315: "EXIF artist", 33432: "EXIF copyright"}
 _IPTC = {(2, 80): "IPTC by-line", (2, 116): "IPTC copyright"}
 _XMP = re.compile(
     rb"<(dc:rights|dc:creator|xmpRights:UsageTerms|xmpRights:WebStatement|cc:license)\b[^>]*>(.{0,4000}?)</\1>|"
@@ -36,31 +31,24 @@ _MAX_XMP = 256 * 1024
 
 def picture_hint(file: PictureFile) -> str:
     """Return what the metadata of a picture say about rights; empty if they say nothing, or cannot be read."""
-    try:
-        with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
-            return _joined(_of_picture(picture))
-    except unreadable():
-        return ""
-
-
-def _of_picture(picture: "Image.Image") -> list[tuple[str, str]]:
     from PIL import ImageFile, IptcImagePlugin
 
-    found: list[tuple[str, str]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about damaged metadata
-        try:
-            exif = picture.getexif()
-            found += [
-                (name, str(exif.get(tag) or ""))
-                for tag, name in ((_ARTIST, "EXIF artist"), (_COPYRIGHT, "EXIF copyright"))
-            ]
-            iptc = IptcImagePlugin.getiptcinfo(picture) if isinstance(picture, ImageFile.ImageFile) else None
-            found += [(name, _text((iptc or {}).get(tag))) for tag, name in _IPTC.items()]
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, SyntaxError, struct.error):
-            found.append(("metadata", "damaged"))
-    xmp = picture.info.get("xmp") or picture.info.get("XML:com.adobe.xmp") or b""
-    return found + _of_xmp(xmp.encode() if isinstance(xmp, str) else bytes(xmp))
+    hints: list[tuple[str, str]] = []
+    try:
+        with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # about damaged metadata
+                    exif = picture.getexif()
+                    hints += [(name, str(exif.get(tag) or "")) for tag, name in _EXIF.items()]
+                    iptc = IptcImagePlugin.getiptcinfo(picture) if isinstance(picture, ImageFile.ImageFile) else None
+                    hints += [(name, _text((iptc or {}).get(tag))) for tag, name in _IPTC.items()]
+            except (OSError, ValueError, TypeError, LookupError, AttributeError, SyntaxError, struct.error):
+                hints.append(("metadata", "damaged"))
+            xmp = picture.info.get("xmp") or picture.info.get("XML:com.adobe.xmp") or b""
+            return _joined(hints + _of_xmp(xmp.encode() if isinstance(xmp, str) else bytes(xmp)))
+    except unreadable():
+        return ""
 
 
 def _text(value: object) -> str:
