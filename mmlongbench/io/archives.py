@@ -37,6 +37,7 @@ FREE_BYTES = 64 * 1024 * 1024
 """So many bytes may always be unpacked, whatever the ratio is."""
 BROKEN = "broken-archive"
 """The reason of a fault: an archive or a packed file that cannot be unpacked."""
+MORE_SPACE = "free some space, build in a folder on another disk, or unpack it there and give the folder"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the errors of a full disk."""
 _STEP = 1024 * 1024
@@ -250,8 +251,8 @@ class _Content:
 def disk_error(error: OSError, file: str, field: str) -> SourceError:
     """Return the error for a file that cannot be unpacked or downloaded; a full disk is named."""
     if error.errno in FULL:
-        todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-        return SourceError(Fault("disk-full", "space for the unpacked files", "a full disk", file, "", field, todo))
+        expected = "space for the unpacked files"
+        return SourceError(Fault("disk-full", expected, "a full disk", file, "", field, MORE_SPACE))
     found = error.strerror or str(error) or type(error).__name__
     todo = "download it again, or unpack it and give the folder"
     return SourceError(Fault(BROKEN, "files that can be unpacked", found[:200], file, "", field, todo))

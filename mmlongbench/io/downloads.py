@@ -12,12 +12,10 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mmlongbench.errors import Fault, FetchError, SourceError
-from mmlongbench.io.folders import visible_files
 from mmlongbench.io.locations import HubFiles
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance
@@ -346,11 +344,3 @@ def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str,
         todo = "correct the path; the page of the dataset lists its files"
         raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
     return found / path
-
-
-def matching_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the visible files of a downloaded dataset that match one of the patterns. The hub's cache may hold others,
-    which an earlier download has left there.
-    """
-    names = {file: file.relative_to(folder).as_posix() for file in visible_files(folder)}
-    return [file for file, name in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]

@@ -1,7 +1,7 @@
 """Where a source is: a path on this machine, files of a dataset of the Hugging Face hub, or a URL.
 
 A path or a URL may lead to an archive or a packed file, or to something inside an archive: `food-101.tar.gz/food-101`
-(`mmlongbench.io.opening`).
+(`mmlongbench.io.sources`).
 """
 
 import re

@@ -19,8 +19,8 @@ from hub_server import Fault, hub
 from mmlongbench.errors import SourceError
 from mmlongbench.io import archives
 from mmlongbench.io.locations import HubFiles, LocalPath, Url, parse_location
-from mmlongbench.io.opening import OpenedSource, SourceOpener
 from mmlongbench.io.progress import Progress
+from mmlongbench.io.sources import OpenedSource, SourceOpener
 
 FILES = {"one.pdf": b"1" * 512, "deep/er/two.pdf": b"2" * 1025, "deep/empty.txt": b"", "ü 家.txt": b"3"}
 SMALL = b"a small file"
@@ -532,7 +532,7 @@ def test_a_file_that_is_replaced_while_it_is_downloaded_is_no_mixture(
     """The server has another file of the same size when the rest is asked for."""
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
     if not names_versions:
-        monkeypatch.setattr("mmlongbench.io.opening.url_facts", lambda address: (1_000, ""))
+        monkeypatch.setattr("mmlongbench.io.sources.url_facts", lambda address: (1_000, ""))
     with hub() as server:
         server.files = Replaced("rows.jsonl", b"a" * 1_000, b"b" * 1_000)
         server.faults["rows.jsonl"] = [*([Fault()] if names_versions else []), Fault(cut=500)]
