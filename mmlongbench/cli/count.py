@@ -15,7 +15,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_sizes
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
-from mmlongbench.io.folders import visible_files
+from mmlongbench.io.files import visible_files
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.release.measuring import Model, ask

@@ -32,8 +32,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import sha256_of
-from mmlongbench.io.folders import file_inside
+from mmlongbench.io.files import file_inside, sha256_of
 
 if TYPE_CHECKING:
     from datasets import Dataset

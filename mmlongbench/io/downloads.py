@@ -322,25 +322,26 @@ def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str,
         SourceError: the dataset cannot be downloaded, or has no such file; the message says why.
 
     """
-    wanted = [path, f"{path}/**"] if path else list(patterns)
-    if not wanted:
-        expected, todo = f"hub:{location.repository}/<path>", "name the file or folder that is needed, or download it"
-        raise SourceError(Fault("unknown-source", expected, f"{location}", "", "", field, f"{todo} and give its path"))
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
+    wanted = [path, f"{path}/**"] if path else list(patterns)
+    if not wanted:
+        todo = "name the file or folder that is needed, or download it and give its path"
+        expected = f"hub:{location.repository}/<path>"
+        raise SourceError(Fault("unknown-source", expected, str(location), field=field, todo=todo))
     _hide_secrets()
     (enable_progress_bars if is_shown else disable_progress_bars)()
-    revision = location.revision or None
+    options: dict[str, Any] = {"repo_type": "dataset", "revision": location.revision or None}
     try:
-        found = Path(
-            snapshot_download(location.repository, repo_type="dataset", revision=revision, allow_patterns=wanted)
-        )
+        folder = Path(snapshot_download(location.repository, allow_patterns=wanted, **options))
     except Exception as error:  # the errors of the hub's client have no common base
-        expected, todo = "a dataset of the hub that can be read", "download it and give its path, or check its name"
-        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=f"{todo} and the network")
+        todo = "download it and give its path, or check its name and the network"
+        expected = "a dataset of the hub that can be read"
+        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=todo)
         raise SourceError(fault) from error
-    if not (found / path).exists():
+    if not (folder / path).exists():
         todo = "correct the path; the page of the dataset lists its files"
-        raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
-    return found / path
+        fault = Fault("missing-source", f"{path!r:.120} in it", "none", field=f"{field}: {location}", todo=todo)
+        raise SourceError(fault)
+    return folder / path

@@ -35,8 +35,7 @@ from mmlongbench.io.archives import (
     whole_folder,
 )
 from mmlongbench.io.downloads import snapshot, url_facts, url_file
-from mmlongbench.io.files import atomic_replace
-from mmlongbench.io.folders import visible_files
+from mmlongbench.io.files import atomic_replace, visible_files
 from mmlongbench.io.locations import LocalPath, Location, Url
 from mmlongbench.io.progress import Advance, Progress
 

@@ -67,7 +67,17 @@ class Store(ABC):
                 self._database = sqlite3.connect(path, PATIENCE, check_same_thread=False)
             self._closing = weakref.finalize(self, _close, self._database, self._insert, self._waiting)
             if self.writes_ahead:
-                _write_ahead(self._database)
+                self._database.execute("PRAGMA synchronous=FULL")  # so that a row survives a power failure
+                # if two processes do this to a new file at once, SQLite refuses one of them without waiting
+                end = time.monotonic() + PATIENCE
+                while True:
+                    try:
+                        self._database.execute("PRAGMA journal_mode=WAL")
+                        break
+                    except sqlite3.OperationalError as error:
+                        if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                            raise
+                    time.sleep(_PAUSE)
             if not is_frozen:
                 key = f"PRIMARY KEY ({', '.join(names[: self.unique])})"
                 self._database.execute(f"CREATE TABLE IF NOT EXISTS {self.table} ({self.columns}, {key}) WITHOUT ROWID")
@@ -147,22 +157,6 @@ class Store(ABC):
         if code & _PRIMARY == sqlite3.SQLITE_FULL:
             return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         return self.unusable(error)
-
-
-def _write_ahead(database: sqlite3.Connection) -> None:
-    """Make SQLite write to a log first (`writes_ahead`). If two processes do this to a new file at the same time,
-    SQLite refuses one process at once, and the refused process tries again.
-    """
-    database.execute("PRAGMA synchronous=FULL")  # so that a written row survives a power failure
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            break
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-        time.sleep(_PAUSE)
 
 
 def _close(database: sqlite3.Connection, insert: str, waiting: dict[Value, Row]) -> None:

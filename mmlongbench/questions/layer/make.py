@@ -10,8 +10,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import sha256_of
-from mmlongbench.io.folders import is_unicode, pdfs_by_name, shown_name
+from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.questions.layer.baselines import baseline_of

@@ -16,8 +16,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_facts import PageFacts, page_facts
 from mmlongbench.documents.pdf import page_sizes, render_pages
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import sha256_of, write_whole
-from mmlongbench.io.folders import is_unicode, shown_name
+from mmlongbench.io.files import is_unicode, sha256_of, shown_name, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import Columns, table_rows
 from mmlongbench.models.pictures import Picture
