@@ -64,7 +64,8 @@ def confined(
         is_needed: whether a release needs the pages, because they were read within the limits before, at a resolution
             that may have been lower. They may take more, and a page that cannot be read is a BuildError.
 
-    Errors that the function raises beside its own:
+    Raises:
+        SourceError: the document or a page cannot be read.
         PageLimitError: a page takes too much time or memory.
         ReaderDiedError: the process died twice.
         BuildError: the file cannot be read on this machine.

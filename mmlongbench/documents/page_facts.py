@@ -54,12 +54,7 @@ _BOLD = 1 << 4
 
 @confined()
 def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them).
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
+    """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them)."""
     load_layout()
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
@@ -173,10 +168,6 @@ def page_crops(
     """Yield (page, (number of pictures, 0), TIFF bytes) for each of `crops`: (page from 1, boxes in points).
 
     The TIFF has a picture for each box, grey, with a white margin, as OCR reads it best.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
     """
     import pymupdf
     from PIL import Image, ImageOps
@@ -219,12 +210,7 @@ class PageFacts:
 
 @confined()
 def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the facts of each page, as plain values.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
+    """Yield the facts of each page, as plain values."""
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page that can be read"):

@@ -131,10 +131,6 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]
 
     A page has `texts`, one more than crops, and `crops` between them: kind, box in points, and (width, height) in
     pixels at `dpi`.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
     """
     things_on, pictures_on = Counter[Box](), Counter[_Picture]()
     with open_pdf(path, limits) as document:
@@ -157,12 +153,7 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]
 def crop_pages(
     path: Path, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (place in `crops`, (width, height), JPEG bytes) of each of `crops`: (page from 0, box in points).
-
-    Raises:
-        BuildError: a page cannot be drawn.
-
-    """
+    """Yield (place in `crops`, (width, height), JPEG bytes) of each of `crops`: (page from 0, box in points)."""
     import pymupdf
 
     with open_pdf(path, limits) as document:

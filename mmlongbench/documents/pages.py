@@ -1,6 +1,7 @@
 """A document, which is a PDF or a list of image files: the sizes, texts, keys, parts and images of its pages.
 
-Of image files, sizes come from headers, and pages are released unchanged or as JPEG.
+Of image files, sizes come from headers, and pages are released unchanged or as JPEG. A document that cannot be read is
+a SourceError; a page that cannot be drawn for a release, which needs it, is a BuildError.
 """
 
 import hashlib
@@ -57,10 +58,6 @@ Pages: TypeAlias = Path | PageImages
 def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]:
     """Return (width, height) in pixels of each page as released, without decoding any. The size of an image file is
     that after EXIF rotation.
-
-    Raises:
-        SourceError: the document is missing or broken, or larger than is allowed.
-
     """
     if not isinstance(document, PageImages):
         return list(page_sizes(document, dpi, limits))
@@ -178,10 +175,6 @@ def _recognised(document: Pages, limits: Limits, kept: KeptTexts) -> Iterator[st
 def images_to_read(document: PageImages, known: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Yield (page number, PNG bytes) of each page for OCR; pages in `known` are not opened. If the resolution of the
     pages is known, they are enlarged to that of OCR, because `tesseract` reads small letters badly.
-
-    Raises:
-        SourceError: a page cannot be decoded.
-
     """
     left_out = set(known)
     for number, file in enumerate(document.files):
@@ -221,10 +214,6 @@ def images_of(
     """Yield (page number, (width, height), bytes) of the pages in `numbers`, which count from 0; `paths` and `sizes`
     have one entry for each of these pages. If the ending of a page's path in the release does not fit the format of the
     page's file in the source, the page is encoded anew.
-
-    Raises:
-        BuildError: a page cannot be rendered or decoded.
-
     """
     if not isinstance(document, PageImages):
         yield from render_pages(document, numbers, dpi, quality, limits)
@@ -256,10 +245,6 @@ def parts_of(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield each page as texts with crops between them (see `page_parts.page_parts`). The page of an image file is a
     crop of the whole page.
-
-    Raises:
-        SourceError: a page cannot be read.
-
     """
     if not isinstance(document, PageImages):
         return page_parts(document, dpi, limits)
@@ -270,12 +255,7 @@ def parts_of(
 def crops_of(
     document: Pages, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (place in `crops`, (width, height), bytes) of each of `crops`: (page from 0, box in points).
-
-    Raises:
-        BuildError: a page cannot be drawn.
-
-    """
+    """Yield (place in `crops`, (width, height), bytes) of each of `crops`: (page from 0, box in points)."""
     if isinstance(document, PageImages) or not crops:
         return iter(())
     return crop_pages(document, crops, dpi, quality, limits)

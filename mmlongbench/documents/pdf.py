@@ -57,13 +57,7 @@ _MOST_UNREADABLE = 0.1
 
 @confined(tuple)
 def page_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[tuple[int, int]]:
-    """Yield (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone.
-
-    Raises:
-        SourceError: the file is missing, too large, not a PDF, encrypted, truncated, without pages, or has a page that
-            cannot be loaded or is too large.
-
-    """
+    """Yield (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone."""
     sizes, zoom = [], dpi / POINTS_PER_INCH
     with open_pdf(path, limits) as document:
         import pymupdf
@@ -84,12 +78,7 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[tuple[int, int]
 
 @confined()
 def page_words(path: Path, limits: Limits) -> Iterator[list[PageWord]]:
-    """Yield the words of each page, as a list. The box of a word is where the word is on the page before rotation.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
+    """Yield the words of each page, as a list. The box of a word is where the word is on the page before rotation."""
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page whose words can be read"):
@@ -239,12 +228,7 @@ def has_words(text: str) -> bool:
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0.
-
-    Raises:
-        BuildError: a page cannot be drawn.
-
-    """
+    """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0."""
     with open_pdf(path, limits) as document:
         for number in numbers:
             with at_page(path, number, "a page that can be rendered", "unrenderable-page", _LEAVE_OUT):
@@ -254,12 +238,7 @@ def render_pages(
 
 @confined()
 def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn.
-
-    Raises:
-        SourceError: the document cannot be opened, or a page cannot be drawn.
-
-    """
+    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn."""
     left_out = set(known)
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
