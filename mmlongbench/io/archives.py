@@ -93,15 +93,14 @@ def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
             unpacks to far more than it should, or does not fit on the disk.
 
     """
-    packed, count, written = _Packed(path, field), 0, set[str]()
+    packed, count = _Packed(path, field), 0
     is_zip = archive_ending(path.name).lower() == ".zip"
     with packed.named_errors():
         for name in packed.unpack_zip(into, advance) if is_zip else packed.unpack_tar(into, advance):
-            if name in written:
+            if os.path.lexists(into / name):  # some disks take names for the same that differ in case or Unicode form
                 raise packed.refused("file-twice", "each file once", name)
             if count == MAX_FILES:
                 raise packed.refused("too-many-files", f"at most {MAX_FILES:,} files", "more")
-            written.add(name)
             count += 1
     return count
 
