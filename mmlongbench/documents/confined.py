@@ -233,14 +233,16 @@ def end_readers() -> None:
 # --- in the process ---------------------------------------------------------------------------------------------------
 
 
-_at_page: Callable[[int], None] | None = None
+_at_page: Callable[[int, bool], None] | None = None
 """What happens when a page begins; None in a process without limits."""
 
 
-def begin_page(number: int) -> None:
-    """Say that the reading of a page begins, by its number from 0. The page gets processor time of its own."""
+def begin_page(number: int, *, has_own_time: bool = True) -> None:
+    """Say that the reading of a page begins, by its number from 0. The page gets processor time of its own, or goes on
+    with the time that is left.
+    """
     if _at_page:
-        _at_page(number)
+        _at_page(number, has_own_time)
 
 
 def main(channel: int, parent: int) -> None:
@@ -262,9 +264,11 @@ def main(channel: int, parent: int) -> None:
             return
         bounds = Limits(**limits)
 
-        def begin(number: int, seconds: float = bounds.seconds_a_page) -> None:  # bound now, not at the next request
+        # bound now, not at the next request
+        def begin(number: int, has_own_time: bool, seconds: float = bounds.seconds_a_page) -> None:
             connection.send_bytes(json.dumps({"page": number}).encode())
-            _allow(seconds)
+            if has_own_time:
+                _allow(seconds)
 
         _at_page = begin
         _allow(bounds.seconds_a_page)

@@ -97,6 +97,32 @@ def test_a_page_that_takes_too_long_is_named_and_others_are_read(kind: str, tmp_
     assert [read.key for read in read_pages(written(tmp_path, blanks(2)), HURRIED)] == ["", ""]
 
 
+def deep_tree(levels: int, pages: int) -> bytes:
+    """Blank pages below many levels of the tree of pages."""
+    nodes = [
+        f"<</Type/Pages/Kids[{n + 1} 0 R]/Count {pages}{f'/Parent {n - 1} 0 R' * (n > 2)}>>" for n in range(2, levels)
+    ]
+    kids = " ".join(f"{levels + 1 + n} 0 R" for n in range(pages))
+    nodes.append(f"<</Type/Pages/Parent {levels - 1} 0 R/Kids[{kids}]/Count {pages}>>")
+    nodes += [f"<</Type/Page/Parent {levels} 0 R/MediaBox[0 0 612 792]>>"] * pages
+    data, offsets = b"%PDF-1.7\n", []
+    objects = []
+    at = len(data)
+    for number, node in enumerate(("<</Type/Catalog/Pages 2 0 R>>", *nodes), 1):
+        objects.append(f"{number} 0 obj\n{node}\nendobj\n".encode())
+        offsets.append(b"%010d 00000 n \n" % at)
+        at += len(objects[-1])
+    end = f"trailer\n<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n".encode()
+    return b"".join((data, *objects, b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1), *offsets, end))
+
+
+def test_pages_below_very_many_levels_have_the_time_of_one_page_together(tmp_path: Path) -> None:
+    path = written(tmp_path, deep_tree(40_000, 300))
+    with pytest.raises(PageLimitError, match=r"^x\.pdf, page \d+: time-of-a-page: expected at most 0\.1 seconds of a"):
+        list(page_sizes(path, 144, Limits(seconds_a_page=0.1)))
+    assert list(page_sizes(written(tmp_path, deep_tree(1000, 5)), 144, HURRIED)) == [(1224, 1584)] * 5
+
+
 READS: dict[str, Callable[[Path, Limits], Any]] = {
     "pages": read_pages,
     "facts": page_facts,
