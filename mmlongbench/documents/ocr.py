@@ -27,6 +27,8 @@ MAX_PIXELS = 20_000_000
 picture, `tesseract` takes up to half a gigabyte of memory."""
 MAX_SIDE = 16_384
 """The maximum side of a picture when all pages are read; `tesseract` reads none above 32,767."""
+SECONDS_A_PAGE = "limits.seconds_a_page"
+"""How a manifest sets the seconds that `tesseract` may take at a page."""
 _LANGUAGE = "eng"
 _OPTIONS = ("--oem", "1", "--psm", "3", "-c", "page_separator=")
 """The options for reading all pages: the neural network, whole pages, and no form feed at the end."""
@@ -102,8 +104,9 @@ def _largest_scale(width: float, height: float) -> float:
     return min(math.sqrt(MAX_PIXELS / (width * height)), MAX_SIDE / max(width, height))
 
 
-def read_page(picture: bytes, page: str, seconds: float) -> str:
-    """Return the text in a picture; messages name it as `page`.
+def read_page(picture: bytes, page: str, seconds: float, limit: str = SECONDS_A_PAGE) -> str:
+    """Return the text in a picture; messages name it as `page`, and call the limit of `seconds` by its name in the
+    manifest or by the option `limit`.
 
     Raises:
         ReaderDiedError: `tesseract` fails, or takes longer than `seconds`. A document is never refused for this,
@@ -112,15 +115,22 @@ def read_page(picture: bytes, page: str, seconds: float) -> str:
 
     """
     try:
-        return run(find_tesseract(), picture, page, seconds, ("-l", _LANGUAGE, *_OPTIONS))
+        return run(find_tesseract(), picture, page, seconds, ("-l", _LANGUAGE, *_OPTIONS), limit)
     except ValueError as error:
         raise ReaderDiedError(
             f"{page}: tesseract failed ({error}); run the command again to continue, or leave the document out"
         ) from error
 
 
-def run(program: str, picture: bytes, page: str, seconds: float, options: Sequence[str] = ()) -> str:
-    """Return what `tesseract` prints for a picture; messages name it as `page`.
+def run(
+    program: str,
+    picture: bytes,
+    page: str,
+    seconds: float,
+    options: Sequence[str] = (),
+    limit: str = SECONDS_A_PAGE,
+) -> str:
+    """Return what `tesseract` prints for a picture; for messages see `read_page`.
 
     Raises:
         ReaderDiedError: it takes longer than `seconds`.
@@ -130,7 +140,7 @@ def run(program: str, picture: bytes, page: str, seconds: float, options: Sequen
     try:
         code, out, err = _run([program, "stdin", "stdout", *options], picture, seconds)
     except subprocess.TimeoutExpired as error:
-        todo = "leave the document out, or raise limits.seconds_a_page, and run the command again to continue"
+        todo = f"leave the document out, or raise {limit}, and run the command again to continue"
         raise ReaderDiedError(f"{page}: tesseract takes longer than {seconds:g} s; {todo}") from error
     if code:
         raise ValueError(err[-1])

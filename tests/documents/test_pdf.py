@@ -554,6 +554,11 @@ def test_a_page_that_takes_the_program_too_long_is_named(tmp_path: Path, monkeyp
         pytest.raises(ReaderDiedError, match=r"^x\.pdf, page 4: tesseract takes longer than 0\.3 s"),
     ):
         ocr.read_page(b"", "x.pdf, page 4", 0.3)
+    with (
+        programs_of(stand_in.folder, monkeypatch, alone=True),
+        pytest.raises(ReaderDiedError, match="or raise --seconds-a-page, and run the command again"),
+    ):
+        ocr.read_page(b"", "x.pdf, page 4", 0.3, "--seconds-a-page")
 
 
 def test_what_is_no_picture_is_an_error_of_the_program() -> None:

@@ -130,7 +130,10 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     except SourceError as error:
         fault = error.fault
         found = f"{fault.place}: {fault.found}" if fault.place else fault.found
-        return _unread(path.stem, fault.reason, found, fault.expected)
+        todo = "leave it out" if "limits." in fault.todo else fault.todo  # there is no manifest
+        if fault.reason == "time-of-a-page":
+            todo = "raise --seconds-a-page if the page is meant to be so, or leave the document out"
+        return _unread(path.stem, fault.reason, found, f"{fault.expected}: {todo}" if todo else fault.expected)
     rejects = [_reject(document, candidates[number], why) for number, why in failed.items() if why]
     rejects += [_reject(document, taken[number], why) for number, why in differ.items()]
     surplus = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")

@@ -181,7 +181,8 @@ def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict
 
 def _read(picture: bytes, page: str, mode: str, limits: Limits) -> str:
     try:
-        return run(find_tesseract(), picture, page, limits.seconds_a_page, (*_OPTIONS, "--psm", mode))
+        options = (*_OPTIONS, "--psm", mode)
+        return run(find_tesseract(), picture, page, limits.seconds_a_page, options, "--seconds-a-page")
     except ValueError as error:
         raise ReaderDiedError(f"{page}: tesseract failed ({error}); leave OCR out with --no-ocr") from error
 

@@ -80,6 +80,6 @@ def _recognised(path: Path, wanted: Sequence[int], count: int, limits: Limits, k
     known = [number - 1 for number in range(1, count + 1) if number not in left]
     for number, _, picture in pages_to_read(path, known, limits) if left else ():
         if number + 1 in left:
-            text = read_page(picture, f"{path.name}, page {number + 1}", limits.seconds_a_page)
+            text = read_page(picture, f"{path.name}, page {number + 1}", limits.seconds_a_page, "--seconds-a-page")
             kept.add(number, text)
     return {number: " ".join(kept.texts[number - 1].split()) for number in wanted}
