@@ -56,8 +56,8 @@ def confined(
     """Return a decorator that runs a function in a process with limits, and yields what the function yields.
 
     The function has the arguments `path` and `limits`, and calls `begin_page` before each page that it reads. Its other
-    arguments and what it yields are plain values, of which tuples arrive as lists; or it yields tuples of a number, a
-    size and bytes.
+    arguments and what it yields are plain values, of which tuples arrive as lists, and dataclasses as dicts; or it
+    yields tuples of a number, a size and bytes.
 
     Args:
         answer: makes a value of the function of the plain value that arrives.
@@ -298,7 +298,7 @@ def _answer(connection: Connection, answers: Iterator[Any]) -> dict[str, object]
                 connection.send_bytes(json.dumps({"number": number, "size": size}).encode())
                 connection.send_bytes(data)
             else:
-                connection.send_bytes(json.dumps({"item": answer}).encode())
+                connection.send_bytes(json.dumps({"item": answer}, default=asdict).encode())
     except SourceError as error:
         return {"fault": error.fault.fields()}
     except MemoryError:

@@ -15,8 +15,7 @@ from mmlongbench.messages import Size, data_uri
 
 FORMS = ("path", "file-url", "data-uri")
 """The forms of an address; any other form is the beginning of a URL."""
-MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of an image file that is sent."""
+MAX_BYTES = 256 * 1024 * 1024  # the maximum size of an image file that is sent
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S+")
 _MEDIA_TYPES = {
     "JPEG": "image/jpeg",

@@ -13,7 +13,6 @@ MAX_JOINED_PIXELS = 12_845_056
 """The pixels of a joined image at most, if a manifest sets no other number: the count of the benchmark shrinks larger
 images to so many (16,384 tokens), and so do the models it is made for."""
 MAX_JOINED_SIDE = 16_384
-"""The longest side of a joined image in pixels."""
 
 Size: TypeAlias = tuple[int, int]
 
@@ -46,7 +45,6 @@ class Layout:
     """Where each page stands in a joined image."""
 
     size: Size
-    """The (width, height) of the image in pixels."""
     boxes: tuple[tuple[int, int, int, int], ...]
     """The x, y, width and height of each page in the image."""
 

@@ -25,15 +25,13 @@ DPI = 288
 MAX_PIXELS = 20_000_000
 """The maximum area of a picture when all pages are read; larger pages are read at a lower resolution. On such a
 picture, `tesseract` takes up to half a gigabyte of memory."""
-MAX_SIDE = 16_384
-"""The maximum side of a picture when all pages are read; `tesseract` reads none above 32,767."""
+MAX_SIDE = 16_384  # the maximum side of a picture when all pages are read; `tesseract` reads none above 32,767
 SECONDS_A_PAGE = "limits.seconds_a_page"
 """How a manifest sets the seconds that `tesseract` may take at a page."""
 _LANGUAGE = "eng"
 _OPTIONS = ("--oem", "1", "--psm", "3", "-c", "page_separator=")
 """The options for reading all pages: the neural network, whole pages, and no form feed at the end."""
-_ANSWERING = 60.0
-"""The seconds within which `tesseract` must answer questions about itself."""
+_ANSWERING = 60.0  # the seconds within which `tesseract` must answer questions about itself
 _POINTS_PER_INCH = 72
 
 

@@ -7,7 +7,7 @@ import importlib.metadata
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,31 +25,22 @@ the word in the line."""
 
 VERSION = 1
 """Changes when the same page gives other lines."""
-MAX_WORDS = 8_000
-"""A page with more words is not looked at: its tables would take minutes."""
+MAX_WORDS = 8_000  # a page with more words is not looked at: its tables would take minutes
 MAX_DRAWINGS = 1_000
 """A page with more lines and shapes is not looked at: the network of the layout takes milliseconds for each."""
-MAX_TABLES = 20
-"""The boxes of tables of a page that are looked at."""
+MAX_TABLES = 20  # the boxes of tables of a page that are looked at
 INK_DPI = 100
-"""The resolution at which ink is looked for."""
 CROP_DPI = 300
 """The resolution of the pictures that OCR reads."""
 CROP_MARGIN = 2.0
 """The points left and right of a box that its picture shows too."""
-_INK = 48
-"""The least difference between the lightest and the darkest pixel of a box that holds ink."""
-_GAP = 0.8
-"""The smallest blank between two cells of a row, in heights of its words."""
-_SAME_LINE = 0.5
-"""How far the middles of words of one line may be apart, in heights of the words."""
-MAX_ROWS = 200
-"""The maximum number of rows of a page that are kept."""
+_INK = 48  # the least difference between the lightest and the darkest pixel of a box that holds ink
+_GAP = 0.8  # the smallest blank between two cells of a row, in heights of its words
+_SAME_LINE = 0.5  # how far the middles of words of one line may be apart, in heights of the words
+MAX_ROWS = 200  # maximum number of rows of a page that are kept
 _NUMBER = re.compile(r"[-+(]*[$€£]?[-+(]?[\d.,]*\d[\d.,]*\s?(?:%|[kKmMbB]|bn)?\)?")
-_INVISIBLE = 3
-"""The type of text that is not painted, as PyMuPDF's trace of texts numbers it."""
-_BOLD = 1 << 4
-"""The bit of a span's flags that says that its font is bold."""
+_INVISIBLE = 3  # the type of text that is not painted, as PyMuPDF's trace of texts numbers it
+_BOLD = 1 << 4  # the bit of a span's flags that says that its font is bold
 
 
 @confined()
@@ -200,7 +191,6 @@ class PageFacts:
     raster: float
     """The share of the page that pictures cover, from 0 to 1."""
     drawings: int
-    """How many lines and shapes are drawn."""
     rows: list[list[str]]
     """The lines of the page with several cells, from the top: the texts of their cells. A line with one cell is there
     if it stands directly before such a line, because it may be a heading of a part of a table."""
@@ -208,9 +198,9 @@ class PageFacts:
     """Why the page is not drawn whole; empty if it is."""
 
 
-@confined()
-def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the facts of each page, as plain values."""
+@confined(lambda facts: PageFacts(**facts))
+def page_facts(path: Path, limits: Limits) -> Iterator[PageFacts]:
+    """Yield the facts of each page."""
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page that can be read"):
@@ -225,7 +215,7 @@ def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
                     covered += max(across, 0.0) * max(min(y1, whole.y1) - max(y0, whole.y0), 0.0)
                 raster = round(float(min(covered / max(width * height, 1.0), 1.0)), 4)
                 facts = PageFacts(read.key, read.text, *size, raster, drawings, rows, read.lost)
-            yield asdict(facts)
+            yield facts
 
 
 def rows_of(words: Sequence[Word]) -> list[list[str]]:

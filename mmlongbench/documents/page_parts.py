@@ -30,25 +30,17 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 WHOLE_PAGE = "page"
 """The kind of a crop that shows a whole page, because the page has no text, or is a picture with little text."""
-MAX_PAINTED = 20_000
-"""So many painted things of a page are looked at; further ones are left out."""
-MAX_WORDS = 8_000
-"""The network does not see a page with more words; it would take minutes."""
-MAX_CROPS = 20
-"""The most crops of a page; the largest are kept."""
+MAX_PAINTED = 20_000  # so many painted things of a page are looked at; further ones are left out
+MAX_WORDS = 8_000  # the network does not see a page with more words; it would take minutes
+MAX_CROPS = 20  # the most crops of a page; the largest are kept
 _INK_DPI = 72
 _REPEATED = 0.15
 """A thing that is painted at the same place on this share of the pages, and on three at least, is an ornament."""
-_LITTLE_TEXT = 0.15
-"""The lines of a page with little text cover at most this share of it."""
-_MAX_COUNTED = 2_000
-"""So many things of a page are compared with those of other pages."""
-_PROSE = 0.15
-"""A region of which running text covers a larger share is a box around text."""
-_LEAST_LINES = 3
-"""A table has at least so many pieces of text."""
-_FRAME = 3
-"""A frame or a coloured bar is made of at most so many painted things."""
+_LITTLE_TEXT = 0.15  # the lines of a page with little text cover at most this share of it
+_MAX_COUNTED = 2_000  # so many things of a page are compared with those of other pages
+_PROSE = 0.15  # a region of which running text covers a larger share is a box around text
+_LEAST_LINES = 3  # a table has at least so many pieces of text
+_FRAME = 3  # a frame or a coloured bar is made of at most so many painted things
 _WHOLE_LINE = 0.95
 """A figure shows a line of text if it holds this share of the line's height; the rest is blank."""
 _CUT_OFF = 1.0
@@ -56,39 +48,27 @@ _CUT_OFF = 1.0
 _TEXT = 1 + 2 + 64
 """Keep ligatures and white space, and leave out words outside of the page, as the text of a page does."""
 
-_CELL = 3.0
-"""The side of a cell of the grid on which painted things are joined, in points."""
-_REACH = 2
-"""Things that are at most so many cells apart belong together."""
+_CELL = 3.0  # the side of a cell of the grid on which painted things are joined, in points
+_REACH = 2  # things that are at most so many cells apart belong together
 LEAST_SIDE = 30.0
 """A figure with a shorter side is a bullet, a rule, an icon or a logo."""
 LEAST_SHARE = 0.008
 """The least area of a figure, as a share of the page."""
 LEAST_TABLE = 14.0
 """A table with a shorter side is a line of text."""
-_EDGE = 0.12
-"""So much of the height of a page, above and below, may hold logos."""
-_LOGO = 0.03
-"""The most area of a logo, as a share of the page."""
-_ROW_GAP = 14.0
-"""Figures beside each other with a smaller gap are panels of one figure."""
+_EDGE = 0.12  # so much of the height of a page, above and below, may hold logos
+_LOGO = 0.03  # the most area of a logo, as a share of the page
+_ROW_GAP = 14.0  # figures beside each other with a smaller gap are panels of one figure
 BACKGROUND = 0.8
 """A thing that covers this share of a page is its background; a region that does is no part of the page, but all of
 it."""
-_LABEL_GAP = 9.0
-"""A label is at most so many points from what it names."""
-_LABEL_ROUNDS = 4
-"""Labels are added so many times: the names of bars, then the name of the axis."""
-_PROSE_WORDS = 9
-"""A block of text with at least so many words a line is prose."""
-_LONG_LINE = 5
-"""A line of at least so many words is seldom a label."""
-_FREE = 0.35
-"""Of a box around text and a figure, the figure is kept if it has this share of the height."""
-_LISTED = 5
-"""The least number of lines that end in rising numbers of pages in a table of contents."""
-_INK = 250
-"""A darker pixel of a rendering is ink."""
+_LABEL_GAP = 9.0  # a label is at most so many points from what it names
+_LABEL_ROUNDS = 4  # labels are added so many times: the names of bars, then the name of the axis
+_PROSE_WORDS = 9  # a block of text with at least so many words a line is prose
+_LONG_LINE = 5  # a line of at least so many words is seldom a label
+_FREE = 0.35  # of a box around text and a figure, the figure is kept if it has this share of the height
+_LISTED = 5  # the least number of lines that end in rising numbers of pages in a table of contents
+_INK = 250  # a darker pixel of a rendering is ink
 MARGIN = 2.0
 """The blank around the ink of a region, in points."""
 CAPTION = re.compile(r"(figure|fig\.|table|chart|exhibit|map|graph|diagram|box|plate)\s*[\dIVX]+\b", re.IGNORECASE)

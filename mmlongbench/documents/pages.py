@@ -49,7 +49,6 @@ class PageImages:
 
 
 Pages: TypeAlias = Path | PageImages
-"""The pages of a document: a PDF, or image files."""
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -100,7 +99,6 @@ class KeptTexts:
         """
         self._path = path
         self.texts: dict[int, str] = {}
-        """The known texts, by the number of the page."""
         for line in path.read_bytes().splitlines() if path and path.exists() else ():
             try:
                 known = _PageText.model_validate_json(line)

@@ -28,11 +28,9 @@ PageWord: TypeAlias = tuple[float, float, float, float, str, float, float]
 POINTS_PER_INCH = 72
 _REPLACE = "replace the file, or exclude the document"
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
-_LETTERS = 40
-"""A page with fewer letters has no useful text; it is compared with others by its pixels."""
+_LETTERS = 40  # a page with fewer letters has no useful text; it is compared with others by its pixels
 _KEY_DPI = 36
-_INK = 16
-"""The least difference between the lightest and the darkest pixel under a text that can be seen."""
+_INK = 16  # the least difference between the lightest and the darkest pixel under a text that can be seen
 _SMALLEST = 2.0
 """The size of the smallest letters, in points, that count as text; one is four pixels high at the usual 144 DPI."""
 _NO_MEMORY = re.compile(

@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 ORIENTATION = 0x0112
 """The EXIF tag of the orientation. The values 2 to 8 rotate or mirror a picture; the values 5 to 8 also swap width and
 height."""
-_SIDE = 16
-"""The number of cells along each side of the grid of a `likeness`."""
+_SIDE = 16  # the number of cells along each side of the grid of a `likeness`
 ALIKE = 2.5
 """The largest mean difference, in levels of 255, of two pictures that count as near-duplicates. The mean difference is
 below 1 for re-encoded and shrunk copies, up to 3 for copies that were cropped by 3 %, and at least 3.7, mostly tens,
 for other pictures (measured on 60 small objects on white, sky and noise)."""
-_MAX_EXIF = 1024 * 1024
-"""The bytes of an EXIF chunk that are read."""
+_MAX_EXIF = 1024 * 1024  # the bytes of an EXIF chunk that are read
 _KEPT = ("icc_profile", "gamma", "dpi", "transparency")
 """What a picture that is written anew keeps beside its pixels."""
 OTHER_FORMATS = {"avif": "AVIF", "avis": "AVIF", **dict.fromkeys(("heic", "heix", "heim", "heis", "mif1"), "HEIC")}

@@ -17,8 +17,7 @@ from mmlongbench.documents.pdf import open_pdf
 from mmlongbench.documents.pixels import PictureFile, opened, unreadable
 from mmlongbench.errors import ReaderDiedError, SourceError
 
-MAX_HINT = 300
-"""The maximum characters of a hint."""
+MAX_HINT = 300  # the maximum characters of a hint
 _EXIF = {315: "EXIF artist", 33432: "EXIF copyright"}
 _IPTC = {(2, 80): "IPTC by-line", (2, 116): "IPTC copyright"}
 _XMP = re.compile(

@@ -41,8 +41,7 @@ MORE_SPACE = "free some space, build in a folder on another disk, or unpack it t
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the errors of a full disk."""
 _STEP = 1024 * 1024
-_MACOS = "__MACOSX"
-"""The folder in which macOS keeps attributes of files."""
+_MACOS = "__MACOSX"  # the folder in which macOS keeps attributes of files
 _ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
 
 
@@ -225,7 +224,6 @@ class _Content:
             self._content = gzip.GzipFile(fileobj=raw)
         self._packed, self._at = packed, 0
         self.last = b""
-        """What was read last."""
 
     def read(self, size: int) -> bytes:
         """Return the next bytes; fewer only at the end of a tar."""

@@ -23,12 +23,9 @@ from mmlongbench.io.progress import Advance
 T = TypeVar("T")
 ATTEMPTS = 5
 """How often a request is made that may succeed later."""
-MAX_ASKED = 300.0
-"""The longest wait that a server may ask for, in seconds."""
-_SECONDS = 60.0
-"""The seconds that a server has to answer, and to send more of a file."""
-_WORTH = (408, 425, 429, 500, 502, 503, 504)
-"""The HTTP statuses after which the same request may succeed."""
+MAX_ASKED = 300.0  # the longest wait that a server may ask for, in seconds
+_SECONDS = 60.0  # the seconds that a server has to answer, and to send more of a file
+_WORTH = (408, 425, 429, 500, 502, 503, 504)  # the HTTP statuses after which the same request may succeed
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -66,7 +63,6 @@ class HttpRefusal(FetchError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status."""
 
 
 class NoRevisionError(FetchError):

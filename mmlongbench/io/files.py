@@ -17,8 +17,7 @@ from typing import IO, BinaryIO
 
 from mmlongbench.errors import BuildError, Fault, SourceError
 
-MAX_BYTES = 64 * 1024 * 1024
-"""The maximum length of a line, in bytes."""
+MAX_BYTES = 64 * 1024 * 1024  # the maximum length of a line, in bytes
 MAX_OF_A_FILE = 2 * 1024**3
 """The maximum size of a file that is read whole, in bytes; the largest file of COCO has half a gigabyte."""
 _MAX_PACKED = 100
@@ -27,7 +26,6 @@ _MAX_PACKED = 100
 TEMPORARY = ".tmp-"
 """The beginning of the name of a file that is not complete yet."""
 _PAUSE = 0.05
-"""The seconds between two looks whether a lock is free."""
 
 
 def said_bytes(size: int) -> str:

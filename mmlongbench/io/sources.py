@@ -39,8 +39,7 @@ from mmlongbench.io.files import atomic_replace, visible_files
 from mmlongbench.io.locations import LocalPath, Location, Url
 from mmlongbench.io.progress import Advance, Progress
 
-MAX_FILES = 4_000_000
-"""The maximum number of files of a folder at a URL."""
+MAX_FILES = 4_000_000  # maximum number of files of a folder at a URL
 _DIGITS = 16
 _MAX_NAME = 100
 

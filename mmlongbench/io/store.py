@@ -18,14 +18,11 @@ from typing import Any, ClassVar, TypeAlias
 
 BATCH = 2048
 """Rows that `put` collects for one commit; at most so many are lost when the process is killed."""
-MAX_KEYS = 500
-"""The maximum number of keys that one SQL statement looks up."""
+MAX_KEYS = 500  # maximum number of keys that one SQL statement looks up
 PATIENCE = 60.0
 """The seconds to wait for another process that writes."""
-_PAUSE = 0.01
-"""The seconds between two attempts to open a new file that another process opens too."""
-_PRIMARY = 0xFF
-"""The bits of an SQLite error code that say what happened; the others say where."""
+_PAUSE = 0.01  # the seconds between two attempts to open a new file that another process opens too
+_PRIMARY = 0xFF  # the bits of an SQLite error code that say what happened; the others say where
 MEMORY = Path(":memory:")
 """The path of a store without a file: its rows are kept as long as the store is open."""
 Value: TypeAlias = bytes | str | int

@@ -11,8 +11,7 @@ MAX_BYTES = 1024 * 1024
 """The maximum size of a text, in bytes; PyYAML takes about fifteen seconds for a text of this size."""
 MAX_NODES = 1_000_000
 """The maximum number of values and keys, with aliases expanded, because printing and checking expand them."""
-MAX_DEPTH = 100
-"""The maximum nesting of lists and mappings."""
+MAX_DEPTH = 100  # the maximum nesting of lists and mappings
 
 
 def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader, *, twice: bool = True) -> Any:  # noqa: ANN401  (YAML)

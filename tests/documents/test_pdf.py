@@ -24,7 +24,7 @@ from tiny import draw_pdf
 
 from mmlongbench.documents import hairlines, ocr, pdf
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import PageFacts, page_facts
+from mmlongbench.documents.page_facts import page_facts
 from mmlongbench.documents.pages import KeptTexts, PageImages, images_to_read, read_pages_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, pages_to_read
 from mmlongbench.errors import Fault, ReaderDiedError, SourceError
@@ -418,7 +418,7 @@ def test_images_of_pages_have_keys_and_no_text(tmp_path: Path) -> None:
 def test_tables_and_figures_are_seen_without_a_network(tmp_path: Path) -> None:
     doc, path = Doc("harbours-a", 2), tmp_path / "harbours-a.pdf"
     doc.draw(path)
-    pages = [PageFacts(**each) for each in page_facts(path, Limits())]
+    pages = list(page_facts(path, Limits()))
     assert [page.key for page in pages] == [page.key for page in pdf.read_pages(path, Limits())]
     value = str(doc.value(2, "Winter", "Barges", doc.years[0]))
     assert ["Winter"] in pages[1].rows
@@ -435,7 +435,7 @@ def test_a_page_under_a_picture_is_a_scan(tmp_path: Path) -> None:
         page = document.new_page(width=300, height=400)
         page.insert_image(pymupdf.Rect(-50, -50, 350, 450), filename=str(tmp_path / "page.png"))
         document.save(tmp_path / "scan.pdf")
-    facts = [PageFacts(**each) for each in page_facts(tmp_path / "scan.pdf", Limits())]
+    facts = list(page_facts(tmp_path / "scan.pdf", Limits()))
     assert facts[0].raster == 1
     assert kind_of(facts[0], 2).kinds == ("scan",)
 

@@ -202,7 +202,7 @@ def _read(line: DocumentLine, path: Path, kept: Path) -> ReadDocument | Document
     except (OSError, ValidationError):
         try:
             list(page_sizes(path, 72, Limits()))  # also refuses pages that cost too much
-            pages = [PageFacts(**each) for each in page_facts(path, Limits())]
+            pages = list(page_facts(path, Limits()))
         except SourceError as error:
             found = f"expected {error.fault.expected}, found {error.fault.found}"
             return line.model_copy(update={"reason": error.fault.reason, "detail": found})
