@@ -22,8 +22,8 @@ from mmlongbench.building.source_files import SourceFile, SourceFiles, unchanged
 from mmlongbench.documents.ocr import ocr_engine
 from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
-from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
+from mmlongbench.io.sources import SourceOpener
 from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, refuse_secrets
 from mmlongbench.manifest.missing import unfinished_downloads
 from mmlongbench.manifest.model import DatasetSpec, Manifest

@@ -12,10 +12,10 @@ import click
 from mmlongbench.cli.console import print_table, say
 from mmlongbench.cli.options import PATH, json_option, tokenizers_option
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import page_sizes
+from mmlongbench.documents.pdf import page_sizes
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
-from mmlongbench.io.folders import visible_files
+from mmlongbench.io.files import visible_files
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.release.measuring import Model, ask
@@ -172,7 +172,7 @@ def _of_file(thing: Path, dpi: int) -> _Opened:
     with thing.open("rb") as file:
         head = file.read(64)
     if head.startswith(b"%PDF-") or thing.suffix.lower() == ".pdf":
-        sizes = page_sizes(thing, dpi, Limits())
+        sizes = list(page_sizes(thing, dpi, Limits()))
         return f"{len(sizes)} pages at {dpi} DPI", [], sizes
     try:
         picture = header_size(thing)

@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mmlongbench.errors import Fault, FetchError, SourceError
-from mmlongbench.io.folders import visible_files
 from mmlongbench.io.locations import HubFiles
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance
@@ -26,12 +24,9 @@ from mmlongbench.io.progress import Advance
 T = TypeVar("T")
 ATTEMPTS = 5
 """How often a request is made that may succeed later."""
-MAX_ASKED = 300.0
-"""The longest wait that a server may ask for, in seconds."""
-_SECONDS = 60.0
-"""The seconds that a server has to answer, and to send more of a file."""
-_WORTH = (408, 425, 429, 500, 502, 503, 504)
-"""The HTTP statuses after which the same request may succeed."""
+MAX_ASKED = 300.0  # the longest wait that a server may ask for, in seconds
+_SECONDS = 60.0  # the seconds that a server has to answer, and to send more of a file
+_WORTH = (408, 425, 429, 500, 502, 503, 504)  # the HTTP statuses after which the same request may succeed
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -69,7 +64,6 @@ class HttpRefusal(FetchError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status."""
 
 
 class NoRevisionError(FetchError):
@@ -343,33 +337,26 @@ def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str,
         SourceError: the dataset cannot be downloaded, or has no such file; the message says why.
 
     """
-    wanted = [path, f"{path}/**"] if path else list(patterns)
-    if not wanted:
-        expected, todo = f"hub:{location.repository}/<path>", "name the file or folder that is needed, or download it"
-        raise SourceError(Fault("unknown-source", expected, f"{location}", "", "", field, f"{todo} and give its path"))
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
+    wanted = [path, f"{path}/**"] if path else list(patterns)
+    if not wanted:
+        todo = "name the file or folder that is needed, or download it and give its path"
+        expected = f"hub:{location.repository}/<path>"
+        raise SourceError(Fault("unknown-source", expected, str(location), field=field, todo=todo))
     _hide_secrets()
     (enable_progress_bars if is_shown else disable_progress_bars)()
-    revision = location.revision or None
+    options: dict[str, Any] = {"repo_type": "dataset", "revision": location.revision or None}
     try:
-        found = Path(
-            snapshot_download(location.repository, repo_type="dataset", revision=revision, allow_patterns=wanted)
-        )
+        folder = Path(snapshot_download(location.repository, allow_patterns=wanted, **options))
     except Exception as error:  # the errors of the hub's client have no common base
-        expected, todo = "a dataset of the hub that can be read", "download it and give its path, or check its name"
-        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=f"{todo} and the network")
+        todo = "download it and give its path, or check its name and the network"
+        expected = "a dataset of the hub that can be read"
+        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=todo)
         raise SourceError(fault) from error
-    if not (found / path).exists():
+    if not (folder / path).exists():
         todo = "correct the path; the page of the dataset lists its files"
-        raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
-    return found / path
-
-
-def matching_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the visible files of a downloaded dataset that match one of the patterns. The hub's cache may hold others,
-    which an earlier download has left there.
-    """
-    names = {file: file.relative_to(folder).as_posix() for file in visible_files(folder)}
-    return [file for file, name in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]
+        fault = Fault("missing-source", f"{path!r:.120} in it", "none", field=f"{field}: {location}", todo=todo)
+        raise SourceError(fault)
+    return folder / path

@@ -429,7 +429,9 @@ def in_encodings(finished: Path) -> Callable[[str], dict[tuple[str, ...], Ran]]:
     return run
 
 
-@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.rare), "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(name, marks=pytest.mark.rare) for name in ("latin-1", "utf-8"))]
+)
 @pytest.mark.parametrize("words", WORDS)
 def test_any_encoding_of_the_output_will_do(
     words: tuple[str, ...], encoding: str, in_encodings: Callable[[str], dict[tuple[str, ...], Ran]]
