@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.example_checks import ExampleChecks
 from mmlongbench.building.lines import (
     DOCUMENTS,
     NEGATIVES,
@@ -25,7 +26,6 @@ from mmlongbench.building.lines import (
     RefusedDocument,
 )
 from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.building.stages.golds import Golds
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.corpus.retrieval.search import SearchedCorpus
@@ -164,7 +164,7 @@ class Dataset:
     reader: Reader[Row]
     sources: Sources
     pricer: Pricer
-    golds: Golds
+    checks: ExampleChecks
     negatives: "KnownLines[FoundNegatives]"
     prices: KeptPrices | None
     canary: str = ""
@@ -210,7 +210,7 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
         )
     prices = KeptPrices(plan.corpus.cache / PRICES, bound.counter.text.sha256) if plan.corpus else None
     pricer = Pricer(bound.counter, sources.sizes, prices)
-    return Dataset(plan, reader, sources, pricer, Golds(bound), negatives, prices)
+    return Dataset(plan, reader, sources, pricer, ExampleChecks(bound), negatives, prices)
 
 
 def _sources(

@@ -21,7 +21,6 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.released import cell_files
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.checks import check_file
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
@@ -90,7 +89,7 @@ def _write_files(session: Session, name: str, length: int, lines: Iterable[Recor
 
     def check(path: str, form: FileFormat) -> None:
         own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
-        check_file(dataset, form, out / path, own, path)
+        dataset.checks.check_file(form, out / path, own, path)
 
     if spec.format is not JSON_LINES:
         check(files.public, spec.format)

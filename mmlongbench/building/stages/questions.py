@@ -10,7 +10,6 @@ from mmlongbench.building.dataset import Dataset, row_of, sample_draws
 from mmlongbench.building.lines import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import reject_row
-from mmlongbench.building.stages.checks import check_draft
 from mmlongbench.building.stages.rankings import retrieval_counts
 from mmlongbench.draft import Draft
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
@@ -115,7 +114,7 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
         with calling("builder", dataset.spec.builder, "draft()", row):
             full = dataset.builder.draft(row, dataset.sources, draws)
             noted = tuple(map(str, full.noted))
-            check_draft(dataset, full, row)
+            dataset.checks.check_draft(full, row)
     except Rejected as error:
         return error.fault, error.noted
     # without other units, there is no passage that a needle sentence could be put into; units are not shown as text, so
