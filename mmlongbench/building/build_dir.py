@@ -121,6 +121,11 @@ def blocks(rows: int) -> dict[str, int]:
     return {f"{first // BLOCK:05d}": min(BLOCK, rows - first) for first in range(0, rows, BLOCK)}
 
 
+def block_shards(stage: StageName, dataset: str, rows: int) -> list[Shard]:
+    """Return the shards of a stage that works on blocks of rows or questions."""
+    return [Shard(stage, dataset, block, steps) for block, steps in blocks(rows).items()]
+
+
 def places_in(block: str) -> slice:
     """Return the places of a block's rows among all rows."""
     return slice(int(block) * BLOCK, (int(block) + 1) * BLOCK)

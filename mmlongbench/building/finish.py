@@ -16,7 +16,7 @@ from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import one_spelling
-from mmlongbench.building.stages.cells import cell_shards, described
+from mmlongbench.building.stages.cells import cell_shards, locked_file
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info
 from mmlongbench.documents.pages import PageImages
@@ -67,16 +67,16 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         if plan.corpus:
             path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
             parts["negatives"] = _write_negatives(build_dir.out / path, plan, session)
-            files[path] = described(build_dir.out / path)
+            files[path] = locked_file(build_dir.out / path)
         datasets[plan.spec.name] = _counts(plan, session, cells, parts)
         for shard in image_shards(session, plan.spec.name):
             for line in build_dir.read(shard, IMAGE_LINES):
                 files[f"{IMAGES}/{line.path}"] = LockedFile(bytes=line.bytes, sha256=line.sha256)
     write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
-    files[REJECTS] = described(build_dir.out / REJECTS)
+    files[REJECTS] = locked_file(build_dir.out / REJECTS)
     files |= _keep_tokenizers(plans, build_dir.out)
     unmatched = write_asset_table(plans, session, files)
-    files[ASSETS] = described(build_dir.out / ASSETS)
+    files[ASSETS] = locked_file(build_dir.out / ASSETS)
     manifest = [plan.public() for plan in plans]
     more: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
     more |= {"unmatched_licences": unmatched} if unmatched else {}
@@ -97,7 +97,7 @@ def _keep_tokenizers(plans: Sequence[DatasetPlan], out: Path) -> dict[str, Locke
             content = file.read_bytes()
             path = f"{TOKENIZERS}/{hashlib.sha256(content).hexdigest()}.json"
             write_whole(out / path, [content])
-            kept[path] = described(out / path)
+            kept[path] = locked_file(out / path)
     return kept
 
 
