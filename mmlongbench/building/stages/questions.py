@@ -9,7 +9,6 @@ from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
 from mmlongbench.building.dataset import Dataset, row_of, sample_draws
 from mmlongbench.building.lines import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.building.stages.rankings import retrieval_counts
 from mmlongbench.draft import Draft
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
@@ -17,7 +16,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.release.lock import QuestionCounts
-from mmlongbench.release.rejects import Reject
+from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import InOrder
 

@@ -18,7 +18,6 @@ from mmlongbench.building.lines import (
     ShownImages,
 )
 from mmlongbench.building.session import TOGETHER, Session
-from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
@@ -29,7 +28,7 @@ from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
 from mmlongbench.release.items import Item
-from mmlongbench.release.rejects import Reject
+from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
