@@ -13,7 +13,6 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, logged, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.damage import refuse_damage
 from mmlongbench.building.executors.executor import Executor
 from mmlongbench.building.extending import (
     extension,
@@ -27,6 +26,7 @@ from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
+from mmlongbench.building.released import refuse_damage
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_finished_losses, refuse_losses, shortfalls_of
 from mmlongbench.building.source_files import Compared
