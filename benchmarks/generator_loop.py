@@ -27,7 +27,7 @@ from builders.mm_niah.builder import INSTRUCTION
 from builders.samples.mm_niah.pages import page_of
 from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import pack_rows

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir, Shard, logged, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.extending import (
     extension,
     finish_move,

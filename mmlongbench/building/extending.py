@@ -17,7 +17,7 @@ from pathlib import Path
 from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew

@@ -11,7 +11,7 @@ from typing import Any
 from mmlongbench.building.assets import write_asset_table
 from mmlongbench.building.build_dir import block_shards, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES

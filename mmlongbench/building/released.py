@@ -158,8 +158,8 @@ def refuse_damage(files: Mapping[str, LockedFile], out: Path, *, is_hashed: bool
             found = "it is missing" if size is None else f"it has {size} bytes"
             raise damaged(out, name, f"expected {locked.bytes} bytes, {found}")
     hashed = {out / name: name for name in files if is_hashed and not name.startswith(f"{IMAGES}/")}
-    for path, found in hash_files(list(hashed), lambda: None):
-        if not (isinstance(found, Hashed) and found.sha256 == files[hashed[path]].sha256):
+    for path, content in hash_files(list(hashed), lambda: None):
+        if not (isinstance(content, Hashed) and content.sha256 == files[hashed[path]].sha256):
             raise damaged(out, hashed[path], "its content is not what the lock says")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard, log_of
-from mmlongbench.building.executors.executor import Done, Executor
+from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.files import TEMPORARY, atomic_write

@@ -18,7 +18,7 @@ from mmlongbench.building.build import Built, Demands, do_shards, do_stages
 from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved

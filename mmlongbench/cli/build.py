@@ -11,8 +11,7 @@ import click
 
 import mmlongbench as mm
 from mmlongbench.building.build import Built
-from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
+from mmlongbench.building.executors import PATIENCE, Executor, LocalExecutor
 from mmlongbench.building.forecast import CellForecast, DatasetForecast, forecast
 from mmlongbench.building.remote import placed, remote_of
 from mmlongbench.building.shares import finish_release, run_stage
@@ -163,7 +162,7 @@ def _engine(name: str, workers: int | None, address: str | None, progress: Progr
         if address:
             raise click.UsageError("--ray-address needs --engine ray")
         return LocalExecutor(workers or cores(), progress, 0 if workers else PATIENCE)
-    from mmlongbench.building.executors.ray import RayExecutor  # needs the extra
+    from mmlongbench.building.ray_executor import RayExecutor  # needs the extra
 
     if workers:
         raise click.UsageError("--workers is for --engine local: Ray uses the cores of its nodes")

@@ -23,7 +23,7 @@ from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, differences, joined
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
 from mmlongbench.building.lines import ROWS as ROW_LINES
 from mmlongbench.building.lines import ReadRow
