@@ -5,7 +5,7 @@ continued.
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -165,12 +165,9 @@ def do_stages(
             done += len(shards)
             if stage.name not in ("questions", "records"):
                 continue
-            if demands.is_strict or demands.min_kept:
-                for line in chain.from_iterable(build_dir.read(shard, stage.lines) for shard in shards):
-                    if isinstance(line, Reject):
-                        if demands.is_strict and not line.fault.is_expected:
-                            raise StrictStop(f"--strict: {line.dataset}, {line.id}: {line.fault}")
-                        rejects[line.dataset].append(line)
+            if demands != NO_DEMANDS:
+                for reject in rejects_of(stage, shards, session, is_strict=demands.is_strict):
+                    rejects[reject.dataset].append(reject)
             if stage.name == "questions":
                 refuse_lost_questions(plans, session)
             else:
@@ -183,6 +180,20 @@ def do_stages(
                 every = chain.from_iterable(rejects.values())
                 refuse_losses(counts, every, build_dir.out, demands.min_kept, is_here=executor.has_all_files)
     return done
+
+
+def rejects_of(stage: Stage, shards: Iterable[Shard], session: Session, *, is_strict: bool) -> Iterator[Reject]:
+    """Yield the rejects of shards that are done.
+
+    Raises:
+        StrictStop: there is a reject that the benchmark itself does not leave out, and `is_strict` is true.
+
+    """
+    for line in chain.from_iterable(session.build_dir.read(shard, stage.lines) for shard in shards):
+        if isinstance(line, Reject):
+            if is_strict and not line.fault.is_expected:
+                raise StrictStop(f"--strict: {line.dataset}, {line.id}: {line.fault}")
+            yield line
 
 
 def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:

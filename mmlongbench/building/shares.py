@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build import Built, Demands, do_shards, do_stages
+from mmlongbench.building.build import NO_DEMANDS, Built, Demands, do_shards, do_stages, rejects_of
 from mmlongbench.building.build_dir import BuildDir, logged
 from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
@@ -42,8 +42,8 @@ def run_stage(
     stage: str,
     share: str | None = None,
     *,
+    demands: Demands = NO_DEMANDS,
     is_restart: bool = False,
-    min_kept: float = 0.0,
 ) -> tuple[int, tuple[str, ...]]:
     """Run one share of one stage. Return how many shards the share has, and notes for the user.
 
@@ -53,14 +53,14 @@ def run_stage(
         executor: runs the shards.
         stage: the name of a stage, or `prepare` for all stages up to the questions.
         share: `3/64` is the third of 64 shares; None is the whole.
+        demands: when the stage stops because of rejected rows or questions. `min_kept` is for `prepare` only; questions
+            that do not fit at a length are not counted there.
         is_restart: whether `prepare` discards an unfinished build first.
-        min_kept: the smallest share of its questions that each dataset must keep in `prepare` (`Demands.min_kept`).
-            Questions that do not fit at a length are not counted yet.
 
     Raises:
         BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
             manifest; or an option does not belong to the stage.
-        TooFewKept: see `min_kept`.
+        StrictStop, TooFewKept: see `demands`.
 
     """
     number, slash, of = (share or "1/1").partition("/")
@@ -78,8 +78,8 @@ def run_stage(
         with _locked(build_dir, is_alone=True):
             plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=is_restart)
             with logged(build_dir.out), Session(build_dir.out) as session:
-                return do_stages(plans, session, executor, Demands(min_kept=min_kept), PREPARED), notes
-    if is_restart or min_kept:
+                return do_stages(plans, session, executor, demands, PREPARED), notes
+    if is_restart or demands.min_kept:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
     with _locked(build_dir, is_alone=False):
         _refuse_other_manifest(manifest, build_dir)
@@ -94,6 +94,9 @@ def run_stage(
             chosen = shards[int(number) - 1 :: int(of)]
             with logged(build_dir.out), closing(executor):
                 do_shards(asked, chosen, session, executor, f"{number}/{of}")
+                if demands.is_strict:
+                    for _ in rejects_of(asked, chosen, session, is_strict=True):
+                        pass
         return len(chosen), ()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import mmlongbench as mm
-from mmlongbench.building.build import Built
+from mmlongbench.building.build import Built, Demands
 from mmlongbench.building.executors import PATIENCE, Executor, LocalExecutor
 from mmlongbench.building.forecast import CellForecast, DatasetForecast, forecast
 from mmlongbench.building.remote import placed, remote_of
@@ -127,7 +127,8 @@ def build(
     executor = _engine(engine_name, workers, ray_address, progress, out)
     if stage:
         with placed(out, executor) as (folder, spread):
-            done, notes = run_stage(loaded, folder, spread, stage, shard, is_restart=restart, min_kept=min_kept)
+            demands = Demands(strict, min_kept)
+            done, notes = run_stage(loaded, folder, spread, stage, shard, demands=demands, is_restart=restart)
         if not (quiet or as_json):
             say_notes(notes)
             say(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
