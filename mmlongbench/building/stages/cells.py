@@ -71,7 +71,7 @@ def _write_files(session: Session, name: str, length: int, lines: Iterable[Recor
     dataset, out = session.dataset(name), session.build_dir.out
     spec = dataset.builder.spec
     files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.placements()))
-    with _items_to(out / files.items) as add_items:
+    with items_table(out / files.items) as add_items:
 
         def records() -> Iterator[Record]:
             for line in lines:
@@ -97,9 +97,13 @@ def locked_file(path: Path) -> LockedFile:
 
 
 @contextmanager
-def _items_to(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
+def items_table(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
     """Write the table of items: one row for each unit of each prompt, with its position, role and tokens. Rows that are
     given to the function are written in groups.
+
+    Raises:
+        TypeError: the schema of the table has other columns than `Item`.
+
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -110,6 +114,8 @@ def _items_to(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
         **dict.fromkeys(texts, pa.string()),
         **dict.fromkeys(numbers, pa.int64()),
     }
+    if other := Item.__annotations__.keys() ^ types.keys():  # pyarrow would leave out such a column without a word
+        raise TypeError(f"items: the column {min(other)!r} is not in both `Item` and the schema of the table")
     schema, rows = pa.schema(types), list[Item]()
     with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
 
