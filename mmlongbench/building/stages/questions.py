@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
-from mmlongbench.building.dataset import Dataset, row_of, sample_draws
+from mmlongbench.building.dataset import Dataset, row_of
 from mmlongbench.building.lines import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.rankings import retrieval_counts
@@ -100,12 +100,12 @@ def _drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
     together, and the values have a drawn order. If `sample.stratify` names a field, the values of that field take
     turns.
     """
-    sample = dataset.spec.sample
+    sample, draws = dataset.spec.sample, dataset.sources.sample_draws
+    fields = dataset.plan.bound.reader_type.row_type.model_fields
     for field in filter(None, (sample.by, sample.stratify)):
-        if field not in dataset.reader.row_type.model_fields:
-            hint = nearest(field, dataset.reader.row_type.model_fields)
+        if field not in fields:
+            hint = nearest(field, fields)
             raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
-    draws = sample_draws(dataset.spec)
     key = lambda row: (draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id)  # noqa: E731
     ordered = sorted(rows, key=key)
     if sample.stratify is None:
