@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from mmlongbench.building.build_dir import BuildDir, Shard, logged, questions_shard
+from mmlongbench.building.build_dir import BuildDir, Shard, questions_shard
+from mmlongbench.building.build_log import logged
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.extending import (

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building import lines
-from mmlongbench.building.build_dir import BuildDir, Shard, log_of
+from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_log import log_of
 from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError

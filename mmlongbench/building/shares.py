@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build import NO_DEMANDS, Built, Demands, do_shards, do_stages, rejects_of
-from mmlongbench.building.build_dir import BuildDir, logged
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_log import logged
 from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors import Executor
