@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmlongbench.building.build import Built
-    from mmlongbench.building.executors.executor import Executor
+    from mmlongbench.building.executors import Executor
     from mmlongbench.building.forecast import CellForecast, DatasetForecast, Forecast
     from mmlongbench.building.shortfalls import Shortfall
     from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
@@ -146,7 +146,7 @@ def build(
 
     from mmlongbench.building.build import Demands
     from mmlongbench.building.build import build as run
-    from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.executors import LocalExecutor
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
@@ -199,7 +199,7 @@ def plan(
     """
     from contextlib import closing
 
-    from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.executors import LocalExecutor
     from mmlongbench.building.forecast import Forecast, forecast
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress

@@ -13,7 +13,7 @@ from mmlongbench.building.asset_licences import licence_tables, stated_rights
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan, load_interrupted_plan, portable, save_plans
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
 from mmlongbench.building.locating import CORPUS, check_errata, extract_sources, find_sources, refuse_own_output
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr

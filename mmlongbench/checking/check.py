@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir, cell_shard, questions_shard
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import CELLS, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.planning import check_manifest as check_plugins

@@ -10,7 +10,7 @@ from dataclasses import fields
 from itertools import zip_longest
 from pathlib import Path
 
-from mmlongbench.building.stages.checks import difference
+from mmlongbench.building.example_checks import difference
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
 from mmlongbench.checking.world import World

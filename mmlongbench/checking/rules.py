@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from mmlongbench.building.stages.golds import JUDGED
+from mmlongbench.building.example_checks import JUDGED
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
 from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
 from mmlongbench.checking.second_process import rows_digest

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, two_values
 from mmlongbench.errors import error_text

@@ -38,8 +38,8 @@ from tiny import (
 )
 
 from mmlongbench.building.build import build as make
-from mmlongbench.building.build_dir import logged
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.build_log import logged
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.cli.console import print_table
 from mmlongbench.io import progress
 from mmlongbench.io.printable import PrintableStream, has_secret, printable, shown, without_secrets
