@@ -26,9 +26,9 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec
 from mmlongbench.release.audit import audit_file, audit_release
-from mmlongbench.release.figures import FileAudit
+from mmlongbench.release.example_cost import ImageSizes
+from mmlongbench.release.file_audit import FileAudit
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.release import NO_LOCK, PublicFile, ReadDataset, Release
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import JSON_LINES

@@ -28,8 +28,9 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.audit import Target, Visit, is_download
 from mmlongbench.release.audit import audit as audit_files
-from mmlongbench.release.costs import example_row, unit_rows, writing
-from mmlongbench.release.figures import (
+from mmlongbench.release.cost_tables import example_row, unit_rows, writing
+from mmlongbench.release.example_cost import Measured, Model, ModelOptions, ask
+from mmlongbench.release.file_audit import (
     FileAudit,
     Histogram,
     ModelTally,
@@ -42,7 +43,6 @@ from mmlongbench.release.figures import (
 from mmlongbench.release.fitting import fit
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA, LOCK
-from mmlongbench.release.measuring import Measured, Model, ModelOptions, ask
 from mmlongbench.release.record_checks import UNREADABLE
 from mmlongbench.release.release import PublicFile
 from mmlongbench.table import Table, Value

@@ -18,7 +18,7 @@ from mmlongbench.errors import Fault, MMLongBenchError, SourceError
 from mmlongbench.io.folders import visible_files
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import CounterSpec
-from mmlongbench.release.measuring import Model, ask
+from mmlongbench.release.example_cost import Model, ask
 from mmlongbench.table import Table
 from tokenization import TextTokenizer, TokenizationError
 

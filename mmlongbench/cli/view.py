@@ -11,7 +11,7 @@ from mmlongbench.cli.console import say, say_notes
 from mmlongbench.cli.options import COUNT, NEW_FILE, NEW_PATH, PATH, bars, quiet_option, with_tasks
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.release.measuring import ask
+from mmlongbench.release.example_cost import ask
 
 if TYPE_CHECKING:
     from mmlongbench.web.viewer.site import Site

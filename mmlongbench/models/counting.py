@@ -1,7 +1,7 @@
 """Finds the rule and the tokenizer with which the prompts for a model are counted."""
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.measuring import ModelOptions
+from mmlongbench.release.example_cost import ModelOptions
 from tokenization import TextTokenizer, TokenizationError, VisionRule, vision_rule
 
 NO_RULE = "none"

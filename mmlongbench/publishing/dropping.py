@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from mmlongbench.publishing.withdrawn import Withdrawn
 from mmlongbench.release.assets import KnownAssets, resolve
-from mmlongbench.release.figures import Facts
+from mmlongbench.release.example_cost import placement_of
+from mmlongbench.release.file_audit import Facts
 from mmlongbench.release.items import Item, items_in_order
-from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.figures import Facts, Fault, FileAudit
+from mmlongbench.release.file_audit import Facts, Fault, FileAudit
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import IMAGES, ITEMS
 from mmlongbench.release.lock import Lock

@@ -18,7 +18,8 @@ from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.prompt import commands_in
 from mmlongbench.release.assets import audit_assets
-from mmlongbench.release.figures import FileAudit, ModelTally
+from mmlongbench.release.example_cost import ImageSizes, Measured, Model, ModelOptions, measure
+from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import (
     inventory,
@@ -27,7 +28,6 @@ from mmlongbench.release.lock import (
     read_lock,
 )
 from mmlongbench.release.lock_checks import audit_lock, rejects_of
-from mmlongbench.release.measuring import ImageSizes, Measured, Model, ModelOptions, measure
 from mmlongbench.release.record_checks import RecordChecks, compare_files
 from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.rows import Record

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.audit import Target, measured_examples
-from mmlongbench.release.figures import FileAudit
-from mmlongbench.release.measuring import Model, ModelOptions
+from mmlongbench.release.example_cost import Model, ModelOptions
+from mmlongbench.release.file_audit import FileAudit
 from mmlongbench.release.release import Release
 from tokenization import TokenizationError
 

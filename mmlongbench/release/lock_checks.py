@@ -17,7 +17,7 @@ from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, PluginCode
 from mmlongbench.manifest.task_files import task_file
 from mmlongbench.manifest.validation import explain
-from mmlongbench.release.figures import Fault, FileAudit
+from mmlongbench.release.file_audit import Fault, FileAudit
 from mmlongbench.release.layout import DATA, LOCK, REJECTS
 from mmlongbench.release.lock import MAKERS, CellCounts, DatasetCounts, Lock, UnreadableCounts, problem_of
 from mmlongbench.release.release import ReadDataset, Release

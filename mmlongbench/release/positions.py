@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.example_cost import Measured
 from mmlongbench.release.items import Item
-from mmlongbench.release.measuring import Measured
 from tokenization import CrossModalCounter
 
 NEEDLES = ("gold", "needle")

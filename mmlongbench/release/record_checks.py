@@ -10,11 +10,11 @@ from mmlongbench.manifest.binding import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.assets import ASSETS, KnownAssets, resolve
-from mmlongbench.release.figures import Facts, Fault
+from mmlongbench.release.example_cost import Measured
+from mmlongbench.release.file_audit import Facts, Fault
 from mmlongbench.release.items import Item, ItemReader, NoItemError, items_path
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.release.lock_checks import RejectKey
-from mmlongbench.release.measuring import Measured
 from mmlongbench.release.positions import (
     Found,
     Layout,

@@ -26,9 +26,9 @@ from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_c
 from mmlongbench.manifest.validation import explain
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
+from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
-from mmlongbench.release.measuring import ImageSizes, placement_of
 from mmlongbench.release.positions import Prices
 from mmlongbench.release.published import is_published, restored
 from mmlongbench.task.builder import Builder

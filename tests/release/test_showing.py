@@ -20,7 +20,11 @@ from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.anatomy import (
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
+from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
+from mmlongbench.release.release import Example, open_release
+from mmlongbench.release.selection import Place, find_example
+from mmlongbench.release.shown_example import (
     NO_ITEMS,
     NO_UNITS,
     Block,
@@ -31,10 +35,6 @@ from mmlongbench.release.anatomy import (
     described,
     shown_example,
 )
-from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
-from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
-from mmlongbench.release.release import Example, open_release
-from mmlongbench.release.selection import Place, find_example
 from tokenization import TokenCount
 from tokenization.counting import PatchRule
 

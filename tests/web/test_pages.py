@@ -19,11 +19,11 @@ from score_lines import Line, absent, line, write
 from tiny import command
 
 from mmlongbench.documents.image_urls import ImageUrls
-from mmlongbench.release.anatomy import ShownExample, shown_example
-from mmlongbench.release.figures import FileAudit, ModelTally
-from mmlongbench.release.measuring import ask
+from mmlongbench.release.example_cost import ask
+from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import find_example
+from mmlongbench.release.shown_example import ShownExample, shown_example
 from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import Grid, Row
 from mmlongbench.shortcuts.audit import ShortcutAudit

@@ -13,7 +13,7 @@ from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.diff import ReleaseDifference, diff
-from mmlongbench.release.measuring import ModelOptions
+from mmlongbench.release.example_cost import ModelOptions
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import read_answers
 from mmlongbench.web.viewer.fitting import note_unfit

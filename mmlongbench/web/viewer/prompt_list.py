@@ -5,8 +5,8 @@ chunks, which a page loads when they are reached.
 from collections.abc import Iterator, Mapping
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.anatomy import Block, Piece, ShownImage, ShownText
-from mmlongbench.release.measuring import Model
+from mmlongbench.release.example_cost import Model
+from mmlongbench.release.shown_example import Block, Piece, ShownImage, ShownText
 from mmlongbench.web.show_page import look
 from mmlongbench.web.viewer.opened import ListRow, OpenExample, PlacedBlock
 from mmlongbench.web.viewer.pictures import fitted

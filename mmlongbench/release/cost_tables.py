@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
+from mmlongbench.release.example_cost import Measured, Model
 from mmlongbench.release.items import Item
-from mmlongbench.release.measuring import Measured, Model
 from mmlongbench.release.release import PublicFile
 from mmlongbench.task.formats import to_json
 from tokenization import TokenizationError
