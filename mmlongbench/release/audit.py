@@ -296,7 +296,15 @@ def _measured(found: FileAudit, where: str, record: Record, dataset: ReadDataset
     except KeyError as error:
         found.problem(f"the field {error} is missing", where)
         return None
-    except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+    except (
+        MMLongBenchError,
+        TypeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        StopIteration,
+    ) as error:
         found.problem("the prompt cannot be rebuilt and counted", f"{where}: {error}")
         return None
     if ranks is not None:
