@@ -37,7 +37,7 @@ class Kept:
     """The examples that are dropped."""
     balanced: Counter[str] = field(default_factory=Counter)
     """How often each value of the field `TaskSpec.balance` is left."""
-    facts: Facts = field(default_factory=lambda: Facts(is_bundle=False))
+    facts: Facts = field(default_factory=Facts)
     """The images and the texts that the other examples show."""
 
 
