@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
     from mmlongbench.prompt import Image, Prompt
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
-    from mmlongbench.release.figures import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
+    from mmlongbench.release.file_audit import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
     from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selection import Selection
@@ -350,7 +350,7 @@ def audit(
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
-    from mmlongbench.release.measuring import ask
+    from mmlongbench.release.example_cost import models_of
 
     _at_least_1("workers", workers, ReleaseError)
     listed = _paths(paths, "the release", ReleaseError)
@@ -360,7 +360,7 @@ def audit(
     _path(tokenizer, "tokenizer", ReleaseError)
     _paths(tuple((text_tokenizers or {}).values()), "text tokenizer", ReleaseError)
     names = models if isinstance(models, str) else ",".join(models)
-    asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
+    asked = models_of(names, _pairs(windows), _pairs(text_tokenizers))
     target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, tasks=_tasks(tasks))
     found = run(target, Progress(progress), workers, asked)
     if not found:

@@ -24,9 +24,9 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
+from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock_checks import rejects_of
-from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.verify import undecodable
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Settings

@@ -30,7 +30,8 @@ from mmlongbench.manifest.binding import Bound, PluginCallError, bind, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.task_files import TaskFiles, tasks_of
 from mmlongbench.release.assets import ASSETS
-from mmlongbench.release.audit import audit_release
+from mmlongbench.release.audit import Target
+from mmlongbench.release.audit import audit as audit_files
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.lock import lock_bytes, read_lock
 from mmlongbench.release.release import open_release
@@ -178,7 +179,7 @@ def _look(built: BuiltRelease) -> SecondLook:
         tasks = tasks_of(spec.builder, spec.reader)
         failures += _prompts(built.release, tasks)
         rows = rows_digest(bind(spec), built.sources)
-        for audit in audit_release(built.release, _QUIET, tasks=tasks):
+        for audit in audit_files(Target((built.release,), tasks=tasks), _QUIET):
             for kind, count in audit.problems.items():
                 failures.append(Failure(f"{audit.file}: {kind} ({count} times): {audit.first[kind]}"))
     except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)

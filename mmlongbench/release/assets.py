@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.figures import Facts, Fault, FileAudit
+from mmlongbench.release.file_audit import Facts, FileAudit, Finding
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import IMAGES, ITEMS
 from mmlongbench.release.lock import Lock
@@ -252,7 +252,7 @@ def text_key(name: str, sha256: bytes) -> bytes:
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
 
 
-def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Fault]:
+def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Finding]:
     """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`."""
     for path in dict.fromkeys(prompt.images):
         if path.encode("utf-8", "backslashreplace").decode() not in known.images:
@@ -321,7 +321,7 @@ def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAu
     lock, root = opened.lock, opened.path
     if ASSETS not in lock.files or not (root / ASSETS).is_file():
         return []
-    audit = FileAudit(ASSETS, 0)
+    audit = FileAudit(ASSETS)
     seen = {name: _Shown.of(opened, found, opened.dataset(name)) for name in opened.datasets}
     last = ("", "", "", "")
     try:
@@ -368,7 +368,7 @@ class _Shown:
         )
 
 
-def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Fault]:
+def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Finding]:
     if shown is None:
         yield "an asset belongs to no dataset of the lock", asset.name
     elif asset.kind == "source":

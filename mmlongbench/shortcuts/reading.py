@@ -13,8 +13,8 @@ from typing import TypeAlias
 from mmlongbench.draws import Draws
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Part
+from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, items_in_order, keys_of_items
-from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.positions import NEEDLES
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import Builder, Choices

@@ -45,7 +45,7 @@ from mmlongbench.io import progress
 from mmlongbench.io.printable import PrintableStream, has_secret, printable, shown, without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.loading import load_manifest
-from mmlongbench.release.audit import audit_release
+from mmlongbench.release.audit import Target, audit
 from mmlongbench.table import Table
 from tokenization import TokenizationError
 
@@ -234,7 +234,7 @@ def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
 def test_the_bar_of_an_audit_moves_by_records(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moved: list[tuple[str, float]] = []
     monkeypatch.setattr(Bars, "advance", lambda self, task, by=1: moved.append((self.tasks[task].description, by)))
-    audit_release(finished, Progress(is_shown=True))
+    audit(Target((finished,)), Progress(is_shown=True))
     assert [by for label, by in moved if label == "audit: examples"] == [1] * 12
     assert sum(label == "audit: files" for label, _ in moved) > 4
 
