@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.building.locating import CORPUS
+from mmlongbench.building.build_plan import CORPUS
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.io.files import read_whole
 from mmlongbench.io.printable import without_secrets

@@ -25,7 +25,7 @@ from mmlongbench.building.extending import (
 from mmlongbench.building.finish import finish
 from mmlongbench.building.lines import RECORDS
 from mmlongbench.building.out_folder import locked
-from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
+from mmlongbench.building.planning import check_manifest, plan_build, save_or_refuse
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, sentence, shortfalls_of
 from mmlongbench.building.source_files import Compared
@@ -134,7 +134,7 @@ def _finished(
             return Built(out, lock, True, _notes_of(plans, lock), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
-        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added)
+        notes = (*save_or_refuse(plans, inner, executor, is_restart=is_restart), added)
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
     return Built(out, lock, False, (*notes, *_notes_of(plans, lock)), shortfalls_of(lock, out))

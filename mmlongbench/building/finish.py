@@ -11,11 +11,10 @@ from mmlongbench.building.build_dir import Shard, blocks, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.damage import check_made, written_cell
 from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import one_spelling
+from mmlongbench.building.source_files import files_of, one_spelling
 from mmlongbench.building.stages.cells import cell_shards, described
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info

@@ -24,14 +24,13 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors.local import LocalExecutor
-from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
 from mmlongbench.building.lines import ROWS as ROW_LINES
 from mmlongbench.building.lines import ReadRow
-from mmlongbench.building.locating import extract_sources
 from mmlongbench.building.ocr_texts import check_engine
+from mmlongbench.building.planning import extract_sources
 from mmlongbench.building.remote import Mirrored, Remote
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import Compared, SourceFiles
+from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress
@@ -320,7 +319,7 @@ def test_files_are_written_again_only_if_the_sources_the_software_or_their_descr
     description.write_text("{")
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 3
-    monkeypatch.setattr("mmlongbench.building.locating.versions", lambda: {"mmlongbench": "9"})
+    monkeypatch.setattr("mmlongbench.building.planning.versions", lambda: {"mmlongbench": "9"})
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 4
     (table.parent / "out").rename(table.parent / "moved")

@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.fingerprints import DocumentFile
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.lines import MadeImage
 from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import DocumentFile
 from mmlongbench.building.stages.documents import reading
 from mmlongbench.documents.joined_pages import JoinPages, join
 from mmlongbench.documents.page_parts import WHOLE_PAGE
