@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.assets import write_asset_table
+from mmlongbench.building.asset_table import write_asset_table
 from mmlongbench.building.build_dir import Shard, blocks, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.damage import check_made, written_cell
