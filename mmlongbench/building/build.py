@@ -14,7 +14,7 @@ from mmlongbench.building.build_dir import BuildDir, Shard, logged
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.damage import refuse_damage
 from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.extending import (
+from mmlongbench.building.extension import (
     extension,
     finish_move,
     move_into_place,

@@ -49,7 +49,10 @@ QUIET = Progress(is_shown=False)
 
 def data(name: str = "a", **more: object) -> dict[str, object]:
     """A dataset as a lock has it."""
-    return {"name": name, "source": {"rows": fingerprint("1")}, "seed": 42, **more}
+    found = {"name": name, "source": {"rows": fingerprint("1")}, "seed": 42, **more}
+    source = found["source"]
+    hashes = {key: each["sha256"] for key, each in source.items()} if isinstance(source, dict) else {}
+    return {**found, "source_sha256": hashes}
 
 
 def fingerprint(sha256: str, files: int = 1) -> dict[str, object]:
@@ -74,15 +77,15 @@ FILE = {"name": "fables.py:Fables", "distribution": "", "version": "", "sha256":
         ([data(source="sample")], [data()], "source: a drawn sample before, now files"),
         ([data(source={})], [data()], "source.rows is new"),
         ([data()], [data(source={})], "source.rows is gone"),
-        ([data()], [data(source={"rows": fingerprint("2", 4)})], "rows: 1 → 0 files"),
-        ([data(corpus="1")], [data(corpus="2")], "the corpus changed"),
+        ([data()], [data(source={"rows": fingerprint("2", 4)})], "source.rows changed"),
+        ([data(corpus="1")], [data(corpus="2")], "corpus changed"),
         ([data(corpus=None)], [data(corpus="2")], "corpus is new"),
         ([data(errata="2")], [data(errata=None)], "errata is gone"),
-        ([data(reranker_sha256="1")], [data(reranker_sha256="2")], "the model of the reranker changed"),
+        ([data(reranker_sha256="1")], [data(reranker_sha256="2")], "reranker changed"),
         (
             [data(counter={"tokenizer": {"name": "llama2", "sha256": "1"}})],
             [data(counter={"tokenizer": {"name": "own", "sha256": "2"}})],
-            "counter.tokenizer: llama2 → own",
+            "counter.tokenizer.name: llama2 → own",
         ),
         ([data()], [data(code={"builder": FILE})], ""),  # a lock without the key is not compared
         ([data(code={"builder": FILE})], [data(code={"builder": {**FILE, "sha256": "2"}})], "task code changed: fab"),
