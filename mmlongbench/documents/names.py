@@ -39,11 +39,11 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
     'annual-report-acme-2019'
     """
     ordered = sorted(set(names))  # the name that has the longest beginning in common with a name stands beside it
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
         shared = max(len(commonprefix([name, other])) for other in (before, after))
-        found[name] = label(name) if shared < LABEL_WIDTH else _whole_word(name, shared + 1)
-    return found
+        labels[name] = label(name) if shared < LABEL_WIDTH else _whole_word(name, shared + 1)
+    return labels
 
 
 def _whole_word(name: str, width: int) -> str:

@@ -268,8 +268,8 @@ def _rejected(reason: str, expected: str, found: str, todo: str, file: str = "",
 
 
 def _broken(file: PictureFile, error: Exception) -> Fault:
-    found = str(error).splitlines()
+    lines = str(error).splitlines()
     if isinstance(file, Path):
-        found = [line.replace(f"{file.parent}/", "") for line in found]
+        lines = [line.replace(f"{file.parent}/", "") for line in lines]
     expected, todo = "a picture that can be opened and decoded", "replace the picture, or take the row out"
-    return Fault("broken-image", expected, next(iter(found), ""), file.name, todo=todo)
+    return Fault("broken-image", expected, next(iter(lines), ""), file.name, todo=todo)

@@ -15,7 +15,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -51,8 +51,7 @@ def archive_ending(name: str) -> str:
     >>> archive_ending("images.tar.gz"), archive_ending("IMAGES.ZIP"), archive_ending("rows.jsonl.gz")
     ('.tar.gz', '.ZIP', '')
     """
-    found = max((ending for ending in ARCHIVES if name.lower().endswith(ending)), key=len, default="")
-    return name[len(name) - len(found) :] if found and len(found) < len(name) else ""
+    return _ending(name, ARCHIVES)
 
 
 def packed_ending(name: str) -> str:
@@ -61,8 +60,12 @@ def packed_ending(name: str) -> str:
     >>> packed_ending("rows.jsonl.gz"), packed_ending("rows.jsonl.zst"), packed_ending("images.tar.gz")
     ('.gz', '.zst', '')
     """
-    found = next((ending for ending in PACKED if name.lower().endswith(ending)), "")
-    return name[len(name) - len(found) :] if found and not archive_ending(name) and len(found) < len(name) else ""
+    return "" if archive_ending(name) else _ending(name, PACKED)
+
+
+def _ending(name: str, endings: Sequence[str]) -> str:
+    longest = max((ending for ending in endings if name.lower().endswith(ending)), key=len, default="")
+    return name[len(name) - len(longest) :] if 0 < len(longest) < len(name) else ""
 
 
 def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:

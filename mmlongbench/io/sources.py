@@ -289,8 +289,8 @@ def _identity(path: Path) -> Iterator[str]:
     """Yield what tells a file or a folder from all others and from its earlier content."""
     yield str(path.resolve())
     for file in visible_files(path) if path.is_dir() else [path] if path.is_file() else []:
-        found = file.stat()
-        yield f"{file.relative_to(path)} {found.st_size} {found.st_mtime_ns}"
+        status = file.stat()
+        yield f"{file.relative_to(path)} {status.st_size} {status.st_mtime_ns}"
 
 
 def _size(path: Path) -> int:
