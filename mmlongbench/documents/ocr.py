@@ -151,12 +151,7 @@ def find_tesseract() -> str:
 
 
 def _answer(question: str) -> list[str]:
-    """Return the lines that `tesseract` prints for an option such as `--version`.
-
-    Raises:
-        BuildError: it is not installed, does not answer, or fails.
-
-    """
+    """Return the lines that `tesseract` prints for an option such as `--version`."""
     try:
         code, out, err = _run([find_tesseract(), question], b"", _ANSWERING)
         how = f"fails ({(out.splitlines() or err)[-1]})" if code else ""

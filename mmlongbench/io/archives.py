@@ -1,7 +1,7 @@
 """Unpacks archives and packed files of the sources into a folder, within limits.
 
 An archive comes from a stranger until it is unpacked: names that lead out of the folder, links, devices, and archives
-that unpack to far more than they should are refused, and what was unpacked of them is removed.
+that unpack to far more than they should are refused (SourceError), and what was unpacked of them is removed.
 """
 
 import errno
@@ -69,12 +69,7 @@ def _ending(name: str, endings: Sequence[str]) -> str:
 
 
 def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
-    """Write what a gzip or zstd file holds to `into`, a file that appears complete or not at all.
-
-    Raises:
-        SourceError: the file is broken, unpacks to far more than it should, or does not fit on the disk.
-
-    """
+    """Write what a gzip or zstd file holds to `into`, a file that appears complete or not at all."""
     packed = _Packed(path, field)
     with packed.named_errors(), _whole(into) as temporary, temporary.open("wb") as file, path.open("rb") as raw:
         if not path.stat().st_size:
@@ -89,11 +84,6 @@ def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
 def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
     """Write the files of an archive below the folder `into`. Return their number. Hidden files are left out, as they
     are in folders of sources.
-
-    Raises:
-        SourceError: the archive is broken, has a name that leads out of the folder, a link, a device or too many files,
-            unpacks to far more than it should, or does not fit on the disk.
-
     """
     packed, count = _Packed(path, field), 0
     is_zip = archive_ending(path.name).lower() == ".zip"
