@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from inspect import unwrap
 from pathlib import Path
 from threading import Barrier
 
@@ -84,7 +85,7 @@ def naive(document: Document) -> None:
 
 def engine(document: Document) -> None:
     """What a shard of the images stage does, but for writing the file."""
-    for _ in render_pages(document.path, document.numbers, PAGES.dpi, PAGES.quality, LIMITS):
+    for _ in unwrap(render_pages)(document.path, document.numbers, PAGES.dpi, PAGES.quality, LIMITS):
         pass
 
 

@@ -31,7 +31,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, Fault, PageLimitError, ReaderDiedError, SourceError
-from mmlongbench.io.pool import end_with
+from mmlongbench.io.pool import end_with, interrupts_held
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -123,8 +123,7 @@ class _Reader:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         folders = [json.dumps(sys.path), json.dumps([str(_PACKAGE)])]
         words = [sys.executable, "-c", _START, *folders, str(theirs.fileno()), str(os.getpid())]
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it must not get the signal of Ctrl-C
-        try:
+        with theirs, interrupts_held():
             self._process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -134,9 +133,6 @@ class _Reader:
                 # NumPy is used without linear algebra; the buffers of many threads would count as memory
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
         self._has_started = False
 
     def is_alive(self) -> bool:

@@ -76,12 +76,12 @@ def _darken(pixels: Pixmap, painted: Pixmap, fills: list[tuple[float, float, flo
     import numpy as np
 
     shape = pixels.height, pixels.width, 3
-    image, found = np.frombuffer(pixels.samples_mv, np.uint8).reshape(shape), np.frombuffer(painted.samples, np.uint8)
-    found = found.reshape(shape).astype(np.int16)
+    image = np.frombuffer(pixels.samples_mv, np.uint8).reshape(shape)
+    before = np.frombuffer(painted.samples, np.uint8).reshape(shape).astype(np.int16)
     for x0, y0, x1, y1 in fills:
         x0, y0, x1, y1 = x0 - pixels.x, y0 - pixels.y, x1 - pixels.x, y1 - pixels.y
         is_flat = y1 - y0 < x1 - x0
-        rows, old = (each if is_flat else each.transpose(1, 0, 2) for each in (image, found))
+        rows, old = (array if is_flat else array.transpose(1, 0, 2) for array in (image, before))
         (low, high), (left, right) = ((y0, y1), (x0, x1)) if is_flat else ((x0, x1), (y0, y1))
         first, last, begin, end = int(low), int(high), max(0, int(left)), max(0, int(right) + 1)
         if not 1 <= first <= last < len(rows) - 1:

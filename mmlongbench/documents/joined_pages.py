@@ -57,7 +57,7 @@ def layout(sizes: Sequence[Size], most: int) -> Layout:
     >>> layout([(100, 140)] * 3, 10_000_000).size
     (200, 280)
     """
-    width, height = max(each[0] for each in sizes), max(each[1] for each in sizes)
+    width, height = max(size[0] for size in sizes), max(size[1] for size in sizes)
 
     def elongation(columns: int) -> float:
         """Return how far an image is from a square, with the cells that stay empty."""
@@ -81,12 +81,12 @@ def join(pages: Iterator[bytes], sizes: Sequence[Size], most: int, quality: int)
     """Return the (width, height) and the JPEG bytes of a joined image; one page is in memory at a time."""
     from PIL import Image
 
-    found, buffer = layout(sizes, most), io.BytesIO()
-    whole = Image.new("RGB", found.size, "white")
-    for data, (x, y, width, height) in zip(pages, found.boxes, strict=True):
+    placed, buffer = layout(sizes, most), io.BytesIO()
+    whole = Image.new("RGB", placed.size, "white")
+    for data, (x, y, width, height) in zip(pages, placed.boxes, strict=True):
         with Image.open(io.BytesIO(data)) as page:
             shown = page.convert("RGB")
         shown = shown if shown.size == (width, height) else shown.resize((width, height), Image.Resampling.LANCZOS)
         whole.paste(shown, (x, y))
     whole.save(buffer, "JPEG", quality=quality)
-    return found.size, buffer.getvalue()
+    return placed.size, buffer.getvalue()

@@ -39,18 +39,16 @@ def distinct_labels(names: Iterable[str]) -> dict[str, str]:
     'annual-report-acme-2019'
     """
     ordered = sorted(set(names))  # the name that has the longest beginning in common with a name stands beside it
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
         shared = max(len(commonprefix([name, other])) for other in (before, after))
-        found[name] = label(name) if shared < LABEL_WIDTH else _whole_word(name, shared + 1)
-    return found
-
-
-def _whole_word(name: str, width: int) -> str:
-    """Return at least `width` characters of a name, up to the end of a word."""
-    while width < len(name) and not (name[width - 1].isalnum() and not name[width].isalnum()):
-        width += 1
-    return name[:width]
+        width = LABEL_WIDTH
+        if shared >= LABEL_WIDTH:
+            width = shared + 1
+            while width < len(name) and not (name[width - 1].isalnum() and not name[width].isalnum()):
+                width += 1  # to the end of a word
+        labels[name] = name[:width]
+    return labels
 
 
 def folder_names(ids: Iterable[str]) -> dict[str, str]:
@@ -60,8 +58,12 @@ def folder_names(ids: Iterable[str]) -> dict[str, str]:
     {'a': 'a', 'home page': 'home_pg-900cd0505dda3de0'}
     """
     wanted = sorted(set(ids))
-    alike = Counter(_fold(id) for id in wanted)
-    return {id: id if _is_safe(id) and alike[_fold(id)] == 1 else safe_name(id) for id in wanted}
+    alike, names = Counter(map(_fold, wanted)), dict[str, str]()
+    for id in wanted:
+        is_strange = _MADE.search(_fold(id)) or _FORBIDDEN.search(id) or commands_in(id)
+        is_kept = not is_strange and 0 < len(id.encode()) <= _MAX_BYTES and alike[_fold(id)] == 1
+        names[id] = id if is_kept else safe_name(id)
+    return names
 
 
 def crop_path(page: str, box: Sequence[int]) -> str:
@@ -81,12 +83,6 @@ def safe_name(id: str) -> str:
     data = id.encode("utf-8", "surrogatepass")
     kept = re.sub(r"[^\w.-]+", "_", id.encode("ascii", "ignore").decode()).strip("._-")
     return f"{_PAGE.sub('pg', kept)[:80] or 'document'}-{hashlib.sha256(data).hexdigest()[:16]}"
-
-
-def _is_safe(id: str) -> bool:
-    if _MADE.search(_fold(id)) or _FORBIDDEN.search(id) or commands_in(id):
-        return False
-    return 0 < len(id.encode()) <= _MAX_BYTES
 
 
 def _fold(id: str) -> str:

@@ -113,30 +113,24 @@ def read_page(picture: bytes, page: str, seconds: float, limit: str = SECONDS_A_
 
     """
     try:
-        return run(find_tesseract(), picture, page, seconds, ("-l", _LANGUAGE, *_OPTIONS), limit)
+        return run(picture, page, seconds, ("-l", _LANGUAGE, *_OPTIONS), limit)
     except ValueError as error:
         raise ReaderDiedError(
             f"{page}: tesseract failed ({error}); run the command again to continue, or leave the document out"
         ) from error
 
 
-def run(
-    program: str,
-    picture: bytes,
-    page: str,
-    seconds: float,
-    options: Sequence[str] = (),
-    limit: str = SECONDS_A_PAGE,
-) -> str:
+def run(picture: bytes, page: str, seconds: float, options: Sequence[str] = (), limit: str = SECONDS_A_PAGE) -> str:
     """Return what `tesseract` prints for a picture; for messages see `read_page`.
 
     Raises:
         ReaderDiedError: it takes longer than `seconds`.
+        BuildError: it is not installed.
         ValueError: it fails; the message is its last one.
 
     """
     try:
-        code, out, err = _run([program, "stdin", "stdout", *options], picture, seconds)
+        code, out, err = _run([find_tesseract(), "stdin", "stdout", *options], picture, seconds)
     except subprocess.TimeoutExpired as error:
         todo = f"leave the document out, or raise {limit}, and run the command again to continue"
         raise ReaderDiedError(f"{page}: tesseract takes longer than {seconds:g} s; {todo}") from error
@@ -157,12 +151,7 @@ def find_tesseract() -> str:
 
 
 def _answer(question: str) -> list[str]:
-    """Return the lines that `tesseract` prints for an option such as `--version`.
-
-    Raises:
-        BuildError: it is not installed, does not answer, or fails.
-
-    """
+    """Return the lines that `tesseract` prints for an option such as `--version`."""
     try:
         code, out, err = _run([find_tesseract(), question], b"", _ANSWERING)
         how = f"fails ({(out.splitlines() or err)[-1]})" if code else ""

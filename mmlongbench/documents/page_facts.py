@@ -50,8 +50,8 @@ def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page whose layer can be read"):
-                found = _layer(document.load_page(number))
-            yield found
+                layer = _layer(document.load_page(number))
+            yield layer
 
 
 def crop_makers() -> dict[str, str]:
@@ -101,7 +101,7 @@ def _words(page: "Page", words: Sequence[Any]) -> list[list[Any]]:
     grey = np.frombuffer(pixels.samples, np.uint8).reshape(pixels.height, pixels.stride)[:, : pixels.width]
     zoom = INK_DPI / 72
     hidden = [span["bbox"] for span in page.get_texttrace() if span["type"] == _INVISIBLE or span["opacity"] == 0]
-    found = []
+    marked = []
     for word in words:
         x0, y0, x1, y1 = (
             float(value) - at for value, at in zip(word[:4], (page.rect.x0, page.rect.y0) * 2, strict=True)
@@ -111,15 +111,15 @@ def _words(page: "Page", words: Sequence[Any]) -> list[list[Any]]:
         if is_seen and hidden:
             x, y = (word[0] + word[2]) / 2, (word[1] + word[3]) / 2
             is_seen = not any(box[0] <= x <= box[2] and box[1] <= y <= box[3] for box in hidden)
-        found.append([*_rounded((x0, y0, x1, y1)), str(word[4]), bool(is_seen)])
-    return found
+        marked.append([*_rounded((x0, y0, x1, y1)), str(word[4]), bool(is_seen)])
+    return marked
 
 
 def _text_lines(page: "Page") -> list[list[Any]]:
     """Return each line as x0, y0, x1, y1, text, size of its largest font, and whether all of it is bold."""
     import pymupdf
 
-    found = []
+    lines = []
     # no picture is decoded for its text
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
     for block in page.get_text("dict", flags=flags)["blocks"]:
@@ -129,8 +129,8 @@ def _text_lines(page: "Page") -> list[list[Any]]:
             if spans and text and tuple(line["dir"]) == (1.0, 0.0):
                 is_bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
                 size = max(span["size"] for span in spans)
-                found.append([*_rounded(line["bbox"]), text, round(float(size), 1), bool(is_bold)])
-    return found
+                lines.append([*_rounded(line["bbox"]), text, round(float(size), 1), bool(is_bold)])
+    return lines
 
 
 def _grids(page: "Page", boxes: Sequence[Any]) -> list[dict[str, Any]]:

@@ -125,8 +125,8 @@ def page_parts(path: Path, dpi: int, limits: Limits) -> Iterator[dict[str, Any]]
         repeated = frozenset(picture for picture, pages in pictures_on.items() if pages >= least)
         for number in range(document.page_count):
             with at_page(path, number, "a page whose layer can be read"):
-                found = _parts(_upright(document, number), dpi, ornaments, repeated)
-            yield found
+                parts = _parts(_upright(document, number), dpi, ornaments, repeated)
+            yield parts
 
 
 @confined(is_needed=True)
@@ -188,7 +188,7 @@ def _parts(page: "Page", dpi: int, ornaments: frozenset[Box], repeated: frozense
     if is_picture or not has_words(" ".join(line.text for line in lines)):
         return {"texts": ["", ""], "crops": [_crop(WHOLE_PAGE, whole, whole, dpi)]}
     things = [box for box in painted if box not in ornaments and area(box) < background]
-    found = _regions(page, whole, lines, things, [box for box, *_ in pictures])
+    regions = _regions(page, whole, lines, things, [box for box, *_ in pictures])
 
     # lines that a figure shows whole are in its crop alone; those that it cuts, and those of tables, also in the text
     def is_shown(line: Box, figure: _Region) -> bool:
@@ -198,12 +198,12 @@ def _parts(page: "Page", dpi: int, ornaments: frozenset[Box], repeated: frozense
         is_whole = (left, right) == (line[0], line[2]) and height >= _WHOLE_LINE * (line[3] - line[1])
         return is_whole and is_in(line, figure.box)
 
-    figures = [region for region in found if region.kind == "figure"]
+    figures = [region for region in regions if region.kind == "figure"]
     left = [line for line in lines if not any(is_shown(line.box, figure) for figure in figures)]
-    places = sorted(zip(in_order([region.box for region in found], left), range(len(found)), strict=True))
+    places = sorted(zip(in_order([region.box for region in regions], left), range(len(regions)), strict=True))
     bounds = [0, *(place for place, _ in places), len(left)]
     texts = ["\n".join(line.text for line in left[begin:end]).strip() for begin, end in pairwise(bounds)]
-    return {"texts": texts, "crops": [_crop(found[at].kind, found[at].box, whole, dpi) for _, at in places]}
+    return {"texts": texts, "crops": [_crop(regions[at].kind, regions[at].box, whole, dpi) for _, at in places]}
 
 
 def _regions(
@@ -238,21 +238,21 @@ def _regions(
             box = trimmed(held, pixels, _INK_DPI / POINTS_PER_INCH)
             if box and is_large(box, whole, least):
                 kept.append(_Region(kind, cut(box, whole), held))
-    kept.sort(key=lambda each: (-area(each.box), each.kind, each.box))
-    return sorted(kept[:MAX_CROPS], key=lambda each: (each.box[1], each.box[0]))
+    kept.sort(key=lambda region: (-area(region.box), region.kind, region.box))
+    return sorted(kept[:MAX_CROPS], key=lambda region: (region.box[1], region.box[0]))
 
 
 def _tables(boxes: Sequence[Box], lines: Sequence[Line], things: Sequence[Box], whole: Box) -> list[Box]:
     """Return the boxes of tables, made whole: with every line and every painted thing whose middle is inside."""
-    found = []
+    whole_tables = []
     for box in apart(boxes):
         inside = [line.box for line in lines if is_in(line.box, box)]
         if len(inside) < _LEAST_LINES or is_contents(box, lines):
             continue
         wider = box[0] - 8, box[1] - 8, box[2] + 8, box[3] + 8  # a rule at the edge is inside
-        inside += [each for each in things if is_in(each, box) and share_in(each, wider) > 0.9]
-        found.append(cut(to_last_rule(around([box, *inside]), things, lines), whole))
-    return apart(found)
+        inside += [thing for thing in things if is_in(thing, box) and share_in(thing, wider) > 0.9]
+        whole_tables.append(cut(to_last_rule(around([box, *inside]), things, lines), whole))
+    return apart(whole_tables)
 
 
 def _figures(
@@ -263,7 +263,7 @@ def _figures(
     things: Sequence[Box],
     whole: Box,
 ) -> list[Box]:
-    prose, found = prose_blocks(lines), list[Box]()
+    prose, figures = prose_blocks(lines), list[Box]()
     for box in apart(clusters):
         if any(share_in(box, table) > 0.3 or share_in(table, box) > 0.5 for table in tables):
             continue
@@ -277,10 +277,10 @@ def _figures(
         height = whole[3] - whole[1]
         is_at_edge = box[3] <= whole[1] + _EDGE * height or box[1] >= whole[3] - _EDGE * height
         if not is_at_edge or area(box) > _LOGO * area(whole):
-            found.append(box)
-    found = [with_labels(box, lines, prose, [*tables, *(o for o in found if o != box)]) for box in found]
-    found = [box for box in found if area(box) < BACKGROUND * area(whole)]
-    return apart(panels_joined(found))
+            figures.append(box)
+    figures = [with_labels(box, lines, prose, [*tables, *(o for o in figures if o != box)]) for box in figures]
+    figures = [box for box in figures if area(box) < BACKGROUND * area(whole)]
+    return apart(panels_joined(figures))
 
 
 def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
@@ -295,14 +295,14 @@ def _crop(kind: str, box: Box, whole: Box, dpi: int) -> dict[str, Any]:
 
 
 def _lines(page: "Page") -> list[Line]:
-    found, blocks = [], page.get_text("dict", flags=_TEXT)["blocks"]
+    lines, blocks = [], page.get_text("dict", flags=_TEXT)["blocks"]
     blank_unseen(page, blocks)
     for number, block in enumerate(blocks):
         for line in block.get("lines", ()):
             text = readable("".join(span["text"] for span in line["spans"]))
             if text.strip():
-                found.append(Line(tuple(line["bbox"]), text.rstrip(), number))
-    return found
+                lines.append(Line(tuple(line["bbox"]), text.rstrip(), number))
+    return lines
 
 
 def _painted(page: "Page", pictures: Sequence[_Picture]) -> list[Box]:
@@ -328,12 +328,12 @@ def _pictures(page: "Page") -> list[_Picture]:
 
 def _inside(boxes: Sequence[Sequence[float]], whole: Box) -> list[Box]:
     """Return boxes cut to the page, rounded; those outside of the page and those that are points are left out."""
-    found = []
+    inside = []
     for x0, y0, x1, y1 in boxes[:MAX_PAINTED]:
         x0, y0, x1, y1 = cut((x0, y0, x1, y1), whole)
         if x0 <= x1 and y0 <= y1 and (x1 > x0 or y1 > y0):
-            found.append((round(x0, 1), round(y0, 1), round(x1, 1), round(y1, 1)))
-    return found
+            inside.append((round(x0, 1), round(y0, 1), round(x1, 1), round(y1, 1)))
+    return inside
 
 
 # --- boxes ------------------------------------------------------------------------------------------------------------
@@ -379,13 +379,13 @@ def joined(painted: Sequence[Box], page: Box) -> list[Box]:
         x0, x1 = int(box[0] / _CELL), min(int(box[2] / _CELL) + 1, columns)
         for row in range(int(box[1] / _CELL), min(int(box[3] / _CELL) + 1, rows)):
             grid[row][x0:x1] = b"\1" * (x1 - x0)
-    found = []
+    clusters = []
     for row in range(rows):
         column = grid[row].find(1)
         while column >= 0:
-            found.append(_emptied(grid, row, column))
+            clusters.append(_emptied(grid, row, column))
             column = grid[row].find(1)
-    return [cut(box, page) for box in found]
+    return [cut(box, page) for box in clusters]
 
 
 def _emptied(grid: list[bytearray], row: int, column: int) -> Box:
@@ -448,7 +448,7 @@ def without_text(box: Box, lines: Sequence[Line], prose: frozenset[int]) -> Box 
     it; None if no large part is free of text.
     """
     running = [line for line in lines if line.block in prose or len(line.text.split()) >= _LONG_LINE]
-    inside = sorted((line.box for line in running if is_in(line.box, box)), key=lambda each: each[1])
+    inside = sorted((line.box for line in running if is_in(line.box, box)), key=lambda box: box[1])
     if sum(map(area, inside)) <= _PROSE * area(box):
         return box
     free, top = [], box[1]
@@ -483,7 +483,7 @@ def is_contents(box: Box, lines: Sequence[Line]) -> bool:
     for line in lines:
         if is_in(line.box, box):
             rows.setdefault(round((line.box[1] + line.box[3]) / 8), []).append(line)
-    texts = [" ".join(line.text for line in sorted(row, key=lambda each: each.box)) for _, row in sorted(rows.items())]
+    texts = [" ".join(line.text for line in sorted(row, key=lambda line: line.box)) for _, row in sorted(rows.items())]
     ends = [found for text in texts if (found := _LISTING.search(text))]
     numbers = [int(found[1]) for found in ends]
     return len(ends) >= max(_LISTED, len(texts) // 3) and numbers == sorted(numbers) and numbers[-1] > numbers[0]
@@ -509,13 +509,13 @@ def to_last_rule(table: Box, things: Sequence[Box], lines: Sequence[Line]) -> Bo
 
 def apart(boxes: Iterable[Box]) -> list[Box]:
     """Return boxes that do not overlap: those that do are joined to one, the largest first."""
-    found: list[Box] = []
-    for box in sorted(boxes, key=lambda each: (-area(each), each)):
-        while other := next((each for each in found if area(cut(box, each)) > 0.1 * min(area(box), area(each))), None):
-            found.remove(other)
-            box = around([box, other])
-        found.append(box)
-    return sorted(found, key=lambda each: (each[1], each[0]))
+    separate: list[Box] = []
+    for box in sorted(boxes, key=lambda box: (-area(box), box)):
+        while overlapping := [b for b in separate if area(cut(box, b)) > 0.1 * min(area(box), area(b))]:
+            separate.remove(overlapping[0])
+            box = around([box, overlapping[0]])
+        separate.append(box)
+    return sorted(separate, key=lambda box: (box[1], box[0]))
 
 
 def trimmed(box: Box, pixels: "Pixels", zoom: float) -> Box | None:
@@ -534,8 +534,8 @@ def trimmed(box: Box, pixels: "Pixels", zoom: float) -> Box | None:
     rows, columns = (np.flatnonzero(inside.any(axis=axis)) for axis in (1, 0))
     if not len(rows):
         return None
-    found = (x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)
-    x0, y0, x1, y1 = (side / zoom for side in found)
+    pixel_box = (x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)
+    x0, y0, x1, y1 = (side / zoom for side in pixel_box)
     return max(0.0, x0 - MARGIN), max(0.0, y0 - MARGIN), x1 + MARGIN, y1 + MARGIN
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mmlongbench.documents.confined import begin_page, confined
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.ocr import DPI, dpi_of, find_tesseract, run
+from mmlongbench.documents.ocr import DPI, dpi_of, run
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ def read_pages(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[Pag
             with at_page(path, number, "a page that can be read"):
                 page, read = read_page(document, number)
             if ocr and not has_words(read.text):
-                program, name = find_tesseract(), f"{path.name}, page {number + 1}"
                 with at_page(path, number, "a page that tesseract can read", "unrecognised-page"):
                     picture = page.get_pixmap(dpi=DPI, alpha=False).tobytes("png")
-                    read = read._replace(text=run(program, picture, name, limits.seconds_a_page))
+                    text = run(picture, f"{path.name}, page {number + 1}", limits.seconds_a_page)
+                read = read._replace(text=text)
             yield read
 
 

@@ -25,6 +25,14 @@ from mmlongbench.documents.pixels import (
 )
 from mmlongbench.errors import Fault, Rejected
 
+MAX_BYTES = 256 * 1024 * 1024
+"""The maximum size of a picture's file, which is read whole to be hashed and released."""
+_SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
+
+Reading: TypeAlias = Callable[[Path], AbstractContextManager[object]]
+"""Returns a context in which a file is read. In a build, it raises an error if the file has changed since it was
+fingerprinted; by default it compares nothing."""
+
 
 class PictureBytes:
     """A set of picture files. `file in pictures` says whether one of them has the bytes of the file."""
@@ -61,18 +69,6 @@ def _sha256(file: PictureFile) -> str | None:
         return None
 
 
-MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of a picture's file, which is read whole to be hashed and released."""
-_SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
-
-Reading: TypeAlias = Callable[[Path], AbstractContextManager[None]]
-"""Returns a context in which a file is read and compared with its fingerprint."""
-
-
-def _unguarded(path: Path) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A picture of a source as an image of the release."""
@@ -88,9 +84,7 @@ class Picture:
     loader drops such names."""
     scale: float = 1.0
     """Its long side in the release divided by its long side in the source."""
-    reading: Reading = field(default=_unguarded, compare=False, repr=False)
-    """Returns a context manager; every read of the file is done inside it. In a build, it raises an error if the file
-    has changed since it was fingerprinted. The default compares nothing."""
+    reading: Reading = field(default=nullcontext, compare=False, repr=False)
     as_jpeg: bool = False
     """Whether it is written anew as JPEG, also if its bytes could stay."""
 
@@ -153,7 +147,7 @@ class Pictures:
         *,
         by_content: bool = False,
         as_jpeg: bool = False,
-        reading: Reading = _unguarded,
+        reading: Reading = nullcontext,
     ) -> None:
         """Look pictures up for a dataset.
 
@@ -166,7 +160,7 @@ class Pictures:
             by_content: the name of a picture in the release is a hash of its bytes, so that the name does not reveal an
                 answer and equal pictures are released once.
             as_jpeg: all pictures are written anew as JPEG.
-            reading: see `Picture.reading`.
+            reading: every file is read in its context.
 
         """
         self._folder, self._find, self._reading = folder, find, reading
@@ -238,7 +232,7 @@ class Pictures:
         return Picture(path, *_at(size, longest), file, is_renamed, scale, self._reading, self._as_jpeg)
 
 
-def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[None]:
+def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[object]:
     """Return the context in which a picture is read; a picture inside a table has no file of its own."""
     return reading(file) if isinstance(file, Path) else nullcontext()
 
@@ -268,8 +262,8 @@ def _rejected(reason: str, expected: str, found: str, todo: str, file: str = "",
 
 
 def _broken(file: PictureFile, error: Exception) -> Fault:
-    found = str(error).splitlines()
+    lines = str(error).splitlines()
     if isinstance(file, Path):
-        found = [line.replace(f"{file.parent}/", "") for line in found]
+        lines = [line.replace(f"{file.parent}/", "") for line in lines]
     expected, todo = "a picture that can be opened and decoded", "replace the picture, or take the row out"
-    return Fault("broken-image", expected, next(iter(found), ""), file.name, todo=todo)
+    return Fault("broken-image", expected, next(iter(lines), ""), file.name, todo=todo)

@@ -108,8 +108,8 @@ def _turn(picture: "Image.Image") -> int:
 
 
 def _orientation(exif: Mapping[int, object]) -> int:
-    found = exif.get(ORIENTATION, 1)
-    return found if isinstance(found, int) and 1 <= found <= 8 else 1
+    orientation = exif.get(ORIENTATION, 1)
+    return orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1
 
 
 def _png_exif(picture: "Image.Image") -> Mapping[int, object]:

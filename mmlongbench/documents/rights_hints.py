@@ -58,12 +58,12 @@ def _text(value: object) -> str:
 
 def _of_xmp(xmp: bytes) -> list[tuple[str, str]]:
     """Return what a packet of XMP says about rights; it is searched, not parsed, because it may be damaged."""
-    found = []
+    hints = []
     for match in _XMP.finditer(xmp[:_MAX_XMP]):
         name = (match[1] or match[3]).decode()
         text = re.sub(rb"<[^>]*>", b" ", match[2] or match[4] or b"")
-        found.append((f"XMP {name}", html.unescape(text.decode("utf-8", "replace"))))
-    return found
+        hints.append((f"XMP {name}", html.unescape(text.decode("utf-8", "replace"))))
+    return hints
 
 
 def pdf_hint(path: Path, limits: Limits) -> str:
@@ -85,9 +85,9 @@ def _pdf_hints(path: Path, limits: Limits) -> Iterator[str]:
 
 def _joined(found: list[tuple[str, str]]) -> str:
     """Return hints in one line, each once, without characters that cannot be seen."""
-    said: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for name, text in found:
         clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         if clean:
-            said[f"{name}: {clean}"] = None
-    return "; ".join(said)[:MAX_HINT]
+            lines[f"{name}: {clean}"] = None
+    return "; ".join(lines)[:MAX_HINT]

@@ -1,7 +1,7 @@
 """Unpacks archives and packed files of the sources into a folder, within limits.
 
 An archive comes from a stranger until it is unpacked: names that lead out of the folder, links, devices, and archives
-that unpack to far more than they should are refused, and what was unpacked of them is removed.
+that unpack to far more than they should are refused (SourceError), and what was unpacked of them is removed.
 """
 
 import errno
@@ -15,7 +15,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -51,8 +51,7 @@ def archive_ending(name: str) -> str:
     >>> archive_ending("images.tar.gz"), archive_ending("IMAGES.ZIP"), archive_ending("rows.jsonl.gz")
     ('.tar.gz', '.ZIP', '')
     """
-    found = max((ending for ending in ARCHIVES if name.lower().endswith(ending)), key=len, default="")
-    return name[len(name) - len(found) :] if found and len(found) < len(name) else ""
+    return _ending(name, ARCHIVES)
 
 
 def packed_ending(name: str) -> str:
@@ -61,17 +60,16 @@ def packed_ending(name: str) -> str:
     >>> packed_ending("rows.jsonl.gz"), packed_ending("rows.jsonl.zst"), packed_ending("images.tar.gz")
     ('.gz', '.zst', '')
     """
-    found = next((ending for ending in PACKED if name.lower().endswith(ending)), "")
-    return name[len(name) - len(found) :] if found and not archive_ending(name) and len(found) < len(name) else ""
+    return "" if archive_ending(name) else _ending(name, PACKED)
+
+
+def _ending(name: str, endings: Sequence[str]) -> str:
+    longest = max((ending for ending in endings if name.lower().endswith(ending)), key=len, default="")
+    return name[len(name) - len(longest) :] if 0 < len(longest) < len(name) else ""
 
 
 def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
-    """Write what a gzip or zstd file holds to `into`, a file that appears complete or not at all.
-
-    Raises:
-        SourceError: the file is broken, unpacks to far more than it should, or does not fit on the disk.
-
-    """
+    """Write what a gzip or zstd file holds to `into`, a file that appears complete or not at all."""
     packed = _Packed(path, field)
     with packed.named_errors(), _whole(into) as temporary, temporary.open("wb") as file, path.open("rb") as raw:
         if not path.stat().st_size:
@@ -86,11 +84,6 @@ def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
 def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
     """Write the files of an archive below the folder `into`. Return their number. Hidden files are left out, as they
     are in folders of sources.
-
-    Raises:
-        SourceError: the archive is broken, has a name that leads out of the folder, a link, a device or too many files,
-            unpacks to far more than it should, or does not fit on the disk.
-
     """
     packed, count = _Packed(path, field), 0
     is_zip = archive_ending(path.name).lower() == ".zip"

@@ -105,16 +105,16 @@ def list_dataset(name: str, revision: str) -> tuple[str, tuple[RemoteFile, ...]]
 
     api = HfApi(endpoint=hub_address(), library_name="mmlongbench")
     options: dict[str, Any] = {"revision": revision, "files_metadata": True, "timeout": _SECONDS}
-    found = asked(f"hub:{name}", lambda: api.dataset_info(name, **options))
-    if not _COMMIT.fullmatch(found.sha or ""):
+    info = asked(f"hub:{name}", lambda: api.dataset_info(name, **options))
+    if not _COMMIT.fullmatch(info.sha or ""):
         raise FetchError(f"hub:{name}: the hub names no commit for {revision!r}; check HF_ENDPOINT")
     files = []
-    for each in found.siblings or ():
-        sha256, git = (each.lfs.sha256, "") if each.lfs else ("", each.blob_id or "")
-        size = each.size if isinstance(each.size, int) and each.size >= 0 else None
+    for file in info.siblings or ():
+        sha256, git = (file.lfs.sha256, "") if file.lfs else ("", file.blob_id or "")
+        size = file.size if isinstance(file.size, int) and file.size >= 0 else None
         known = sha256 if _SHA256.fullmatch(sha256) else "", git if _COMMIT.fullmatch(git) else ""
-        files.append(RemoteFile(str(each.rfilename), size, *known))
-    return str(found.sha), tuple(files)
+        files.append(RemoteFile(str(file.rfilename), size, *known))
+    return str(info.sha), tuple(files)
 
 
 def hub_file(name: str, commit: str, path: str, into: Path, advance: Advance) -> Path:
@@ -128,8 +128,8 @@ def hub_file(name: str, commit: str, path: str, into: Path, advance: Advance) ->
 
     options: dict[str, Any] = {"repo_type": "dataset", "revision": commit, "local_dir": into}
     options |= {"endpoint": hub_address(), "library_name": "mmlongbench", "tqdm_class": _steps(advance)}
-    found: str = asked(f"hub:{name}/{path}", lambda: hf_hub_download(name, path, **options))
-    return Path(found)
+    written: str = asked(f"hub:{name}/{path}", lambda: hf_hub_download(name, path, **options))
+    return Path(written)
 
 
 def url_facts(url: str) -> tuple[int | None, str]:

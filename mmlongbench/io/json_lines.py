@@ -71,8 +71,8 @@ def _is_deep(value: object) -> bool:
     """Return whether a value is nested so deeply that walking or printing it may exhaust the stack."""
     level = [value]
     for _ in range(_MAX_DEPTH + 1):
-        parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
-        level = [inner for each in parts for inner in each if isinstance(inner, dict | list)]
+        parts = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
     return bool(level)
 
 

@@ -42,8 +42,8 @@ class LocalPath:
         if "*" not in self.path.name or self.path.exists():
             return (self,)
         pattern = re.sub(r"\*+", "*", self.path.name)  # `**` has another meaning, or none
-        found = sorted(path for path in self.path.parent.glob(pattern) if not path.name.startswith("."))
-        return tuple(map(LocalPath, found)) or (self,)
+        paths = sorted(path for path in self.path.parent.glob(pattern) if not path.name.startswith("."))
+        return tuple(map(LocalPath, paths)) or (self,)
 
     def __str__(self) -> str:
         return str(self.path)

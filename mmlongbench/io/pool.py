@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 from mmlongbench.errors import BuildError
 
+T = TypeVar("T")
+_SIGNAL_OF_PARENTS_END = 1  # the number of the option PR_SET_PDEATHSIG
+
 
 @contextmanager
 def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[ThreadPoolExecutor]:
@@ -30,10 +33,6 @@ def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[Thread
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-T = TypeVar("T")
-_SIGNAL_OF_PARENTS_END = 1  # the number of the option PR_SET_PDEATHSIG
 
 
 class WorkerDiedError(BuildError):
@@ -63,10 +62,15 @@ class Processes:
         """
         waiting: dict[Future[T], int] = {}
         try:
-            pool = self._opened()
-            with _interrupts_held():
+            if self._pool is None:
+                # a fork would copy the state of MuPDF's and the tokenizer's threads
+                context = multiprocessing.get_context("spawn")
+                self._others = set(multiprocessing.active_children())
+                begin: dict[str, Any] = {"initializer": _begin, "initargs": (self._begin, self._arguments)}
+                self._pool = ProcessPoolExecutor(self._workers, context, **begin)
+            with interrupts_held():
                 for place, arguments in enumerate(calls):
-                    waiting[pool.submit(function, *arguments)] = place
+                    waiting[self._pool.submit(function, *arguments)] = place
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         except BrokenProcessPool as error:
@@ -95,16 +99,6 @@ class Processes:
             self._terminate()
             raise
 
-    def _opened(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            # a fork would copy the state of MuPDF's and the tokenizer's threads
-            context = multiprocessing.get_context("spawn")
-            self._others = set(multiprocessing.active_children())
-            self._pool = ProcessPoolExecutor(
-                self._workers, context, initializer=_begin, initargs=(self._begin, self._arguments)
-            )
-        return self._pool
-
     def _terminate(self) -> None:
         for worker in set(multiprocessing.active_children()) - self._others:
             worker.kill()
@@ -125,7 +119,7 @@ def cores() -> int:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def interrupts_held() -> Iterator[None]:
     """Block Ctrl-C while processes start, so that they inherit the block. The terminal sends Ctrl-C to all processes,
     but only this one should handle it.
     """

@@ -69,11 +69,11 @@ def _without_secrets(word: str) -> str:
     """
     end = word.rfind("@") + 1
     word = _USER.sub(r"\g<scheme>…@", word[:end]) + word[end:]
-    found = _ADDRESS.search(word, 0, word.rfind("?") + 1)
-    if not found or found.end() == len(word):
+    address = _ADDRESS.search(word, 0, word.rfind("?") + 1)
+    if not address or address.end() == len(word):
         return word
-    marks = _MARKS.search(word, max(found.end() + 1, len(word) - 4))
-    return f"{word[: found.end()]}…{marks[0] if marks else ''}"
+    marks = _MARKS.search(word, max(address.end() + 1, len(word) - 4))
+    return f"{word[: address.end()]}…{marks[0] if marks else ''}"
 
 
 def has_secret(text: str) -> bool:

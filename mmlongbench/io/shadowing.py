@@ -17,8 +17,8 @@ def shadowed(packages: tuple[str, ...] = PACKAGES) -> str:
     """
     for package in packages:
         ours = _HOME / package / "__init__.py"
-        found = PathFinder.find_spec(package)
-        first = Path(found.origin).resolve() if found and found.origin else None
+        spec = PathFinder.find_spec(package)
+        first = Path(spec.origin).resolve() if spec and spec.origin else None
         if ours.is_file() and first is not None and first != ours:
             hiding = first.parent if first.name == "__init__.py" else first
             listed = [Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]

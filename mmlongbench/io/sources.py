@@ -44,13 +44,8 @@ _DIGITS = 16
 _MAX_NAME = 100
 
 
-def download(url: Url, into: Path, progress: Progress, field: str) -> None:
-    """Download a file or a folder to `into`, which appears complete or not at all.
-
-    Raises:
-        SourceError: the URL cannot be read; no message has the user, the password or the query of the URL.
-
-    """
+def _download(url: Url, into: Path, progress: Progress, field: str) -> None:
+    """Download a file or a folder to `into`, which appears whole or not at all; no message has a secret of it."""
     import fsspec
 
     label = f"{field}: downloading"
@@ -150,7 +145,7 @@ class SourceOpener:
             address = Url(f"{scheme}://{outer}")
             place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
             if not place.exists():
-                download(address, place, self._progress, field)
+                _download(address, place, self._progress, field)
             return place, inner
         outer, inner = _split_name(location.path)
         folder = snapshot(location, outer, patterns, field, is_shown=self._progress.is_shown)
@@ -289,8 +284,8 @@ def _identity(path: Path) -> Iterator[str]:
     """Yield what tells a file or a folder from all others and from its earlier content."""
     yield str(path.resolve())
     for file in visible_files(path) if path.is_dir() else [path] if path.is_file() else []:
-        found = file.stat()
-        yield f"{file.relative_to(path)} {found.st_size} {found.st_mtime_ns}"
+        status = file.stat()
+        yield f"{file.relative_to(path)} {status.st_size} {status.st_mtime_ns}"
 
 
 def _size(path: Path) -> int:

@@ -89,10 +89,10 @@ class Store(ABC):
             return row
         try:
             with self._guard:
-                found: Row | None = self._database.execute(self._one, (key,)).fetchone()
+                saved: Row | None = self._database.execute(self._one, (key,)).fetchone()
         except sqlite3.Error as error:  # without `_usable`, which would take ten times as long
             raise self._fault(error) from error
-        return found
+        return saved
 
     def rows(self, keys: Sequence[Value]) -> Iterator[Row]:
         """Yield the rows of the given keys, in any order."""

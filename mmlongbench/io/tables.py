@@ -77,9 +77,9 @@ def table_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
 
     """
     for place, raw in _rows_of(path, columns):
-        found = None if isinstance(raw, Fault) else next((name for name, cell in raw.items() if _has_nul(cell)), None)
-        if found is not None:
-            raw = Fault("invalid-text", "a cell of text", "a NUL character", field=found, todo="remove the character")
+        field = None if isinstance(raw, Fault) else next((name for name, cell in raw.items() if _has_nul(cell)), None)
+        if field is not None:
+            raw = Fault("invalid-text", "a cell of text", "a NUL character", field=field, todo="remove the character")
         yield place, raw
 
 
@@ -94,12 +94,12 @@ def _rows_of(path: Path, columns: Columns) -> Iterator[PlacedRow]:
     elif ending in _LINES:
         yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
     elif ending == ".json":
-        found = load_json(path, "a JSON array of rows")
-        if not isinstance(found, list):
+        rows = load_json(path, "a JSON array of rows")
+        if not isinstance(rows, list):
             todo = "write [{…}, {…}], or one object a line in a file that ends in .jsonl"
-            fault = Fault("invalid-source", "a JSON array of rows", type(found).__name__, path.name, todo=todo)
+            fault = Fault("invalid-source", "a JSON array of rows", type(rows).__name__, path.name, todo=todo)
             raise SourceError(fault)
-        yield from ((f"row {number}", json_object(json.dumps(raw).encode())) for number, raw in enumerate(found))
+        yield from ((f"row {number}", json_object(json.dumps(raw).encode())) for number, raw in enumerate(rows))
     else:
         said = "a folder" if path.is_dir() else f"the ending {ending!r}" if ending else "no ending"
         todo = "save it as .xlsx or as CSV UTF-8" if ending == ".xls" else "give the file one of these endings"
@@ -332,13 +332,13 @@ def _number_text(value: float, shape: str) -> str:
     >>> _number_text(2019.0, "General"), _number_text(3927, "#,##0"), _number_text(0.125, "0.0%")
     ('2019', '3,927', '12.5%')
     """
-    found = _SIMPLE_FORMAT.fullmatch(shape)
-    if not found:
+    simple = _SIMPLE_FORMAT.fullmatch(shape)
+    if not simple:
         is_whole = value == int(value) if abs(value) < 1e15 else False
         return str(int(value)) if is_whole else f"{value:.15g}"
-    decimals = max(0, len(found["decimals"] or "") - 1)
-    grouping = "," if found["thousands"] else ""
-    if found["percent"]:
+    decimals = max(0, len(simple["decimals"] or "") - 1)
+    grouping = "," if simple["thousands"] else ""
+    if simple["percent"]:
         return f"{value * 100:{grouping}.{decimals}f}%"
     return f"{value:{grouping}.{decimals}f}"
 

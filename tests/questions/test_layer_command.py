@@ -100,7 +100,7 @@ def test_hostile_and_equal_documents_are_named_and_the_others_are_asked_about(
     (folder / "cut.pdf").write_bytes(landings[:900])
     with open(os.fsencode(folder) + b"/r\xe9port.pdf", "wb") as file:  # noqa: PTH123  (a path of bytes)
         file.write(landings + b"\n")
-    ran = asked(folder, tmp_path / "out", layers)
+    ran = asked(folder, tmp_path / "out", layers, "--seconds-a-page", 8)  # the forms would take a minute
     assert ran.code == 0, ran.err
     reasons = {each["document"]: each["reason"] for each in lines_of(tmp_path / "out/rejects.jsonl")}
     assert {"cut", "empty", "forms", "twin", "r\\xe9port"} <= reasons.keys()

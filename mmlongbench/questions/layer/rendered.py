@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.ocr import find_tesseract, ocr_version, run
+from mmlongbench.documents.ocr import ocr_version, run
 from mmlongbench.documents.page_facts import page_crops
 from mmlongbench.errors import BuildError, ReaderDiedError
 from mmlongbench.io.files import write_whole
@@ -182,7 +182,7 @@ def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict
 def _read(picture: bytes, page: str, mode: str, limits: Limits) -> str:
     try:
         options = (*_OPTIONS, "--psm", mode)
-        return run(find_tesseract(), picture, page, limits.seconds_a_page, options, "--seconds-a-page")
+        return run(picture, page, limits.seconds_a_page, options, "--seconds-a-page")
     except ValueError as error:
         raise ReaderDiedError(f"{page}: tesseract failed ({error}); leave OCR out with --no-ocr") from error
 
