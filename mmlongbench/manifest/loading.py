@@ -75,7 +75,7 @@ def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
 def _rooted(value: object, root: Path) -> object:
     """Return a location of a source, or a list of locations, with `root` before each relative path."""
     if isinstance(value, list | tuple):
-        return [_rooted(each, root) for each in value]
+        return [_rooted(location, root) for location in value]
     if not isinstance(value, str) or value.startswith(HUB) or is_url(value) or not value.strip():
         return value
     return str(root / value)
@@ -139,7 +139,7 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     if path == ["counter"] and isinstance(value, Mapping):
         return {name: str(inner) if isinstance(inner, Path) else inner for name, inner in value.items()}
     if isinstance(value, list | tuple) and _is_path(path):
-        return [_joined(where, path, each, here) for each in value]
+        return [_joined(where, path, location, here) for location in value]
     if isinstance(value, Path):
         refuse_url(value, where, ManifestError)  # a `Path` of a URL has lost a slash: only a text can be one
         value = str(value)
@@ -220,11 +220,11 @@ def load_manifest(
 @cache
 def installed_datasets() -> Mapping[str, tuple[DatasetSpec, ...]]:
     """Return the datasets of each installed manifest that can be read, by the manifest's name."""
-    found = {}
+    datasets = {}
     for name, path in installed_manifests().items():
         with suppress(MMLongBenchError):
-            found[name] = load_manifest(path).datasets
-    return found
+            datasets[name] = load_manifest(path).datasets
+    return datasets
 
 
 _KEYS = ("datasets", "defaults", "include", "mix")
