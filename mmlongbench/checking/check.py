@@ -51,7 +51,6 @@ class _DatasetCheck:
 
     @property
     def release(self) -> Path:
-        """The folder of the small release."""
         return self.folder / "release"
 
     def add(self, rule: str, outcomes: Iterable[Outcome]) -> None:

@@ -17,7 +17,6 @@ class Failure:
     method: str = ""
     """The method of the task to correct, such as `draft()`."""
     row: str = ""
-    """The id of the row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,7 @@ class World:
     lengths: tuple[int, ...]
     """The lengths of the release, the shortest first."""
     release: Path
-    """The folder of the small release."""
     tasks: TaskFiles = NO_TASK_FILES
-    """The task files that it was built with."""
     look: SecondLook = field(default_factory=SecondLook)
     """What a second process found that audited the release and built it again."""
     difference: Failure | None = None
@@ -50,12 +48,10 @@ class World:
 
     @property
     def name(self) -> str:
-        """The name of the dataset."""
         return self.dataset.spec.name
 
     @property
     def is_shared(self) -> bool:
-        """Whether many questions share a context."""
         return isinstance(self.dataset.builder, SharedContextBuilder)
 
     def packed(self, length: int) -> list[PackedRow]:
@@ -72,15 +68,12 @@ class World:
         return packed
 
     def examples(self, length: int) -> list[PackedExample]:
-        """Return all examples at a length."""
         return [example for _, examples in self.packed(length) for example in examples]
 
     def every_example(self) -> Iterator[tuple[int, PackedExample]]:
-        """Yield (length, example) of all lengths."""
         return ((length, example) for length in self.lengths for example in self.examples(length))
 
     def row(self, example: PackedExample) -> Row:
-        """Return the row of an example."""
         return self._by_id[example.id]
 
     @cached_property
@@ -112,7 +105,6 @@ class World:
         ]
 
     def gold(self, example: PackedExample) -> object:
-        """Return the answer of an example."""
         record = self.record(example)
         with calling("builder", self.dataset.spec.builder, "gold()", self.row(example)):
             return self.dataset.builder.gold(record)

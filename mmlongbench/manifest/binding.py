@@ -112,12 +112,10 @@ class Bound:
 
     @cached_property
     def metric(self) -> type[Metric]:
-        """The class of the task's metric."""
         return metric_type(self.task.metric)
 
     @cached_property
     def counter(self) -> CrossModalCounter:
-        """The counter of tokens."""
         return self.spec.counter.open()
 
     @cached_property

@@ -218,9 +218,9 @@ def describe_manifest(name: str, path: Path) -> JsonObject:
         reader = reader_type(spec.reader) if is_installed("reader", spec.reader) else None
         source: dict[str, str | None] | str = "sample"
         if not isinstance(spec.source, str):
-            source = dict.fromkeys(each["name"] for each in (sources_of(reader) if reader else ()))
+            source = dict.fromkeys(declared["name"] for declared in (sources_of(reader) if reader else ()))
             for key, locations in spec.source.items():
-                paths = (shown(each.path) if isinstance(each, LocalPath) else str(each) for each in locations)
+                paths = (shown(place.path) if isinstance(place, LocalPath) else str(place) for place in locations)
                 source[key] = ", ".join(paths)
         datasets.append(
             {
@@ -300,13 +300,13 @@ def type_text(schema: JsonObject, parts: Mapping[str, JsonObject]) -> str:
         return type_text(parts[schema["$ref"].rpartition("/")[2]], parts)
     if "const" in schema or "enum" in schema:
         allowed = schema["enum"] if "enum" in schema else [schema["const"]]
-        return " | ".join(each if isinstance(each, str) else json.dumps(each) for each in allowed)
+        return " | ".join(value if isinstance(value, str) else json.dumps(value) for value in allowed)
     if "anyOf" in schema:
         arms = [type_text(arm, parts) for arm in schema["anyOf"]]
         return " or ".join(arm for arm in arms if arm != "null") + (", or null" if "null" in arms else "")
     match schema.get("type"):
         case "array" if "prefixItems" in schema:
-            return f"list ({', '.join(type_text(each, parts) for each in schema['prefixItems'])})"
+            return f"list ({', '.join(type_text(item, parts) for item in schema['prefixItems'])})"
         case "array":
             said = type_text(schema.get("items", {}), parts)
             plural = f"({said})" if " | " in said else re.sub(r"^(any )?(\w+)", r"\1\2s", said)

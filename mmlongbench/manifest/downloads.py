@@ -103,17 +103,12 @@ class DownloadSpec(_Model):
         """Return whether a file of the hub's dataset is one of `files`."""
         return any(re.fullmatch(_regex(pattern), file) for pattern in self.files)
 
-    def holds(self, path: PurePosixPath) -> bool:
-        """Return whether a path below the data folder is where these files go, or inside it or above it."""
-        to = PurePosixPath(self.to)
-        return path.is_relative_to(to) or to.is_relative_to(path)
-
     def gives(self, path: PurePosixPath) -> bool:
-        """Return whether these files may be at a path below the data folder, or inside it."""
-        if not self.hub:
-            return self.holds(path)
-        if not self.holds(path):
-            return False
+        """Return whether these files may be at a path below the data folder, inside it, or above it."""
+        to = PurePosixPath(self.to)
+        may_meet = path.is_relative_to(to) or to.is_relative_to(path)
+        if not self.hub or not may_meet:
+            return may_meet
         for pattern in self.files:
             steps = f"{self.to}/{pattern}".split("/")
             is_inside = len(path.parts) <= len(steps)

@@ -13,6 +13,7 @@ mmlongdoc_31:
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -68,23 +69,20 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|fa
 class _Dumper(yaml.SafeDumper):
     """A YAML dumper of values that `_Loader` reads as they were."""
 
+    def text_node(self, text: str) -> yaml.ScalarNode:
+        # Breaks that YAML would read as others are escaped.
+        return self.represent_scalar("tag:yaml.org,2002:str", text, '"' if _BREAK.search(text) else None)
 
-def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Return the node of a text. Breaks that YAML would read as others are escaped."""
-    style = '"' if _BREAK.search(text) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-
-def _float_node(dumper: yaml.SafeDumper, value: float) -> yaml.ScalarNode:
-    """Return the node of a number, without an exponent if errata can have it so: they read one as a text."""
-    plain = f"{Decimal(repr(value)):f}"
-    if "e" in repr(value) and _NUMBER.fullmatch(plain):
-        return dumper.represent_scalar("tag:yaml.org,2002:float", plain)
-    return dumper.represent_float(value)
+    def float_node(self, value: float) -> yaml.ScalarNode:
+        # Errata read a number with an exponent as a text.
+        plain = f"{Decimal(repr(value)):f}"
+        if "e" in repr(value) and _NUMBER.fullmatch(plain):
+            return self.represent_scalar("tag:yaml.org,2002:float", plain)
+        return self.represent_float(value)
 
 
-_Dumper.add_representer(str, _text_node)
-_Dumper.add_representer(float, _float_node)
+_Dumper.add_representer(str, _Dumper.text_node)
+_Dumper.add_representer(float, _Dumper.float_node)
 
 
 def load_errata(path: Path) -> Errata:
@@ -174,7 +172,12 @@ def kept_ids(text: str) -> dict[str, str]:
     >>> kept_ids(edited("", "row_7", kept_by="anna"))
     {'row_7': 'anna'}
     """
-    return {found[0]: found[1] for line in text.splitlines() if (found := _kept(line))}
+    kept = {}
+    for line in text.splitlines():
+        if comment := _KEPT.fullmatch(line):
+            with suppress(ValueError):  # a comment like one of ours
+                kept[json.loads(comment[2])] = comment[1]
+    return kept
 
 
 def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kept_by: str = "") -> str:
@@ -193,46 +196,21 @@ def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kep
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith(("\n", "\r")):
         lines[-1] += "\n"
-    first, last = _span(text, id, lines)
+    first = last = len(lines)  # a new entry goes to the end
+    node = yaml.compose(text, yaml.SafeLoader)
+    if node is not None and (not isinstance(node, yaml.ScalarNode) or node.value):
+        if not isinstance(node, yaml.MappingNode) or node.flow_style:
+            raise ManifestError("errata: cannot be changed here; write the entries as lines, without braces around all")
+        for key, value in node.value:
+            if key.value == id:
+                # A block of lines itself ends only after the comments below it, so its last value is looked for.
+                while isinstance(value, yaml.CollectionNode) and not value.flow_style and value.value:
+                    inner = value.value[-1]
+                    value = inner[1] if isinstance(inner, tuple) else inner
+                end = value.end_mark
+                first, last = key.start_mark.line, min(len(lines), end.line + (end.column > 0))
+                break
     new = [errata_text({id: entry}, "")] if entry else []
     new += [f"# {kept_by} says that the source is right: {json.dumps(id)}\n"] if kept_by else []
-    before, after = ([line for line in some if not _is_kept(line, id)] for some in (lines[:first], lines[last:]))
+    before, after = ([line for line in some if id not in kept_ids(line)] for some in (lines[:first], lines[last:]))
     return "".join([*before, *new, *after])
-
-
-def _is_kept(line: str, id: str) -> bool:
-    found = _kept(line.rstrip("\r\n"))
-    return found is not None and found[0] == id
-
-
-def _kept(line: str) -> tuple[str, str] | None:
-    """Return the id that a comment names and who wrote it; None for any other line, also for one like it by hand."""
-    found = _KEPT.fullmatch(line)
-    try:
-        id = json.loads(found[2]) if found else None
-    except ValueError:
-        return None
-    return (id, found[1]) if found and isinstance(id, str) else None
-
-
-def _span(text: str, id: str, lines: list[str]) -> tuple[int, int]:
-    """Return the numbers of the first line of an entry and of the line after it; a new entry goes to the end."""
-    node = yaml.compose(text, yaml.SafeLoader)
-    if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
-        return len(lines), len(lines)
-    if not isinstance(node, yaml.MappingNode) or node.flow_style:
-        raise ManifestError("errata: cannot be changed here; write the entries as lines, without braces around all")
-    found = next(((key, value) for key, value in node.value if key.value == id), None)
-    if found is None:
-        return len(lines), len(lines)
-    key, value = found
-    end = _end(value)
-    return key.start_mark.line, min(len(lines), end.line + (end.column > 0))
-
-
-def _end(node: yaml.Node) -> yaml.Mark:
-    """Return where the last value of an entry ends; a block of lines itself ends only after the comments below it."""
-    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
-        last = node.value[-1]
-        node = last[1] if isinstance(last, tuple) else last
-    return node.end_mark

@@ -39,12 +39,11 @@ def find_manifest(name: str) -> Path:
     with suppress(OSError):  # too long for the name of a file
         if Path(name).is_file():
             return Path(name)
-    found = installed_manifests()
-    if name in found:
-        return found[name]
-    raise ManifestError(
-        f"no manifest {name!r:.200}: no such file, and installed are {', '.join(found)}{nearest(name, found)}"
-    )
+    installed = installed_manifests()
+    if name in installed:
+        return installed[name]
+    known = f"{', '.join(installed)}{nearest(name, installed)}"
+    raise ManifestError(f"no manifest {name!r:.200}: no such file, and installed are {known}")
 
 
 def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
@@ -58,56 +57,59 @@ def _root_paths(dataset: dict[str, Any], path: Path, data: Path | None) -> None:
     """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder. If there
     is a folder `data`, those of sources and of the corpus are relative to it instead.
     """
-    root = path.parent
-    counter = dataset.get("counter")
-    tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
-    if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
-        dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
+    root, source, counter = path.parent, dataset.get("source"), dataset.get("counter")
     for key in ("corpus", "errata", "counter"):
         _refuse_urls(dataset.get(key), f"{path}: {key}")
-    if isinstance(dataset.get("source"), str):
-        _refuse_urls(dataset["source"], f"{path}: source")
     for key, folder in (("corpus", data or root), ("errata", root)):
         if isinstance(dataset.get(key), str):
             dataset[key] = str(folder / dataset[key])
-    if isinstance(dataset.get("source"), dict):
-        dataset["source"] = {name: _rooted(value, data or root) for name, value in dataset["source"].items()}
+    tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
+    if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
+        dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
+    if isinstance(source, dict):
+        dataset["source"] = {name: _rooted(value, data or root) for name, value in source.items()}
+    else:
+        refuse_url(source, f"{path}: source", ManifestError)
 
 
 def _rooted(value: object, root: Path) -> object:
     """Return a location of a source, or a list of locations, with `root` before each relative path."""
     if isinstance(value, list | tuple):
-        return [_rooted(each, root) for each in value]
+        return [_rooted(location, root) for location in value]
     if not isinstance(value, str) or value.startswith(HUB) or is_url(value) or not value.strip():
         return value
     return str(root / value)
 
 
-def _apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
-    """Replace the value that `dataset.key=value` names. A path is relative to `here`; any other value is YAML."""
-    key, equals, text = setting.partition("=")
-    where = f"--set {setting!r}"
-    if not equals:
-        raise ManifestError(f"{where}: expected dataset.key=value, such as source.documents=pdfs/")
-    target, path = _named(where, key, datasets)
-    if _is_path(path) and not text.strip():
-        raise ManifestError(f"{where}: expected a path after the =, found nothing")
-    # A source may be a list of locations; `null` is no folder of this name, which is ./null.
-    is_yaml = not _is_path(path) or text.strip() == "null" or (path[0] == "source" and text.lstrip().startswith("["))
-    value = _yaml(text, where) if is_yaml else text
-    _replace(target, path, _joined(f"--set: {key.strip()}", path, value, here))
-
-
-def _apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path) -> None:
-    """Replace the value that `dataset.key` names by a Python value."""
-    where = f"the override {key!r}"
-    if not isinstance(key, str):
-        raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
-    target, path = _named(where, key, datasets)
+def _apply(setting: str | tuple[str, object], datasets: list[dict[str, Any]], here: Path) -> None:
+    """Replace the value that `dataset.key=value` names, as it is typed, or the pair of a key and a Python value. A path
+    is relative to `here`; any other typed value is YAML.
+    """
+    value: object
+    if isinstance(setting, str):
+        key, equals, value = setting.partition("=")
+        where = f"--set {setting!r}"
+        if not equals:
+            raise ManifestError(f"{where}: expected dataset.key=value, such as source.documents=pdfs/")
+    else:
+        key, value = setting
+        where = f"the override {key!r}"
+        if not isinstance(key, str):
+            raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
+    target, path = _target(where, key, datasets)
+    if isinstance(setting, str):
+        text = setting.partition("=")[2]
+        if _is_path(path) and not text.strip():
+            raise ManifestError(f"{where}: expected a path after the =, found nothing")
+        # A source may be a list of locations; `null` is no folder of this name, which is ./null.
+        is_list = path[0] == "source" and text.lstrip().startswith("[")
+        if not _is_path(path) or is_list or text.strip() == "null":
+            value = _yaml(text, where)
+        where = f"--set: {key.strip()}"
     _replace(target, path, _joined(where, path, value, here))
 
 
-def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def _target(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path, keys = key.strip().split("."), DatasetSpec.model_fields
     named = {str(dataset.get("name")): dataset for dataset in datasets}
@@ -137,7 +139,7 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     if path == ["counter"] and isinstance(value, Mapping):
         return {name: str(inner) if isinstance(inner, Path) else inner for name, inner in value.items()}
     if isinstance(value, list | tuple) and _is_path(path):
-        return [_joined(where, path, each, here) for each in value]
+        return [_joined(where, path, location, here) for location in value]
     if isinstance(value, Path):
         refuse_url(value, where, ManifestError)  # a `Path` of a URL has lost a slash: only a text can be one
         value = str(value)
@@ -196,18 +198,14 @@ def load_manifest(
         data: the folder that relative paths of sources are relative to; by default the folder of the manifest.
 
     Raises:
-        ManifestError: a file cannot be read, or a key or value is wrong; the error names the key and the
-                nearest known key.
+        ManifestError: a file cannot be read, or a key or value is wrong; the error names the key and the nearest one.
 
     """
-    found = list(_read(path, data))
-    datasets = [dataset for dataset, _ in found]
-    here = here or Path.cwd()
-    for setting in () if isinstance(settings, Mapping) else settings:
-        _apply_setting(setting, datasets, here)
-    for key, value in settings.items() if isinstance(settings, Mapping) else ():
-        _apply_override(key, value, datasets, here)
-    for dataset, home in found:
+    read = list(_read(path, data))
+    datasets = [dataset for dataset, _ in read]
+    for setting in settings.items() if isinstance(settings, Mapping) else settings:
+        _apply(setting, datasets, here or Path.cwd())
+    for dataset, home in read:
         root_task_files(dataset, home)
     try:
         manifest = Manifest.model_validate({"datasets": datasets})
@@ -222,11 +220,14 @@ def load_manifest(
 @cache
 def installed_datasets() -> Mapping[str, tuple[DatasetSpec, ...]]:
     """Return the datasets of each installed manifest that can be read, by the manifest's name."""
-    found = {}
+    datasets = {}
     for name, path in installed_manifests().items():
         with suppress(MMLongBenchError):
-            found[name] = load_manifest(path).datasets
-    return found
+            datasets[name] = load_manifest(path).datasets
+    return datasets
+
+
+_KEYS = ("datasets", "defaults", "include", "mix")
 
 
 def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterator[tuple[dict[str, Any], Path]]:
@@ -237,40 +238,34 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
         text = read_regular(path, MAX_BYTES).decode()
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
-    found = _yaml(text, str(path))
-    if not isinstance(found, dict):
-        raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(found).__name__}")
-    included = found.get("include") or []
-    if not isinstance(included, list) or not all(isinstance(each, str) for each in included):
+    content = _yaml(text, str(path))
+    if not isinstance(content, dict):
+        raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(content).__name__}")
+    included = content.get("include") or []
+    if not isinstance(included, list) or not all(isinstance(name, str) for name in included):
         raise ManifestError(f"{path}: include: expected a list of files, such as [mmlongdoc.yaml]")
     for name in included:
         yield from _read(_included(name, path), data, (*above, path.resolve()))
-    if "mix" in found:
-        parse_mix(found["mix"], str(path))  # a build does not use it: a mix is chosen from a release
-    _refuse_unknown_keys(found, path)
-    datasets = found.get("datasets") or [] if included else found.get("datasets")
-    defaults = found.get("defaults") or {}
-    if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
+    if "mix" in content:
+        parse_mix(content["mix"], str(path))  # a build does not use it: a mix is chosen from a release
+    if unknown := [key for key in content if key not in _KEYS]:
+        key = unknown[0]
+        hint = nearest(str(key), _KEYS)
+        if key in DatasetSpec.model_fields:
+            common = "" if key == "name" else ", or for all of them into 'defaults'"
+            hint = f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
+            if "datasets" not in content:
+                entry = "'datasets:' and, indented below it, '- {key}: …' with the other keys"
+                hint = f": it is a key of a dataset; write {entry}"
+        raise ManifestError(f"{path}: unknown key {shown(key)}{hint}")
+    datasets = content.get("datasets") or [] if included else content.get("datasets")
+    defaults = content.get("defaults") or {}
+    if not isinstance(datasets, list) or not all(isinstance(dataset, dict) for dataset in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
     for dataset in ({**defaults, **dataset} for dataset in datasets):
         _root_paths(dataset, path, data)
         root_licence_files(dataset, path, data)
         yield dataset, path
-
-
-def _refuse_unknown_keys(found: dict[Any, Any], path: Path) -> None:
-    known = ("datasets", "defaults", "include", "mix")
-    key = next((key for key in found if key not in known), None)
-    if key is None:
-        return
-    if key not in DatasetSpec.model_fields:
-        hint = nearest(str(key), known)
-    elif "datasets" not in found:
-        hint = f": it is a key of a dataset; write 'datasets:' and, indented below it, '- {key}: …' with the other keys"
-    else:
-        common = "" if key == "name" else ", or for all of them into 'defaults'"
-        hint = f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
-    raise ManifestError(f"{path}: unknown key {shown(key)}{hint}")
 
 
 def _included(name: str, path: Path) -> Path:
@@ -281,10 +276,8 @@ def _included(name: str, path: Path) -> Path:
         return beside
     if name in installed:
         return installed[name]
-    known = [*(each.name for each in path.parent.glob("*.yaml")), *installed]
-    raise ManifestError(
-        f"{path}: include: no such file beside it, and no installed manifest: {name}{nearest(name, known)}"
-    )
+    hint = nearest(name, [*(other.name for other in path.parent.glob("*.yaml")), *installed])
+    raise ManifestError(f"{path}: include: no such file beside it, and no installed manifest: {name}{hint}")
 
 
 def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:

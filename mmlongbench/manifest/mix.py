@@ -20,11 +20,6 @@ Measure: TypeAlias = Literal["tokens", "examples"]
 """What a share is a share of."""
 
 
-def _tokens(value: object) -> object:
-    """Return a number of tokens: a whole number, or a text such as `512K`."""
-    return _length(value) if isinstance(value, str) else value
-
-
 def _length(value: object) -> int:
     try:
         return parse_length(value if isinstance(value, int) else str(value))
@@ -36,10 +31,10 @@ def _by_length(value: object) -> object:
     """Return shares by length in tokens; keys are written as `8K`."""
     if not isinstance(value, Mapping):
         return value
-    found = {_length(length): share for length, share in value.items()}
-    if len(found) < len(value):
+    shares = {_length(length): share for length, share in value.items()}
+    if len(shares) < len(value):
         raise ValueError("the same length occurs twice")
-    return dict(sorted(found.items()))
+    return dict(sorted(shares.items()))
 
 
 _Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -51,7 +46,11 @@ class MixSpec(BaseModel):
     """A training mix. All tokens are those of prompts, as the release counts them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-    tokens: Annotated[int, BeforeValidator(_tokens), Field(gt=0, strict=True)]
+    tokens: Annotated[
+        int,
+        BeforeValidator(lambda value: _length(value) if isinstance(value, str) else value),
+        Field(gt=0, strict=True),
+    ]
     """The token budget: the tokens of all prompts together; a text such as `512K` counts in 1,024."""
     tokens_by_task: _Tasks | None = None
     """Which share of the tokens each task has. A task is a dataset, or a family: a folder such as `vrag`."""
@@ -72,13 +71,13 @@ class MixSpec(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> "MixSpec":
         for kind in ("task", "length"):
-            shares = {name: getattr(self, name) for name in (f"tokens_by_{kind}", f"examples_by_{kind}")}
-            given = {name: found for name, found in shares.items() if found is not None}
+            names = (f"tokens_by_{kind}", f"examples_by_{kind}")
+            given = {name: shares for name in names if (shares := getattr(self, name)) is not None}
             if len(given) > 1:
                 raise ValueError(f"give tokens_by_{kind} or examples_by_{kind}, not both")
-            for name, found in given.items():
-                if abs(sum(found.values()) - 1) > _SUM:
-                    raise ValueError(f"{name}: expected shares whose sum is 1, found {sum(found.values()):.4g}")
+            for name, shares in given.items():
+                if abs(sum(shares.values()) - 1) > _SUM:
+                    raise ValueError(f"{name}: expected shares whose sum is 1, found {sum(shares.values()):.4g}")
         return self
 
     @property
@@ -104,16 +103,16 @@ def read_mix(path: Path) -> MixSpec:
 
     """
     try:
-        found = load_yaml(read_regular(path, MAX_BYTES), twice=False)
+        content = load_yaml(read_regular(path, MAX_BYTES), twice=False)
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(found, dict) or "mix" not in found:
+    if not isinstance(content, dict) or "mix" not in content:
         raise ManifestError(f"{path}: expected a mapping with the key 'mix', such as 'mix: {{tokens: 512K}}'")
-    spec = parse_mix(found["mix"], str(path))
-    return spec.model_copy(update={"disjoint_from": tuple(str(path.parent / each) for each in spec.disjoint_from)})
+    spec = parse_mix(content["mix"], str(path))
+    return spec.model_copy(update={"disjoint_from": tuple(str(path.parent / name) for name in spec.disjoint_from)})
 
 
-def parse_mix(found: Any, where: str) -> MixSpec:  # noqa: ANN401  (YAML)
+def parse_mix(content: Any, where: str) -> MixSpec:  # noqa: ANN401  (YAML)
     """Return a mix from its keys and values.
 
     Raises:
@@ -121,6 +120,6 @@ def parse_mix(found: Any, where: str) -> MixSpec:  # noqa: ANN401  (YAML)
 
     """
     try:
-        return MixSpec.model_validate(found)
+        return MixSpec.model_validate(content)
     except ValidationError as error:
-        raise ManifestError(f"{explain(error, f'{where}: mix', MixSpec, [])}") from error
+        raise ManifestError(explain(error, f"{where}: mix", MixSpec, [])) from error

@@ -100,14 +100,14 @@ PathText = Annotated[Path, Field(strict=False)]
 def _located(value: object) -> tuple[Location, ...]:
     """Return the locations of a source; a single one may be given without a list."""
     listed = value if isinstance(value, list | tuple) else [value]
-    if not listed or not all(isinstance(each, Location | str | Path) for each in listed):
+    if not listed or not all(isinstance(place, Location | str | Path) for place in listed):
         raise ValueError("expected a path, a location such as hub:owner/name, or a list of these")
-    return tuple(each if isinstance(each, Location) else parse_location(str(each)) for each in listed)
+    return tuple(place if isinstance(place, Location) else parse_location(str(place)) for place in listed)
 
 
 def _texts(locations: tuple[Location, ...]) -> list[str]:
     """Return locations as text, without secrets: the plan of a build is saved, and may be read by others."""
-    return [str(each) for each in locations]
+    return [str(location) for location in locations]
 
 
 LOCATIONS_SCHEMA: dict[str, Any] = {
@@ -176,7 +176,6 @@ class CounterSpec(StrictModel):
     """How the tokens of an image are counted."""
 
     def open(self) -> CrossModalCounter:
-        """Return the counter."""
         try:
             rule = PatchRule(**self.image.model_dump())
         except TokenizationError as error:

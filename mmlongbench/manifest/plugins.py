@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, EntryPoints, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -136,7 +136,6 @@ class Plugin:
     kind: str
     name: str
     origin: str
-    """The distribution that it belongs to."""
     summary: str = ""
     problem: str = ""
     """Why it cannot be used; empty if it can."""
@@ -145,27 +144,19 @@ class Plugin:
 
 
 def builder_type(name: str) -> type[Builder[Row]]:
-    """Return the class of a builder."""
-    found: type[Builder[Row]] = _load("builder", name)
-    return found
+    return cast("type[Builder[Row]]", _load("builder", name))
 
 
 def reader_type(name: str) -> type[Reader[Row]]:
-    """Return the class of a reader."""
-    found: type[Reader[Row]] = _load("reader", name)
-    return found
+    return cast("type[Reader[Row]]", _load("reader", name))
 
 
 def sample_function(reader: str) -> SampleFunction:
-    """Return the function that draws the sample of a reader."""
-    found: SampleFunction = _load("sample", reader)
-    return found
+    return cast("SampleFunction", _load("sample", reader))
 
 
 def metric_type(name: str) -> type[Metric]:
-    """Return the class of a metric."""
-    found: type[Metric] = _load("metric", name)
-    return found
+    return cast("type[Metric]", _load("metric", name))
 
 
 def described(kind: str, name: str) -> str:

@@ -29,7 +29,6 @@ class TaskFile:
 
     path: Path
     name: str
-    """The name of the class."""
 
     @property
     def shown(self) -> str:
@@ -165,7 +164,6 @@ class TaskFiles:
     """The task files that a user gives for a release whose tasks are no installed plug-ins."""
 
     paths: tuple[Path, ...] = ()
-    """The files."""
     is_change_allowed: bool = False
     """Whether a file may differ from the one that the release was built with."""
 

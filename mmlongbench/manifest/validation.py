@@ -18,6 +18,7 @@ _ARM = re.compile(
     r"|function-[\w-]+|constrained-\w+)\[.*\]"
 )
 """Parts that pydantic adds to a location if a type has several alternatives, such as `literal['sample']`."""
+_PATTERN = "String should match pattern '^[A-Za-z0-9][A-Za-z0-9_.-]*$'"
 
 
 class StrictModel(BaseModel):
@@ -28,8 +29,7 @@ class StrictModel(BaseModel):
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
     """Describe the first problem of a validation in one line: the key, what was expected, what was found."""
-    problems = error.errors()
-    problem = problems[0]
+    problem, *others = error.errors()
     place = _place(problem["loc"])
     inner = place[2:] if len(place) > 1 and place[0] == "datasets" else place
     key = ".".join(str(part)[:MAX_SHOWN] for part in inner if not isinstance(part, int))[: 2 * MAX_SHOWN]
@@ -39,17 +39,19 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
         return f"{prefix}unknown key {key!r}{nearest(str(place[-1]), _keys(model, place[:-1]))}"
     if problem["type"] == "missing":
         return f"{prefix}the key {key!r} is missing"
-    same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
-    messages = dict.fromkeys(_plain(other["msg"])[: 2 * MAX_SHOWN] for other in (problem, *same))
-    return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {shown(problem['input'])})"
-
-
-def _plain(message: str) -> str:
-    """Return a message of pydantic without the names of our classes and types, which do not occur in files."""
-    message = message.removeprefix("Value error, ").replace("valid tuple", "valid list")
-    name = "String should match pattern '^[A-Za-z0-9][A-Za-z0-9_.-]*$'"
-    message = message.replace(name, "expected letters, digits and, after the first, also _ . -")
-    return re.sub(r" or (?:an )?instance of \w+", "", message).replace("be a dictionary", "be a valid dictionary")
+    # A union has a problem for each of its alternatives.
+    same = [other for other in others if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
+    messages = []
+    for message in (other["msg"] for other in (problem, *same)):
+        # without the names of our classes and types, which do not occur in files
+        message = message.removeprefix("Value error, ").replace("valid tuple", "valid list")
+        message = message.replace(_PATTERN, "expected letters, digits and, after the first, also _ . -")
+        message = re.sub(r" or (?:an )?instance of \w+", "", message).replace(
+            "be a dictionary", "be a valid dictionary"
+        )
+        messages.append(message[: 2 * MAX_SHOWN])
+    said = " or ".join(dict.fromkeys(messages))
+    return f"{prefix}{f'{key}: ' if key else ''}{said} (found {shown(problem['input'])})"
 
 
 def shown(value: object) -> str:
@@ -83,26 +85,23 @@ def _fields(model: type) -> dict[str, Any]:
 
 def json_values(options: object) -> object:
     """Return options unchanged; raise an error if JSON cannot hold them, because they go into the lock."""
+
+    def refuse_others(value: object, place: list[str]) -> None:
+        at = f" at {shown('.'.join(place))}" if place else ""
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if not isinstance(key, str):
+                    raise ValueError(f"the key {shown(key)}: expected a text{at}; put it in quotes")
+                refuse_others(inner, [*place, key])
+        elif isinstance(value, list | tuple):
+            for inner in value:
+                refuse_others(inner, place)
+        elif isinstance(value, float) and not isfinite(value):
+            raise ValueError(f"expected a number that JSON can hold{at}, found {value}")
+        elif not isinstance(value, str | int | float | None):
+            said = f"{shown(value)}{at} is a {type(value).__name__}, which JSON cannot hold"
+            raise ValueError(f"{said}; write a text in quotes")
+
     if isinstance(options, dict):
-        _refuse_other_values(options, [])
+        refuse_others(options, [])
     return options
-
-
-def _refuse_other_values(value: object, place: list[str]) -> None:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if not isinstance(key, str):
-                raise ValueError(f"the key {shown(key)}: expected a text{_at(place)}; put it in quotes")
-            _refuse_other_values(each, [*place, key])
-    elif isinstance(value, list | tuple):
-        for each in value:
-            _refuse_other_values(each, place)
-    elif isinstance(value, float) and not isfinite(value):
-        raise ValueError(f"expected a number that JSON can hold{_at(place)}, found {value}")
-    elif not isinstance(value, str | int | float | None):
-        said = f"{shown(value)}{_at(place)} is a {type(value).__name__}, which JSON cannot hold"
-        raise ValueError(f"{said}; write a text in quotes")
-
-
-def _at(place: list[str]) -> str:
-    return f" at {shown('.'.join(place))}" if place else ""
