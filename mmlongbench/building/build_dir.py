@@ -256,10 +256,10 @@ class BuildDir:
 
     def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
         """Return the line of the type `wanted` in a shard's result; there must be exactly one."""
-        found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
-        if len(found) != 1:
+        lines = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
+        if len(lines) != 1:
             raise self.damaged(shard)
-        return found[0]
+        return lines[0]
 
     def _complete(self, shard: Shard) -> _End:
         if (end := self._end(shard)) is None:

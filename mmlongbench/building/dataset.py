@@ -95,7 +95,7 @@ class StoredRows(Sequence[Row]):
 
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
         if isinstance(place, slice):
-            return [self[each] for each in range(len(self))[place]]
+            return [self[index] for index in range(len(self))[place]]
         line = self._build_dir.line_at(self._shard, self._starts[place], ROWS)
         if not isinstance(line, ReadRow):
             raise self._build_dir.damaged(self._shard)
@@ -262,11 +262,11 @@ _FoundT = TypeVar("_FoundT")
 def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
     """Return what a method of the reader finds; a value of a wrong type raises an error that names the reader."""
     with calling("reader", plan.spec.reader, f"{method}()"):
-        found = find(plan.sources)
-        if not isinstance(found, expected):
-            names = " or ".join(each.__name__ for each in expected)
-            raise DraftError(f"returned a {type(found).__name__}, expected {names}")
-        return found
+        value = find(plan.sources)
+        if not isinstance(value, expected):
+            names = " or ".join(kind.__name__ for kind in expected)
+            raise DraftError(f"returned a {type(value).__name__}, expected {names}")
+        return value
 
 
 def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
@@ -353,7 +353,7 @@ def joined(document: Document, join: JoinPages) -> Document:
     shown = tuple(tuple(document.pages[place] for place in group) for group in groups)
     single = tuple(tuple(document.keys[place] for place in group) for group in groups) if document.keys else ()
     # an image whose pages are all blank has no key
-    keys = tuple(hashlib.sha256(" ".join(each).encode()).hexdigest()[:16] if any(each) else "" for each in single)
+    keys = tuple(hashlib.sha256(" ".join(group).encode()).hexdigest()[:16] if any(group) else "" for group in single)
     pages = []
     for number, group in enumerate(shown):
         folder, _, _ = group[0].path.rpartition("/")

@@ -116,8 +116,8 @@ def _counts(
         more["negatives"] = negatives
     if plan.spec.errata:  # `QuestionCounts.repaired` and the rejects show their effect
         errata = sorted(load_errata(plan.spec.errata).items())
-        hidden = {id: each.model_copy(update={"source": without_secrets(each.source)}) for id, each in errata}
-        more["errata"] = {id: each.model_dump(mode="json", exclude_defaults=True) for id, each in hidden.items()}
+        hidden = {id: erratum.model_copy(update={"source": without_secrets(erratum.source)}) for id, erratum in errata}
+        more["errata"] = {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in hidden.items()}
     if plan.corpus:
         info = read_info(plan.corpus.folder)
         ids = info.wikidata_ids if info.keeps_wikidata_ids else None
@@ -149,24 +149,26 @@ def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
     )
 
 
-def _classes(found: ImageClasses) -> ClassCounts:
+def _classes(image_classes: ImageClasses) -> ClassCounts:
     """Return the names of the two splits. For each domain, return the counts of both splits, and the classes that only
     one split has.
     """
     by_domain: dict[str, list[ImageClass]] = {}
-    for each in found.classes.values():
-        by_domain.setdefault(each.domain, []).append(each)
+    for image_class in image_classes.classes.values():
+        by_domain.setdefault(image_class.domain, []).append(image_class)
     domains = {
         domain: DomainCounts(
             classes=len(classes),
-            exemplars=sum(len(each.exemplars) for each in classes),
-            tests=sum(each.tests for each in classes),
-            without_exemplars=sorted(each.name for each in classes if not each.exemplars),
-            without_tests=sorted(each.name for each in classes if not each.tests),
+            exemplars=sum(len(image_class.exemplars) for image_class in classes),
+            tests=sum(image_class.tests for image_class in classes),
+            without_exemplars=sorted(image_class.name for image_class in classes if not image_class.exemplars),
+            without_tests=sorted(image_class.name for image_class in classes if not image_class.tests),
         )
         for domain, classes in sorted(by_domain.items())
     }
-    return ClassCounts(splits={"exemplars": found.exemplar_split, "tests": found.test_split}, domains=domains)
+    return ClassCounts(
+        splits={"exemplars": image_classes.exemplar_split, "tests": image_classes.test_split}, domains=domains
+    )
 
 
 def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> NegativeCounts:
@@ -247,7 +249,7 @@ def _check_sources(plans: Sequence[DatasetPlan], session: Session, executor: Exe
     for plan in plans:
         for name, path in plan.sources.items():
             known = files.names(plan.spec.name, f"source.{name}")
-            for new in (found for found in files_of(path) if one_spelling(found) not in known):
+            for new in (file for file in files_of(path) if one_spelling(file) not in known):
                 raise SourceChangedError(
                     f"{new}: appeared in the source while the release was built (dataset {plan.spec.name!r}, "
                     f"source.{name}); remove it and run the command again, or remove {session.build_dir.out} and "

@@ -192,7 +192,7 @@ def _packed(
     examples: list[PackedExample] = []
     if isinstance(dataset.builder, SharedContextBuilder):
         for _, made in pack_contexts(dataset, rows, length):
-            examples += [each for each in made if each.question.is_home] if isinstance(made, list) else []
+            examples += [example for example in made if example.question.is_home] if isinstance(made, list) else []
         return examples, 0
     rejected = 0
     for row in probed:

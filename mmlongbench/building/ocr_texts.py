@@ -46,7 +46,7 @@ def check_engine(planned: OcrEngine) -> None:
 
     """
     if (here := ocr_engine()) != planned:
-        one, other = (f"{each.engine}, {each.library}" for each in (planned, here))
+        one, other = (f"{engine.engine}, {engine.library}" for engine in (planned, here))
         what = f"{one}; here it is {other}" if one != other else f"{one}; here its data for English differ"
         raise BuildError(f"pages.ocr: the build was planned with {what}; install the same on all machines")
 

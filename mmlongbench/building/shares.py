@@ -145,10 +145,10 @@ def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None
 
 def _saved(build_dir: BuildDir) -> SavedPlan:
     """Return the plan that `prepare` has saved."""
-    found = load_interrupted_plan(build_dir)
-    if found is None:
+    saved = load_interrupted_plan(build_dir)
+    if saved is None:
         raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")
-    return found
+    return saved
 
 
 def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:

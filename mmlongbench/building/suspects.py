@@ -63,13 +63,13 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
 def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:
     reader = plan.bound.reader_type()
     raw: dict[str, RawRow | RowFault] = {}
-    for each in raw_rows(reader, plan.sources, plan.spec.reader):
-        raw.setdefault(each.id, each)  # where two rows have one id, a build takes the first
+    for raw_row in raw_rows(reader, plan.sources, plan.spec.reader):
+        raw.setdefault(raw_row.id, raw_row)  # where two rows have one id, a build takes the first
     rows, suspects = [], dict[str, Suspect]()
-    for each in raw.values():
-        row = each if isinstance(each, RowFault) else cleaned(reader, plan.sources, each, plan.spec.reader)
+    for id, raw_row in raw.items():
+        row = raw_row if isinstance(raw_row, RowFault) else cleaned(reader, plan.sources, raw_row, plan.spec.reader)
         if isinstance(row, RowFault):
-            suspects[each.id] = Suspect(each.id, row.fault.reason, str(row.fault))
+            suspects[id] = Suspect(id, row.fault.reason, str(row.fault))
         else:
             rows.append(row)
     with calling("builder", plan.spec.builder, "examined_documents()"):
@@ -80,7 +80,7 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
     suspects |= {suspect.id: suspect for suspect in examined if suspect.could_judge}
     not_judged = Counter(suspect.kind for suspect in examined if not suspect.could_judge)
     ordered = tuple(suspects[id] for id in raw if id in suspects)
-    fields = {id: raw_row.fields for id in suspects if isinstance(raw_row := raw.get(id), RawRow)}
+    fields = {id: given.fields for id in suspects if isinstance(given := raw.get(id), RawRow)}
     errata = {}
     for suspect in ordered:
         if suspect.correction and suspect.id in fields:

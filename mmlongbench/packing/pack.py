@@ -224,10 +224,10 @@ def _take(
             spare.append(unit)
             if len(spare) >= ahead:
                 break
-    found = {reason: count for reason, count in sorted(left_out.items()) if count}
+    counted = {reason: count for reason, count in sorted(left_out.items()) if count}
     if draft.closing and spare:
-        return _close(taken, spare, room, draft.closing, separator, pricer), False, found
-    return tuple(taken), is_open, found
+        return _close(taken, spare, room, draft.closing, separator, pricer), False, counted
+    return tuple(taken), is_open, counted
 
 
 def _close(

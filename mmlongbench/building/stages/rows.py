@@ -100,11 +100,11 @@ def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Itera
 
     """
     with calling("reader", name, "raw_rows()"):
-        for number, found in enumerate(reader.raw_rows(sources), 1):
-            if not isinstance(found, RawRow | RowFault):
-                fault = f"item {number} is a {type(found).__name__}, expected RawRow or RowFault"
+        for number, raw in enumerate(reader.raw_rows(sources), 1):
+            if not isinstance(raw, RawRow | RowFault):
+                fault = f"item {number} is a {type(raw).__name__}, expected RawRow or RowFault"
                 raise broken("reader", name, "raw_rows()", fault)
-            yield found
+            yield raw
 
 
 def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
@@ -118,15 +118,15 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
     about = f"row {raw.id!r}{f' ({at})' if at else ''}"
     with calling("reader", name, "row()", about=about):
         try:
-            found = reader.row(raw, sources)
+            row = reader.row(raw, sources)
         except Rejected as refused:
-            found = refused.fault
-    if type(found) is not reader.row_type and not isinstance(found, Fault):
-        fault = f"returned a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
+            row = refused.fault
+    if type(row) is not reader.row_type and not isinstance(row, Fault):
+        fault = f"returned a {type(row).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
         raise broken("reader", name, "row()", fault, about=about)
-    if isinstance(found, Row) and found.id != raw.id:
-        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)
-    return placed(found, raw)
+    if isinstance(row, Row) and row.id != raw.id:
+        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {row.id!r}", about=about)
+    return placed(row, raw)
 
 
 def _row(
