@@ -17,9 +17,9 @@ from typing import TypeAlias
 from mmlongbench.building.asset_licences import AssetRights, stated_rights, without_login
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.fingerprints import DocumentFile, files_of
-from mmlongbench.building.lines import RECORDS, ShownImages
 from mmlongbench.building.locating import CORPUS
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import RECORDS, ShownImages
 from mmlongbench.documents.pages import PageImages
 from mmlongbench.documents.pixels import PictureFile, PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint

@@ -24,13 +24,13 @@ from mmlongbench.building.extending import (
     refuse_lost_questions,
 )
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
 from mmlongbench.building.released import refuse_damage
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_finished_losses, refuse_losses, shortfalls_of
 from mmlongbench.building.source_files import Compared
+from mmlongbench.building.stage_lines import QUESTIONS, RowCounts
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
 from mmlongbench.manifest.binding import Bound

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmlongbench.building.lines import Line, to_fields
+from mmlongbench.building.stage_lines import Line, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.example_checks import ExampleChecks
-from mmlongbench.building.lines import (
+from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.building.stage_lines import (
     DOCUMENTS,
     NEGATIVES,
     RANKINGS,
@@ -27,7 +28,6 @@ from mmlongbench.building.lines import (
     ReadRow,
     RefusedDocument,
 )
-from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.corpus.retrieval.search import SearchedCorpus

@@ -13,11 +13,11 @@ from mmlongbench.building.build_dir import block_shards, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.fingerprints import files_of
-from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
-from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.released import damaged
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Hashed, hash_files, one_spelling
+from mmlongbench.building.stage_lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
+from mmlongbench.building.stage_lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.stages.cells import cell_shards, locked_file
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info

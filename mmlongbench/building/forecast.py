@@ -18,10 +18,10 @@ from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import QUESTIONS, RowCounts
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import questions_shard
 from mmlongbench.building.example_checks import difference
-from mmlongbench.building.lines import QUESTIONS
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import QUESTIONS
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
 from mmlongbench.checking.world import World

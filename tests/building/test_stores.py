@@ -25,13 +25,13 @@ from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
-from mmlongbench.building.lines import ROWS as ROW_LINES
-from mmlongbench.building.lines import ReadRow
 from mmlongbench.building.locating import extract_sources
 from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.remote import Mirrored, Remote
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Compared, SourceFiles
+from mmlongbench.building.stage_lines import ROWS as ROW_LINES
+from mmlongbench.building.stage_lines import ReadRow
 from mmlongbench.building.stages.cells import items_table
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build_dir import Shard, cell_shard
-from mmlongbench.building.lines import (
+from mmlongbench.building.released import cell_files
+from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import (
     RECORDS,
     BundledRecord,
     CellLine,
@@ -19,8 +21,6 @@ from mmlongbench.building.lines import (
     SharedCounts,
     WrittenCell,
 )
-from mmlongbench.building.released import cell_files
-from mmlongbench.building.session import Session
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from mmlongbench.building.build_dir import Shard, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import FirstPlacements, draft_fault
-from mmlongbench.building.lines import (
+from mmlongbench.building.session import TOGETHER, Session
+from mmlongbench.building.stage_lines import (
     BundledRecord,
     LeftOutUnits,
     PackedRecord,
@@ -17,7 +18,6 @@ from mmlongbench.building.lines import (
     SharedCounts,
     ShownImages,
 )
-from mmlongbench.building.session import TOGETHER, Session
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from mmlongbench.building.build_dir import Shard, rows_shard
-from mmlongbench.building.lines import ReadRow, RowLine
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import ReadRow, RowLine
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
