@@ -315,10 +315,6 @@ def _excerpt(text: str, start: int) -> str:
 def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
     """Return a value as it is after it was written as JSON and read again. To save time, only values of rare types are
     really written.
-
-    Raises:
-        TypeError, ValueError: JSON cannot hold the value.
-
     """
     kind = type(value)
     if kind in _PLAIN or (kind is int and value.bit_length() < _MAX_BITS):

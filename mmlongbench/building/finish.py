@@ -199,10 +199,6 @@ def _check_files(
 
     If a file was changed or is missing, the file and the result of its shard are removed, so that both are made again.
     Files that other machines have uploaded to a URL are not on this machine and are not compared.
-
-    Raises:
-        BuildError: a file was changed or is missing; the error names it.
-
     """
     build_dir, out = session.build_dir, session.build_dir.out
     here = {build_dir.file(path): path for path in files if executor.has_all_files or (out / path).exists()}
@@ -237,12 +233,7 @@ def _check_files(
 
 
 def _check_sources(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> None:
-    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted.
-
-    Raises:
-        SourceChangedError: a file has changed, is gone or is new.
-
-    """
+    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted."""
     files = session.source_files
     with executor.progress.bar("finish: sources compared", files.count()) as advance:
         files.check_all(advance)

@@ -154,10 +154,6 @@ def _saved(build_dir: BuildDir) -> SavedPlan:
 def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     """Refuse a manifest that differs from the one that the folder was prepared with, also in its code or in the
     versions of packages. The files of the sources are not read here: each shard checks those that it reads.
-
-    Raises:
-        BuildError: the error says what differs.
-
     """
     saved = _saved(build_dir)
     plans = saved.plans
@@ -212,10 +208,6 @@ def _refuse_other_code(
     """Refuse to run task files that a folder holds, unless the user gives the same files.
 
     `remedy` says how to give a file; it has `{}` where the name of the file goes.
-
-    Raises:
-        BuildError: the error names a file that was not given, or that has changed.
-
     """
     known = {(file.path.name, file.sha256) for file in given}
     for file in (file for plan in plans for file in task_files_of(plan.spec.builder, plan.spec.reader)):

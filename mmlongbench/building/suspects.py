@@ -44,12 +44,7 @@ class Diagnosis:
 
 
 def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
-    """Examine every dataset whose builder can find suspects.
-
-    Raises:
-        ManifestError: no builder of the manifest can find suspects.
-
-    """
+    """Examine every dataset whose builder can find suspects."""
     with tempfile.TemporaryDirectory() as folder:
         plans = plan_datasets([bind(spec) for spec in manifest.datasets], BuildDir(Path(folder)), progress)
         able = [(plan, own) for plan in plans if isinstance(own := plan.bound.builder, ExaminingBuilder)]

@@ -56,11 +56,6 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
 def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[None]:
     """Make sure that the document does not change while the block reads it. If a page causes an error, the error names
     the document.
-
-    Raises:
-        SourceChangedError: a file of the document has changed.
-        BuildError: the process that reads the document dies, or `tesseract` fails or takes too long.
-
     """
     try:
         with files.unchanged(*files_of_document(file.pages)):

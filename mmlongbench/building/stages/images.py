@@ -88,10 +88,6 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
 def make_pages(dataset: Dataset, file: DocumentFile, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Yield (path, bytes) of the images of a document that have these paths in the release: its pages, crops of them,
     or joined pages.
-
-    Raises:
-        BuildError: a page cannot be drawn or decoded, or an image has another size than was planned.
-
     """
     document, spec, joining = dataset.sources.documents[file.id], dataset.spec, dataset.builder.spec.join_pages
     dpi, quality, limits, wanted = spec.pages.dpi, spec.pages.quality, spec.limits, frozenset(paths)

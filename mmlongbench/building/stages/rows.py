@@ -79,10 +79,6 @@ def read_rows(
         errata: the corrections, by the id of a row.
         name: the reader's name in the manifest, for errors of the reader itself.
 
-    Raises:
-        SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
-        PluginCallError: the reader fails, or gives something else than rows and faults.
-
     """
     left = dict(errata or {})
     for raw in raw_rows(reader, sources, name):
@@ -93,12 +89,7 @@ def read_rows(
 
 
 def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Iterator[RawRow | RowFault]:
-    """Yield every row of a source without corrections.
-
-    Raises:
-        PluginCallError: the reader fails, or yields something else than raw rows and faults.
-
-    """
+    """Yield every row of a source without corrections."""
     with calling("reader", name, "raw_rows()"):
         for number, raw in enumerate(reader.raw_rows(sources), 1):
             if not isinstance(raw, RawRow | RowFault):
@@ -108,12 +99,7 @@ def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Itera
 
 
 def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
-    """Return the row or fault that the reader makes of a raw row, with the raw row's position.
-
-    Raises:
-        PluginCallError: the reader fails, or returns neither a fault nor a row of its type with the raw row's id.
-
-    """
+    """Return the row or fault that the reader makes of a raw row, with the raw row's position."""
     at = ", ".join(part for part in (raw.file, raw.place) if part)
     about = f"row {raw.id!r}{f' ({at})' if at else ''}"
     with calling("reader", name, "row()", about=about):
