@@ -184,8 +184,8 @@ def do_stages(
 
 
 def rejects_of(stage: Stage, shards: Iterable[Shard], session: Session, *, is_strict: bool) -> Iterator[Reject]:
-    """Yield the rejects of shards that are done. With `is_strict`, raise `StrictStop` at the first one that the benchmark
-    itself does not leave out.
+    """Yield the rejects of shards that are done. With `is_strict`, raise `StrictStop` at the first one, unless the
+    benchmark itself leaves it out.
     """
     for line in chain.from_iterable(session.build_dir.read(shard, stage.lines) for shard in shards):
         if isinstance(line, Reject):

@@ -52,7 +52,7 @@ from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Im
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
-    """Return the row of a line. If the reader's row type has changed since then, remove the result, and raise an error."""
+    """Return the row of a line; if the reader's row type has changed since then, the result is removed."""
     try:
         return kind.model_validate(line.row)
     except ValidationError as error:

@@ -14,7 +14,7 @@ from mmlongbench.building.session import Session
 from mmlongbench.building.stage_lines import ReadRow, RowLine
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
-from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
+from mmlongbench.manifest.errata import REPAIR, Errata, corrected, load_errata
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.reader import Reader
@@ -82,7 +82,26 @@ def read_rows(
     """
     left = dict(errata or {})
     for raw in raw_rows(reader, sources, name):
-        yield _row(reader, sources, raw, left.pop(raw.id, None), name)
+        erratum = left.pop(raw.id, None)
+        if erratum and erratum.drop:
+            todo = "take it out of the errata to keep it"
+            fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source, todo=todo)
+            if isinstance(raw, RawRow):
+                yield placed(fault, raw)
+            else:
+                yield RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
+        elif isinstance(raw, RowFault):
+            yield raw
+        elif erratum is None:
+            yield cleaned(reader, sources, raw, name)
+        elif isinstance(fields := corrected(raw.fields, erratum), Fault):
+            yield placed(fields, raw)
+        else:
+            row = cleaned(reader, sources, replace(raw, fields=fields), name)
+            is_other = any(fields[field] != raw.fields[field] for field in erratum.set)
+            if isinstance(row, Row) and is_other:
+                row = row.model_copy(update={"repairs": (*row.repairs, REPAIR)})
+            yield row
     if left:
         expected = "ids of rows of the source"
         raise SourceError(Fault("erratum-without-row", expected, ", ".join(sorted(left)[:5]), todo="take it out"))
@@ -113,24 +132,3 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
     if isinstance(row, Row) and row.id != raw.id:
         raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {row.id!r}", about=about)
     return placed(row, raw)
-
-
-def _row(
-    reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
-) -> Row | RowFault:
-    if erratum and erratum.drop:
-        todo = "take it out of the errata to keep it"
-        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source, todo=todo)
-        if isinstance(raw, RawRow):
-            return placed(fault, raw)
-        return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
-    if isinstance(raw, RowFault):
-        return raw
-    if erratum is None:
-        return cleaned(reader, sources, raw, name)
-    fields = corrected(raw.fields, erratum)
-    if isinstance(fields, Fault):
-        return placed(fields, raw)
-    row = cleaned(reader, sources, replace(raw, fields=fields), name)
-    is_other = any(fields[field] != raw.fields[field] for field in erratum.set)
-    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row
