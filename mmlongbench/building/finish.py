@@ -210,6 +210,7 @@ def _check_files(
         ]
     if not changed:
         return
+    gone = set(changed)
     if session.released:
         taken = session.released.lock.files
         if old := [path for path in changed if taken.get(path) == files[path] and not (out / path).exists()]:
@@ -223,7 +224,7 @@ def _check_files(
         for shard in image_shards(session, name):
             made += [(f"{IMAGES}/{line.path}", shard) for line in build_dir.read(shard, IMAGE_LINES)]
         for path, shard in made:
-            if path in changed:
+            if path in gone:
                 (out / path).unlink(missing_ok=True)
                 build_dir.discard(shard)
     more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""

@@ -179,21 +179,20 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
     spec = bound.spec
     tokenizer = spec.counter.tokenizer
     is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
-    given = "given"  # says only that there is one
     plan = replace(
         saved,
         spec=spec,
         tokenizer=saved.tokenizer if is_same else {"name": portable(tokenizer), "sha256": ""},
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
-        errata=(saved.errata or given) if spec.errata else None,
+        errata=(saved.errata or "given") if spec.errata else None,  # says only that there are some
         code=bound.code,
         ocr=saved.ocr if needs_ocr(bound) else None,
     )
-    found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
-    now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
-    if now and before and _is_same_file(now.model, before.model):
-        found["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
-    return found
+    now = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
+    given, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
+    if given and before and _is_same_file(given.model, before.model):
+        now["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
+    return now
 
 
 def _is_same_file(name: str, before: str) -> bool:
