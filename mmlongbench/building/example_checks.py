@@ -173,14 +173,8 @@ class ExampleChecks:
         """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from the file.
 
         `check_record` has already checked that each record gives the packed prompt. A file may hold further examples,
-        such as every set of exemplars with every question; these are not compared.
-
-        Args:
-            form: the format.
-            path: the file.
-            records: the records that the file was made from.
-            name: the name of the file in messages.
-
+        such as every set of exemplars with every question; these are not compared. `records` are those that the file
+        was made from, and `name` is its name in messages.
         """
 
         def digest(record: Record) -> bytes:

@@ -54,19 +54,9 @@ def shortfalls_of(lock: Lock, out: Path, share: float = NOTICED) -> tuple[Shortf
 def refuse_losses(
     counts: Mapping[str, QuestionCounts], rejects: Iterable[Reject], out: Path, min_kept: float, *, is_here: bool
 ) -> None:
-    """Refuse to go on if a dataset kept a smaller share of its questions than `min_kept`. Then write the rejects to
-    their file in the folder `out`.
-
-    Args:
-        counts: the counts of each dataset.
-        rejects: the rejected rows and the questions that do not fit, dataset after dataset.
-        out: the folder of the release.
-        min_kept: the share, from 0 to 1.
-        is_here: whether the user can read the file with the rejects; it may be on another machine.
-
-    Raises:
-        TooFewKept: the error names each such dataset, with the most frequent reasons and the first rejects.
-
+    """Refuse to go on if a dataset kept a smaller share of its questions than `min_kept`. Then write the rejects, rows
+    and questions, dataset after dataset, to their file in the folder `out`. Without `is_here`, this folder is on
+    another machine, and the error does not name the file.
     """
     lost = list(rejects)
     if few := _shortfalls(counts, lost, min_kept):

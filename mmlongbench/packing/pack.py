@@ -70,7 +70,9 @@ class NothingAskedError(DoesNotFitError):
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The units of one context, chosen but not yet placed."""
+    """The units of one context, chosen but not yet placed; `ran_dry`, `missing` and `left_out` are those of its
+    examples.
+    """
 
     required: tuple[Unit, ...]
     taken: tuple[Unit, ...]
@@ -78,11 +80,8 @@ class Packed:
     questions: tuple[Question, ...]
     """The questions that are asked about this context."""
     ran_dry: bool = False
-    """Whether the take order was exhausted while there was still room."""
     missing: int = 0
-    """About how many more units of mean size would have fitted; 0 if the take order was not exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -139,7 +138,7 @@ class PackedExample:
     missing: int = 0
     """About how many more units of mean size would have fitted; 0 if the take order was not exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """The number of excluded units, by reason."""
+    """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
