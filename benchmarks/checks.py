@@ -17,8 +17,8 @@ from staged import chosen
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import ExampleChecks
-from mmlongbench.building.lines import to_fields
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import to_fields
 from mmlongbench.building.stages import records
 from mmlongbench.building.stages.records import finished_record, pack_rows
 from mmlongbench.lengths import parse_length

@@ -28,8 +28,8 @@ from builders.samples.mm_niah.pages import page_of
 from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors import LocalExecutor
-from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import RECORDS, PackedRecord
 from mmlongbench.building.stages.records import pack_rows
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress

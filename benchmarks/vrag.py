@@ -24,8 +24,8 @@ from staged import run_stages
 from zipf import WORDS, rows
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import RECORDS, PackedRecord
 from mmlongbench.building.stages.records import pack_block
 from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.model import Manifest

@@ -25,18 +25,18 @@ from mmlongbench.building.extension import (
 )
 from mmlongbench.building.finish import finish
 from mmlongbench.building.finished_release import refuse_damage
-from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, save_or_refuse
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import Shortfall, refuse_finished_losses, refuse_losses, shortfalls_of
+from mmlongbench.building.shortfalls import Shortfall, refuse_losses, shortfalls_of, too_few
 from mmlongbench.building.source_files import Compared
+from mmlongbench.building.stage_lines import QUESTIONS, RowCounts
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
 from mmlongbench.manifest.binding import Bound
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.plugins import is_installed
-from mmlongbench.release.layout import LOCK
+from mmlongbench.release.layout import LOCK, REJECTS
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.rejects import Reject
 
@@ -132,8 +132,8 @@ def _finished(
             if is_restart:
                 shutil.rmtree(inner.out)
             refuse_damage(lock.files, out)
-            if demands.min_kept:
-                refuse_finished_losses(lock, out, demands.min_kept)
+            if few := shortfalls_of(lock, out, demands.min_kept):
+                raise too_few(few, demands.min_kept, out / REJECTS)
             return Built(out, lock, True, _notes_of(plans, lock), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
@@ -184,11 +184,8 @@ def do_stages(
 
 
 def rejects_of(stage: Stage, shards: Iterable[Shard], session: Session, *, is_strict: bool) -> Iterator[Reject]:
-    """Yield the rejects of shards that are done.
-
-    Raises:
-        StrictStop: there is a reject that the benchmark itself does not leave out, and `is_strict` is true.
-
+    """Yield the rejects of shards that are done. With `is_strict`, raise `StrictStop` at the first one, unless the
+    benchmark itself leaves it out.
     """
     for line in chain.from_iterable(session.build_dir.read(shard, stage.lines) for shard in shards):
         if isinstance(line, Reject):

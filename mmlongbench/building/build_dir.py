@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmlongbench.building.lines import Line, to_fields
+from mmlongbench.building.stage_lines import Line, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length
@@ -256,10 +256,10 @@ class BuildDir:
 
     def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
         """Return the line of the type `wanted` in a shard's result; there must be exactly one."""
-        found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
-        if len(found) != 1:
+        lines = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
+        if len(lines) != 1:
             raise self.damaged(shard)
-        return found[0]
+        return lines[0]
 
     def _complete(self, shard: Shard) -> _End:
         if (end := self._end(shard)) is None:

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.example_checks import ExampleChecks
-from mmlongbench.building.lines import (
+from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.building.stage_lines import (
     DOCUMENTS,
     NEGATIVES,
     RANKINGS,
@@ -27,7 +28,6 @@ from mmlongbench.building.lines import (
     ReadRow,
     RefusedDocument,
 )
-from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.corpus.retrieval.search import SearchedCorpus
@@ -52,12 +52,7 @@ from mmlongbench.task.sources import Crop, Document, Documents, ImageClasses, Im
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
-    """Return the row of a line.
-
-    Raises:
-        BuildError: the reader's row type has changed since the line was written; the result is removed.
-
-    """
+    """Return the row of a line; if the reader's row type has changed since then, the result is removed."""
     try:
         return kind.model_validate(line.row)
     except ValidationError as error:
@@ -95,7 +90,7 @@ class StoredRows(Sequence[Row]):
 
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
         if isinstance(place, slice):
-            return [self[each] for each in range(len(self))[place]]
+            return [self[index] for index in range(len(self))[place]]
         line = self._build_dir.line_at(self._shard, self._starts[place], ROWS)
         if not isinstance(line, ReadRow):
             raise self._build_dir.damaged(self._shard)
@@ -262,11 +257,11 @@ _FoundT = TypeVar("_FoundT")
 def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
     """Return what a method of the reader finds; a value of a wrong type raises an error that names the reader."""
     with calling("reader", plan.spec.reader, f"{method}()"):
-        found = find(plan.sources)
-        if not isinstance(found, expected):
-            names = " or ".join(each.__name__ for each in expected)
-            raise DraftError(f"returned a {type(found).__name__}, expected {names}")
-        return found
+        value = find(plan.sources)
+        if not isinstance(value, expected):
+            names = " or ".join(kind.__name__ for kind in expected)
+            raise DraftError(f"returned a {type(value).__name__}, expected {names}")
+        return value
 
 
 def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
@@ -353,7 +348,7 @@ def joined(document: Document, join: JoinPages) -> Document:
     shown = tuple(tuple(document.pages[place] for place in group) for group in groups)
     single = tuple(tuple(document.keys[place] for place in group) for group in groups) if document.keys else ()
     # an image whose pages are all blank has no key
-    keys = tuple(hashlib.sha256(" ".join(each).encode()).hexdigest()[:16] if any(each) else "" for each in single)
+    keys = tuple(hashlib.sha256(" ".join(group).encode()).hexdigest()[:16] if any(group) else "" for group in single)
     pages = []
     for number, group in enumerate(shown):
         folder, _, _ = group[0].path.rpartition("/")

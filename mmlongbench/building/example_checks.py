@@ -173,14 +173,8 @@ class ExampleChecks:
         """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from the file.
 
         `check_record` has already checked that each record gives the packed prompt. A file may hold further examples,
-        such as every set of exemplars with every question; these are not compared.
-
-        Args:
-            form: the format.
-            path: the file.
-            records: the records that the file was made from.
-            name: the name of the file in messages.
-
+        such as every set of exemplars with every question; these are not compared. `records` are those that the file
+        was made from, and `name` is its name in messages.
         """
 
         def digest(record: Record) -> bytes:
@@ -191,9 +185,9 @@ class ExampleChecks:
             wanted: dict[str, set[bytes]] = {}
             for record in records:
                 wanted.setdefault(str(record["id"]), set()).add(digest(json.loads(to_json(record))))
-            for _, found in form.unbundle(path):
-                if left := wanted.get(str(found.get("id"))):
-                    left.discard(digest(found))
+            for _, record in form.unbundle(path):
+                if left := wanted.get(str(record.get("id"))):
+                    left.discard(digest(record))
         if missing := sorted(id for id, left in wanted.items() if left):
             fault = f"the prompt of example {missing[0]!r} cannot be rebuilt from {name} as it was packed"
             raise self._broken(method, fault)
@@ -228,14 +222,14 @@ class ExampleChecks:
             given = self._builder.needles(record)
             if given is None:
                 return b""
-            found = given if isinstance(given, str) else list(given)
-            if isinstance(found, str) or not all(isinstance(part, str | Image) for part in found):
-                raise TypeError(f"expected a list of texts and images, found {found!r:.80}")
-        for part in found:
-            is_shown = part in example.prompt.parts if isinstance(part, Image) else part in example.prompt.text
+            needles = given if isinstance(given, str) else list(given)
+            if isinstance(needles, str) or not all(isinstance(needle, str | Image) for needle in needles):
+                raise TypeError(f"expected a list of texts and images, found {needles!r:.80}")
+        for needle in needles:
+            is_shown = needle in (example.prompt.parts if isinstance(needle, Image) else example.prompt.text)
             if not is_shown:
-                raise self._broken("needles()", f"{_said(part)} is not in the prompt", row)
-        return _digest(sorted(map(str, found)))
+                raise self._broken("needles()", f"{_said(needle)} is not in the prompt", row)
+        return _digest(sorted(map(str, needles)))
 
     def _calling(self, method: str, row: Row | None = None, about: str = "") -> AbstractContextManager[None]:
         return calling("builder", self._bound.spec.builder, method, row, about)
@@ -315,10 +309,6 @@ def _excerpt(text: str, start: int) -> str:
 def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
     """Return a value as it is after it was written as JSON and read again. To save time, only values of rare types are
     really written.
-
-    Raises:
-        TypeError, ValueError: JSON cannot hold the value.
-
     """
     kind = type(value)
     if kind in _PLAIN or (kind is int and value.bit_length() < _MAX_BITS):
@@ -326,11 +316,11 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
     if kind is list or kind is tuple:
         return [each if type(each) in _PLAIN else _read_back(each) for each in value]
     if kind is dict and _TEXT.issuperset(map(type, value)):
-        found = value.copy()
+        read = value.copy()
         for key, each in value.items():
             if type(each) not in _PLAIN and (type(each) is not int or each.bit_length() >= _MAX_BITS):
-                found[key] = _read_back(each)
-        return found
+                read[key] = _read_back(each)
+        return read
     return json.loads(json.dumps(value, allow_nan=False))
 
 
@@ -347,5 +337,5 @@ def _unreleasable(value: object, place: str = "record") -> str:
         return f"{place} is {value}, which JSON cannot hold"
     elif not isinstance(value, str | int | float | bool | None):
         return f"{place} is a {type(value).__name__}, which JSON cannot hold"
-    found = (_unreleasable(each, f"{place}[{key!r}]") for key, each in parts)
-    return next(filter(None, found), "")
+    faults = (_unreleasable(part, f"{place}[{key!r}]") for key, part in parts)
+    return next(filter(None, faults), "")

@@ -89,10 +89,6 @@ class LocalExecutor(Executor):
 def _once_more(build_dir: BuildDir, left: Sequence[Shard]) -> Generator[Done, None, None]:
     """Run the remaining shards in one process after a worker died. This process can use all memory and, if it dies too,
     the error can name its shard.
-
-    Raises:
-        BuildError: the process died again, at the shard that the error names.
-
     """
     logging.getLogger(__name__).info("a worker process died; the remaining %d shards run in one process", len(left))
     try:

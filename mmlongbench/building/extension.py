@@ -20,10 +20,10 @@ from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finished_release import Released, ReleasedCell, refuse_damage
-from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import RECORDS, PackedRecord
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import Bound

@@ -13,10 +13,10 @@ from mmlongbench.building.build_dir import block_shards, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finished_release import damaged
-from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
-from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Hashed, files_of, hash_files, one_spelling
+from mmlongbench.building.stage_lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
+from mmlongbench.building.stage_lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.stages.cells import cell_shards, locked_file
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info
@@ -115,8 +115,8 @@ def _counts(
         more["negatives"] = negatives
     if plan.spec.errata:  # `QuestionCounts.repaired` and the rejects show their effect
         errata = sorted(load_errata(plan.spec.errata).items())
-        hidden = {id: each.model_copy(update={"source": without_secrets(each.source)}) for id, each in errata}
-        more["errata"] = {id: each.model_dump(mode="json", exclude_defaults=True) for id, each in hidden.items()}
+        hidden = {id: erratum.model_copy(update={"source": without_secrets(erratum.source)}) for id, erratum in errata}
+        more["errata"] = {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in hidden.items()}
     if plan.corpus:
         info = read_info(plan.corpus.folder)
         ids = info.wikidata_ids if info.keeps_wikidata_ids else None
@@ -148,24 +148,26 @@ def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
     )
 
 
-def _classes(found: ImageClasses) -> ClassCounts:
+def _classes(image_classes: ImageClasses) -> ClassCounts:
     """Return the names of the two splits. For each domain, return the counts of both splits, and the classes that only
     one split has.
     """
     by_domain: dict[str, list[ImageClass]] = {}
-    for each in found.classes.values():
-        by_domain.setdefault(each.domain, []).append(each)
+    for image_class in image_classes.classes.values():
+        by_domain.setdefault(image_class.domain, []).append(image_class)
     domains = {
         domain: DomainCounts(
             classes=len(classes),
-            exemplars=sum(len(each.exemplars) for each in classes),
-            tests=sum(each.tests for each in classes),
-            without_exemplars=sorted(each.name for each in classes if not each.exemplars),
-            without_tests=sorted(each.name for each in classes if not each.tests),
+            exemplars=sum(len(image_class.exemplars) for image_class in classes),
+            tests=sum(image_class.tests for image_class in classes),
+            without_exemplars=sorted(image_class.name for image_class in classes if not image_class.exemplars),
+            without_tests=sorted(image_class.name for image_class in classes if not image_class.tests),
         )
         for domain, classes in sorted(by_domain.items())
     }
-    return ClassCounts(splits={"exemplars": found.exemplar_split, "tests": found.test_split}, domains=domains)
+    return ClassCounts(
+        splits={"exemplars": image_classes.exemplar_split, "tests": image_classes.test_split}, domains=domains
+    )
 
 
 def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> NegativeCounts:
@@ -196,10 +198,6 @@ def _check_files(
 
     If a file was changed or is missing, the file and the result of its shard are removed, so that both are made again.
     Files that other machines have uploaded to a URL are not on this machine and are not compared.
-
-    Raises:
-        BuildError: a file was changed or is missing; the error names it.
-
     """
     build_dir, out = session.build_dir, session.build_dir.out
     here = {build_dir.file(path): path for path in files if executor.has_all_files or (out / path).exists()}
@@ -211,6 +209,7 @@ def _check_files(
         ]
     if not changed:
         return
+    gone = set(changed)
     if session.released:
         taken = session.released.lock.files
         if old := [path for path in changed if taken.get(path) == files[path] and not (out / path).exists()]:
@@ -224,7 +223,7 @@ def _check_files(
         for shard in image_shards(session, name):
             made += [(f"{IMAGES}/{line.path}", shard) for line in build_dir.read(shard, IMAGE_LINES)]
         for path, shard in made:
-            if path in changed:
+            if path in gone:
                 (out / path).unlink(missing_ok=True)
                 build_dir.discard(shard)
     more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""
@@ -234,19 +233,14 @@ def _check_files(
 
 
 def _check_sources(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> None:
-    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted.
-
-    Raises:
-        SourceChangedError: a file has changed, is gone or is new.
-
-    """
+    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted."""
     files = session.source_files
     with executor.progress.bar("finish: sources compared", files.count()) as advance:
         files.check_all(advance)
     for plan in plans:
         for name, path in plan.sources.items():
             known = files.names(plan.spec.name, f"source.{name}")
-            for new in (found for found in files_of(path) if one_spelling(found) not in known):
+            for new in (file for file in files_of(path) if one_spelling(file) not in known):
                 raise SourceChangedError(
                     f"{new}: appeared in the source while the release was built (dataset {plan.spec.name!r}, "
                     f"source.{name}); remove it and run the command again, or remove {session.build_dir.out} and "

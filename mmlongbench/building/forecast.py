@@ -12,17 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import QUESTIONS, RowCounts
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
@@ -37,8 +36,6 @@ from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
 
-Shown: TypeAlias = dict[str, set[str]]
-"""The ids of the packed questions that show each image, by the path of the image."""
 RENDERED = 3
 """How many images are made to estimate the size and the time of an image."""
 
@@ -74,7 +71,6 @@ class DatasetForecast:
     """The forecast of one dataset of a manifest."""
 
     name: str
-    """The name of the dataset."""
     problem: str = ""
     """Why the dataset cannot be built, such as a missing source; empty if it can."""
     questions: int = 0
@@ -135,7 +131,7 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
                         do_stages([plan], session, executor, stages=PREPARED)
                         documents = session.dataset(spec.name).sources.documents.usable.values() if is_read else ()
                         ocr_pages = sum(len(document.pages) for document in documents)
-                        found = replace(_probed(plan, session, probe), ocr_pages=ocr_pages)
+                        found = replace(_forecast(plan, session, probe), ocr_pages=ocr_pages)
                 except Interrupted as stop:
                     raise Interrupted("interrupted; nothing was built") from stop
                 except MMLongBenchError as error:
@@ -143,36 +139,42 @@ def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[Dat
                 yield found
 
 
-def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
+def _forecast(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
     """Forecast a dataset from a few of its questions; the questions stage must be done."""
-    spec, build_dir = plan.spec, session.build_dir
-    dataset, rows = session.dataset(spec.name), session.questions(spec.name)
-    counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
-    lost = [line for line in build_dir.read(questions_shard(spec.name), QUESTIONS) if isinstance(line, Reject)]
+    spec, name = plan.spec, plan.spec.name
+    dataset, rows = session.dataset(name), session.questions(name)
+    lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
+    counts = next(line.counts for line in lines if isinstance(line, RowCounts))
+    rejects = [line for line in lines if isinstance(line, Reject) and not line.fault.is_expected]
     # spread evenly over the source
     probed = [rows[number * len(rows) // probe] for number in range(probe)] if len(rows) > probe else list(rows)
     begun = time.perf_counter()
     if plan.corpus:
         is_shared = isinstance(dataset.builder, SharedContextBuilder)
-        dataset.negatives.add(search_for(session, spec.name, rows if is_shared else probed))
+        dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
     searched = time.perf_counter() - begun
-    shown: Shown = {}
-    cells = tuple(
-        _cell(dataset, rows, probed, length, shown, 0.0 if place else searched)
-        for place, length in enumerate(spec.lengths)
-    )
+    # the ids of the packed questions that show each image, by the path of the image
+    shown: dict[str, set[str]] = {}
+    cells: list[CellForecast] = []
+    for length in spec.lengths:
+        begun = time.perf_counter()
+        examples, rejected = _packed(dataset, rows, probed, length)
+        for example in examples:
+            for path in example.prompt.images:
+                shown.setdefault(path, set()).add(example.id)
+        cells.append(_cell(dataset, len(rows), length, examples, rejected, begun - (0.0 if cells else searched)))
     files = _image_files(shown, len(probed), len(rows), dataset)
     size, seconds = _image_cost(dataset, sorted(shown))
     return DatasetForecast(
-        spec.name,
+        name,
         questions=len(rows),
         rejected=counts.rejected,
-        rejects=tuple(f"{each.id}: {each.fault}" for each in lost if not each.fault.is_expected),
+        rejects=tuple(f"{reject.id}: {reject.fault}" for reject in rejects),
         skipped=counts.skipped,
         noted=counts.noted,
         retrieval=counts.retrieval,
         probed=len(probed),
-        cells=cells,
+        cells=tuple(cells),
         image_files=files,
         image_bytes=round(files * size),
         image_seconds=files * seconds,
@@ -181,48 +183,54 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
     )
 
 
-def _cell(
-    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown, searched: float
-) -> CellForecast:
-    """Pack the questions in `probed` at a length, and add their images to `shown`. If questions share contexts, pack
-    all questions. The forecast time includes the `searched` seconds, in which hard negatives were found.
+def _packed(
+    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
+) -> tuple[list[PackedExample], int]:
+    """Return the examples of the questions in `probed`, and how many do not fit. If questions share contexts, return
+    the examples of all questions.
     """
-    begun = time.perf_counter() - searched
-    is_shared, rejected = isinstance(dataset.builder, SharedContextBuilder), 0
-    made: list[PackedExample] = []
-    if is_shared:
-        for _, found in pack_contexts(dataset, rows, length):
-            made += [e for e in found if e.question.is_home] if isinstance(found, list) else []
-    for row in () if is_shared else probed:
+    examples: list[PackedExample] = []
+    if isinstance(dataset.builder, SharedContextBuilder):
+        for _, made in pack_contexts(dataset, rows, length):
+            examples += [example for example in made if example.question.is_home] if isinstance(made, list) else []
+        return examples, 0
+    rejected = 0
+    for row in probed:
         try:
-            made += pack_row(dataset, row, length)
+            examples += pack_row(dataset, row, length)
         except (DoesNotFitError, Rejected):
             rejected += 1
-    written = sum(len(to_json(finished_record(dataset, example))) for example in made)
+    return examples, rejected
+
+
+def _cell(
+    dataset: Dataset, questions: int, length: int, packed: list[PackedExample], rejected: int, begun: float
+) -> CellForecast:
+    """Forecast a length from its packed examples; `begun` is when the work on the length began."""
+    written = sum(len(to_json(finished_record(dataset, example))) for example in packed)
     seconds = time.perf_counter() - begun
-    for example in made:
-        for path in example.prompt.images:
-            shown.setdefault(path, set()).add(example.id)
-    examples = len(made) if is_shared else len(rows) * len(dataset.placements())
-    scale = examples / len(made) if made else 0.0
-    dry = [example for example in made if example.ran_dry]
+    is_shared = isinstance(dataset.builder, SharedContextBuilder)
+    examples = len(packed) if is_shared else questions * len(dataset.placements())
+    scale = examples / len(packed) if packed else 0.0
+    dry = [example for example in packed if example.ran_dry]
     # what runs out is the most frequent role beside gold and needles
     roles = Counter(unit.role for example in dry for unit in example.units if unit.role not in ("gold", "needle"))
+    tokens = sum(example.count.total + example.reserve for example in packed)
     return CellForecast(
         length,
         examples,
-        sum(len(example.prompt.images) for example in made) / len(made) if made else 0.0,
-        sum(example.count.total + example.reserve for example in made) / (len(made) * length) if made else 0.0,
-        len(dry),
-        max((example.missing for example in dry), default=0),
-        roles.most_common(1)[0][0] if roles else "",
-        rejected,
-        seconds * scale,
-        round(written * scale),
+        images=sum(len(example.prompt.images) for example in packed) / len(packed) if packed else 0.0,
+        fill=tokens / (len(packed) * length) if packed else 0.0,
+        ran_dry=len(dry),
+        missing=max((example.missing for example in dry), default=0),
+        left_over=roles.most_common(1)[0][0] if roles else "",
+        rejected=rejected,
+        seconds=seconds * scale,
+        bytes=round(written * scale),
     )
 
 
-def _image_files(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
+def _image_files(shown: dict[str, set[str]], probed: int, asked: int, dataset: Dataset) -> int:
     """Estimate the number of different images of all questions. If the number of images in the sources is known, the
     estimate is never larger.
     """

@@ -26,12 +26,7 @@ def needs_ocr(bound: Bound) -> bool:
 
 
 def check_ocr(bound: Bound) -> None:
-    """Refuse a dataset whose pages cannot be read by OCR on this machine.
-
-    Raises:
-        BuildError: `tesseract` is not installed, does not answer, or lacks its data for English.
-
-    """
+    """Refuse a dataset whose pages cannot be read by OCR on this machine."""
     if needs_ocr(bound):
         ocr_engine()
     elif bound.spec.pages.ocr is True:
@@ -39,14 +34,9 @@ def check_ocr(bound: Bound) -> None:
 
 
 def check_engine(planned: OcrEngine) -> None:
-    """Refuse to read pages with another engine than the planned one, as on another machine of the same build.
-
-    Raises:
-        BuildError: the error names both engines.
-
-    """
+    """Refuse to read pages with another engine than the planned one, as on another machine of the same build."""
     if (here := ocr_engine()) != planned:
-        one, other = (f"{each.engine}, {each.library}" for each in (planned, here))
+        one, other = (f"{engine.engine}, {engine.library}" for engine in (planned, here))
         what = f"{one}; here it is {other}" if one != other else f"{one}; here its data for English differ"
         raise BuildError(f"pages.ocr: the build was planned with {what}; install the same on all machines")
 

@@ -8,8 +8,8 @@ from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_sh
 from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
 from mmlongbench.building.dataset import Dataset, open_dataset, row_of
 from mmlongbench.building.finished_release import Released, ReleasedCell
-from mmlongbench.building.lines import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
 from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.building.stage_lines import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
 from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker
@@ -50,12 +50,7 @@ class Session(AbstractContextManager["Session"]):
 
     @property
     def plans(self) -> Mapping[str, DatasetPlan]:
-        """Return the plans of all datasets, by name.
-
-        Raises:
-            BuildError: there is no plan, or it cannot be read.
-
-        """
+        """Return the plans of all datasets, by name."""
         if self._plans is None:
             self._plans = load_plans(self.build_dir)
         return self._plans
@@ -109,14 +104,7 @@ class Session(AbstractContextManager["Session"]):
         ]
 
     def search(self, name: str) -> Search:
-        """Return the search for hard negatives in the corpus of a dataset.
-
-        Raises:
-            BuildError: the dataset has no corpus.
-            SourceError: the index is broken or belongs to another corpus.
-            ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
-
-        """
+        """Return the search for hard negatives in the corpus of a dataset."""
         if name not in self._searches:
             plan, spec = self.plans[name], self.plans[name].spec.retrieval
             if plan.corpus is None:
@@ -132,10 +120,6 @@ class Session(AbstractContextManager["Session"]):
     def needed_images(self, name: str) -> NeededImages:
         """Return the images that the examples of a dataset show and that must be made; all its records must be packed.
         Images that an extended release has are left out.
-
-        Raises:
-            BuildError: two pictures of the source have one name in the release.
-
         """
         if name not in self._needed:
             plan, pages, pictures = self.plans[name], set[str](), dict[str, str]()

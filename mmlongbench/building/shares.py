@@ -145,19 +145,15 @@ def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None
 
 def _saved(build_dir: BuildDir) -> SavedPlan:
     """Return the plan that `prepare` has saved."""
-    found = load_interrupted_plan(build_dir)
-    if found is None:
+    saved = load_interrupted_plan(build_dir)
+    if saved is None:
         raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")
-    return found
+    return saved
 
 
 def _refuse_other_manifest(manifest: Manifest, build_dir: BuildDir) -> None:
     """Refuse a manifest that differs from the one that the folder was prepared with, also in its code or in the
     versions of packages. The files of the sources are not read here: each shard checks those that it reads.
-
-    Raises:
-        BuildError: the error says what differs.
-
     """
     saved = _saved(build_dir)
     plans = saved.plans
@@ -183,21 +179,20 @@ def _replanned(saved: DatasetPlan, public: Mapping[str, Any], spec: DatasetSpec,
     spec = bound.spec
     tokenizer = spec.counter.tokenizer
     is_same = _is_same_file(tokenizer, saved.spec.counter.tokenizer)
-    given = "given"  # says only that there is one
     plan = replace(
         saved,
         spec=spec,
         tokenizer=saved.tokenizer if is_same else {"name": portable(tokenizer), "sha256": ""},
         corpus=saved.corpus if (spec.corpus is None) == (saved.spec.corpus is None) else None,
-        errata=(saved.errata or given) if spec.errata else None,
+        errata=(saved.errata or "given") if spec.errata else None,  # says only that there are some
         code=bound.code,
         ocr=saved.ocr if needs_ocr(bound) else None,
     )
-    found = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
-    now, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
-    if now and before and _is_same_file(now.model, before.model):
-        found["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
-    return found
+    now = plan.public(ocr=str(public["pages"]["ocr"]) if saved.spec.pages.ocr is True else "true")
+    given, before = spec.retrieval.reranker, saved.spec.retrieval.reranker
+    if given and before and _is_same_file(given.model, before.model):
+        now["retrieval"]["reranker"]["model"] = public["retrieval"]["reranker"]["model"]
+    return now
 
 
 def _is_same_file(name: str, before: str) -> bool:
@@ -212,10 +207,6 @@ def _refuse_other_code(
     """Refuse to run task files that a folder holds, unless the user gives the same files.
 
     `remedy` says how to give a file; it has `{}` where the name of the file goes.
-
-    Raises:
-        BuildError: the error names a file that was not given, or that has changed.
-
     """
     known = {(file.path.name, file.sha256) for file in given}
     for file in (file for plan in plans for file in task_files_of(plan.spec.builder, plan.spec.reader)):

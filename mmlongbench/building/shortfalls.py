@@ -45,45 +45,23 @@ class Shortfall:
         return ", ".join(f"{number:,} × {reason}" for reason, number in self.rejected.items())
 
 
-def shortfalls_of(lock: Lock, out: Path) -> tuple[Shortfall, ...]:
-    """Return the datasets of a finished release that lost a noticeable share of their questions."""
+def shortfalls_of(lock: Lock, out: Path, share: float = NOTICED) -> tuple[Shortfall, ...]:
+    """Return the datasets of a finished release that kept less than a share of their questions."""
     counts = {name: data.questions for name, data in lock.readable.items()}
-    return _shortfalls(counts, read_rejects(out / REJECTS), NOTICED)
-
-
-def refuse_finished_losses(lock: Lock, out: Path, min_kept: float) -> None:
-    """Refuse a finished release if one of its datasets kept a smaller share of its questions than `min_kept`.
-
-    Raises:
-        TooFewKept: see `refuse_losses`.
-
-    """
-    counts = {name: data.questions for name, data in lock.readable.items()}
-    if few := _shortfalls(counts, read_rejects(out / REJECTS), min_kept):
-        raise _too_few(few, min_kept, out / REJECTS)
+    return _shortfalls(counts, read_rejects(out / REJECTS), share)
 
 
 def refuse_losses(
     counts: Mapping[str, QuestionCounts], rejects: Iterable[Reject], out: Path, min_kept: float, *, is_here: bool
 ) -> None:
-    """Refuse to go on if a dataset kept a smaller share of its questions than `min_kept`. Then write the rejects to
-    their file in the folder `out`.
-
-    Args:
-        counts: the counts of each dataset.
-        rejects: the rejected rows and the questions that do not fit, dataset after dataset.
-        out: the folder of the release.
-        min_kept: the share, from 0 to 1.
-        is_here: whether the user can read the file with the rejects; it may be on another machine.
-
-    Raises:
-        TooFewKept: the error names each such dataset, with the most frequent reasons and the first rejects.
-
+    """Refuse to go on if a dataset kept a smaller share of its questions than `min_kept`. Then write the rejects, rows
+    and questions, dataset after dataset, to their file in the folder `out`. Without `is_here`, this folder is on
+    another machine, and the error does not name the file.
     """
     lost = list(rejects)
     if few := _shortfalls(counts, lost, min_kept):
         write_whole(out / REJECTS, (to_json(reject.fields()) for reject in lost))
-        raise _too_few(few, min_kept, out / REJECTS if is_here else None)
+        raise too_few(few, min_kept, out / REJECTS if is_here else None)
 
 
 def _shortfalls(counts: Mapping[str, QuestionCounts], rejects: Iterable[Reject], share: float) -> tuple[Shortfall, ...]:
@@ -108,7 +86,8 @@ def _shortfalls(counts: Mapping[str, QuestionCounts], rejects: Iterable[Reject],
     return tuple(found)
 
 
-def _too_few(few: Iterable[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
+def too_few(few: Iterable[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
+    """Return the error for datasets that kept a smaller share than `min_kept`; `path` is the file with all rejects."""
     said, first = [], ""
     for lost in few:
         said.append(f"dataset {lost.dataset!r} kept {lost.kept:,} of {lost.of:,} questions ({lost.reasons})")

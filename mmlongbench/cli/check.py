@@ -10,7 +10,7 @@ from textwrap import wrap
 
 import click
 
-from mmlongbench.building.doctor import errata_file, examine
+from mmlongbench.building.suspects import ERRATA_HEAD, examine
 from mmlongbench.checking.check import check as check_tasks
 from mmlongbench.checking.check import small
 from mmlongbench.checking.findings import Checked, Finding
@@ -26,6 +26,7 @@ from mmlongbench.cli.options import (
     with_manifest,
 )
 from mmlongbench.lengths import format_length
+from mmlongbench.manifest.errata import errata_text
 from mmlongbench.manifest.loading import narrowed
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.table import Table
@@ -66,7 +67,7 @@ def doctor(given: Manifest, out: Path | None, as_json: bool) -> None:
             for reason, number in sorted(found.not_judged.items(), key=lambda each: -each[1]):
                 say(f"  {number:>5,}  {reason}")
     if out:
-        out.write_text(errata_file(errata), encoding="utf-8")
+        out.write_text(errata_text(errata, ERRATA_HEAD), encoding="utf-8")
         if not as_json:
             say(f"{out}: check each correction, then name this file in the manifest (errata: {out.name})")
 

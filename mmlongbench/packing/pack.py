@@ -13,8 +13,8 @@ from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.lengths import TokenBudget, format_length
-from mmlongbench.packing.place import Placement, Standing, place_units
-from mmlongbench.packing.pricing import NOTHING, Pricer, total
+from mmlongbench.packing.place import Placement, place_units
+from mmlongbench.packing.pricing import Pricer
 from mmlongbench.prompt import Image, Part, Prompt
 from tokenization import TokenCount
 
@@ -40,26 +40,17 @@ def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
             given = sum([costs[i] for i in head])
             if given + values[-1] <= best[0]:
                 continue
-            left = room - given
-            found = _largest(values, places, head[-1] + 1 if head else 0, left)
-            if found is not None and given + costs[found] > best[0]:
-                best = (given + costs[found], (*head, found))
-                if best[0] == room:
-                    return best[1]
+            # add the largest cost after the head that is not above the rest of the room; of equal costs, the first
+            start = head[-1] + 1 if head else 0
+            for at in reversed(range(bisect_right(values, room - given))):
+                indexes = places[values[at]]
+                if indexes[-1] >= start:
+                    if given + values[at] > best[0]:
+                        best = (given + values[at], (*head, indexes[bisect_left(indexes, start)]))
+                        if best[0] == room:
+                            return best[1]
+                    break
     return best[1]
-
-
-def _largest(values: Sequence[int], places: Mapping[int, Sequence[int]], start: int, left: int) -> int | None:
-    """Return the index of the largest cost that is not above `left`, among the costs from the index `start` on. Of
-    equal costs, the first is chosen. Return None if there is no such cost.
-
-    `values` are the different costs in rising order; `places` has the indexes of each cost, in rising order.
-    """
-    for at in reversed(range(bisect_right(values, left))):
-        indexes = places[values[at]]
-        if indexes[-1] >= start:
-            return indexes[bisect_left(indexes, start)]
-    return None
 
 
 JOINTS = 2
@@ -79,7 +70,9 @@ class NothingAskedError(DoesNotFitError):
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The units of one context, chosen but not yet placed."""
+    """The units of one context, chosen but not yet placed; `ran_dry`, `missing` and `left_out` are those of its
+    examples.
+    """
 
     required: tuple[Unit, ...]
     taken: tuple[Unit, ...]
@@ -87,11 +80,8 @@ class Packed:
     questions: tuple[Question, ...]
     """The questions that are asked about this context."""
     ran_dry: bool = False
-    """Whether the take order was exhausted while there was still room."""
     missing: int = 0
-    """About how many more units of mean size would have fitted; 0 if the take order was not exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -114,7 +104,6 @@ class PlacedNeedle:
     """The position of one needle."""
 
     unit: Unit
-    """The needle."""
     requested: float
     """The depth that the placement asks for."""
     achieved: float
@@ -136,9 +125,8 @@ class PackedExample:
     items: tuple[PlacedUnit, ...]
     """The units in the order of the prompt, each with its position in tokens."""
     prompt: Prompt
-    """The finished prompt."""
     count: TokenCount
-    """Tokens of the finished prompt."""
+    """Tokens of the prompt."""
     reserve: int
     """Tokens that are kept free for the answer."""
     placement: Placement = None
@@ -150,7 +138,7 @@ class PackedExample:
     missing: int = 0
     """About how many more units of mean size would have fitted; 0 if the take order was not exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """The number of excluded units, by reason."""
+    """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -172,8 +160,9 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     """
     groups = draft.take_order.groups(budget.length)
     asked = tuple(q for q in draft.questions if q.group is None or groups is None or q.group in groups)
+    length = format_length(budget.length)
     if not asked:
-        raise NothingAskedError(f"{draft.id}: no question of it is asked at {format_length(budget.length)}")
+        raise NothingAskedError(f"{draft.id}: no question of it is asked at {length}")
     separator = pricer.text(draft.separator)
     frame = max(pricer.reserved_frame(draft, question).total for question in asked)
     costs = [pricer.unit(unit).total + (0 if unit.between_sentences else separator) for unit in draft.required]
@@ -181,36 +170,25 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     if needed > budget.room:
         raise DoesNotFitError(
             f"{draft.id}: the question and its {len(draft.required)} required units need {needed} tokens, with a "
-            f"reserve of {budget.reserve} that is {needed + budget.reserve - budget.length} over "
-            f"{format_length(budget.length)}"
+            f"reserve of {budget.reserve} that is {needed + budget.reserve - budget.length} over {length}"
         )
     room = budget.room - needed
     taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer)
-    _refuse_unshown(draft, groups or frozenset(), taken, budget, left_out if ran_dry else {})
-    missing = 0
-    if ran_dry and taken:
-        spent = sum(pricer.unit(unit).total + separator for unit in taken)
-        missing = (room - spent) * len(taken) // spent  # units of the mean cost
-    return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
-
-
-def _refuse_unshown(
-    draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget, left_out: Mapping[str, int]
-) -> None:
-    """Refuse a context that does not show every group that it must show. `left_out` has the number of excluded units,
-    by reason, if the take order was exhausted; otherwise, it is empty.
-    """
-    if unshown := sorted(groups - {unit.group for unit in taken}):
-        if left_out:
+    if groups and (unshown := sorted(groups - {unit.group for unit in taken})):
+        if ran_dry and left_out:
             said = ", ".join(f"{count} × {reason}" for reason, count in left_out.items())
             raise DoesNotFitError(
                 f"{draft.id}: the sources end before each of the {len(groups)} groups is shown once: {said}"
             )
         raise DoesNotFitError(
-            f"{draft.id}: {format_length(budget.length)} has room for {len(groups) - len(unshown)} of the "
-            f"{len(groups)} groups it must show, not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), "
-            "or build a longer length"
+            f"{draft.id}: {length} has room for {len(groups) - len(unshown)} of the {len(groups)} groups it must show, "
+            f"not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), or build a longer length"
         )
+    missing = 0
+    if ran_dry and taken:
+        spent = sum(pricer.unit(unit).total + separator for unit in taken)
+        missing = (room - spent) * len(taken) // spent  # units of the mean cost
+    return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
 
 
 def _take(
@@ -245,10 +223,10 @@ def _take(
             spare.append(unit)
             if len(spare) >= ahead:
                 break
-    found = {reason: count for reason, count in sorted(left_out.items()) if count}
+    counted = {reason: count for reason, count in sorted(left_out.items()) if count}
     if draft.closing and spare:
-        return _close(taken, spare, room, draft.closing, separator, pricer), False, found
-    return tuple(taken), is_open, found
+        return _close(taken, spare, room, draft.closing, separator, pricer), False, counted
+    return tuple(taken), is_open, counted
 
 
 def _close(
@@ -296,7 +274,7 @@ def examples(
             packed = replace(packed, required=required, taken=taken)
             shown = replace(draft, instruction=rendering.instruction)
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
-        made = [e for placement in placements for e in _stood(shown, packed, counts, budget, placement, pricer, draws)]
+        made = [e for placement in placements for e in _placed(shown, packed, counts, budget, placement, pricer, draws)]
         if not pricer.is_exact(shown):
             made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
         over = max(example.count.total for example in made) - budget.room
@@ -309,7 +287,7 @@ def examples(
         slack += over
 
 
-def _stood(
+def _placed(
     draft: Draft,
     packed: Packed,
     counts: Mapping[str, TokenCount],
@@ -321,17 +299,42 @@ def _stood(
     """Yield the examples of a context at one placement; `counts` are the token counts of its units."""
     separator = pricer.text(draft.separator)
     costs = [counts[unit.id].total + separator for unit in packed.units]
-    standing = place_units(packed.units, costs, placement, draws, pricer.text)
-    counts = {**counts, **{unit.id: pricer.unit(unit) for unit in standing.units if unit.needles}}
-    items, context = _items(standing, counts, pricer.opening(draft).total, separator)
-    needles = tuple(_needles(packed, standing, items, counts, pricer))
-    between = [part for unit in standing.units for part in (*unit.parts, draft.separator)][:-1]
+    units, requested, achieved = place_units(packed.units, costs, placement, draws, pricer.text)
+    counts = {**counts, **{unit.id: pricer.unit(unit) for unit in units if unit.needles}}
+    items, start = [], pricer.opening(draft).total
+    for unit in units:
+        items.append(PlacedUnit(unit, start, counts[unit.id]))
+        start += counts[unit.id].total + separator
+    gaps = separator * max(0, len(items) - 1)
+    context = TokenCount(sum(item.count.text for item in items) + gaps, sum(item.count.image for item in items))
+    starts = {item.unit.id: item.start for item in items if item.unit.place is None}
+    for item in items:
+        text, at = item.unit.text, 0
+        for needle in item.unit.needles:  # in reading order; two may be the same sentence
+            at = text.index(str(needle.body), at)
+            starts[needle.id] = item.start + (pricer.text(text[:at].rstrip(" ")) if at else 0)
+            at += len(str(needle.body))
+    without_place = (unit for unit in packed.units if unit.place is None)
+    needles = tuple(
+        PlacedNeedle(unit, wanted, reached, starts[unit.id], counts[unit.id])
+        for unit, wanted, reached in zip(without_place, requested, achieved, strict=bool(requested))
+    )
+    between = [part for unit in units for part in (*unit.parts, draft.separator)][:-1]
     before = Prompt.of((*draft.instruction, *between)).parts  # many questions share it
-    for question in (_worded(draft, each, standing.units) for each in packed.questions):
+    for asked in packed.questions:
+        question = asked
+        if asked.wording is not None:
+            texts, chosen = asked.wording.texts, asked.wording.choose(units)
+            if not 0 <= chosen < len(texts):
+                raise DraftError(
+                    f"{draft.id}: the wording of question {asked.id!r} chose text {chosen} of {len(texts)}; "
+                    "`choose` returns an index of `texts`"
+                )
+            question = asked.worded(texts[chosen])
         yield PackedExample(
             question.id,
             question,
-            items,
+            tuple(items),
             Prompt.of((*before, *question.parts)),
             context + pricer.frame(draft, question),
             budget.reserve,
@@ -341,46 +344,3 @@ def _stood(
             packed.missing,
             packed.left_out,
         )
-
-
-def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question:
-    if question.wording is None:
-        return question
-    texts, at = question.wording.texts, question.wording.choose(units)
-    if not 0 <= at < len(texts):
-        raise DraftError(
-            f"{draft.id}: the wording of question {question.id!r} chose text {at} of {len(texts)}; "
-            "`choose` returns an index of `texts`"
-        )
-    return question.worded(texts[at])
-
-
-def _needles(
-    packed: Packed, standing: Standing, items: Sequence[PlacedUnit], counts: Mapping[str, TokenCount], pricer: Pricer
-) -> Iterator[PlacedNeedle]:
-    starts = {item.unit.id: item.start for item in items if item.unit.place is None}
-    for item in items:
-        text, at = item.unit.text, 0
-        for needle in item.unit.needles:  # in reading order; two may be the same sentence
-            at = text.index(str(needle.body), at)
-            starts[needle.id] = item.start + (pricer.text(text[:at].rstrip(" ")) if at else 0)
-            at += len(str(needle.body))
-    asked = [unit for unit in packed.units if unit.place is None]
-    for unit, requested, achieved in zip(asked, standing.requested, standing.achieved, strict=bool(standing.requested)):
-        yield PlacedNeedle(unit, requested, achieved, starts[unit.id], counts[unit.id])
-
-
-def _items(
-    standing: Standing, counts: Mapping[str, TokenCount], at: int, separator: int
-) -> tuple[tuple[PlacedUnit, ...], TokenCount]:
-    """Return the placed units with their positions, and the tokens that they add to the instruction and the question.
-
-    The first unit begins at token `at`.
-    """
-    items = []
-    for unit in standing.units:
-        count = counts[unit.id]
-        items.append(PlacedUnit(unit, at, count))
-        at += count.total + separator
-    gaps = TokenCount(separator * max(0, len(items) - 1), 0)
-    return tuple(items), total([item.count for item in items]) + gaps if items else NOTHING

@@ -14,7 +14,6 @@ from mmlongbench.prompt import MARKER, Image, Part, Prompt
 from tokenization import CrossModalCounter, TokenCount
 
 Size = tuple[int, int]
-NOTHING = TokenCount(0, 0)
 
 
 class Prices(Protocol):
@@ -75,7 +74,13 @@ class Pricer:
         """
         if question.wording is None:
             return self.frame(draft, question)
-        return self.frame(draft, question.worded(self._costliest_of(question.wording.texts)))
+        texts = question.wording.texts
+        if texts not in self._costliest:
+            # The text with the most tokens between two words makes the costliest question if the tokenizer never merges
+            # across a blank. With any other tokenizer a prompt may still be over the budget; then the context is packed
+            # again (see `examples`).
+            self._costliest[texts] = max(texts, key=lambda text: (self.text(f"a {text} b"), len(text), text))
+        return self.frame(draft, question.worded(self._costliest[texts]))
 
     def _size(self, path: str) -> Size:
         try:
@@ -85,16 +90,6 @@ class Pricer:
                 f"an image {path!r:.120} is shown that is neither the path of a page nor that of a picture; take it "
                 "from `sources.documents[…].pages` or `sources.images[…]`"
             ) from error
-
-    def _costliest_of(self, texts: tuple[str, ...]) -> str:
-        """Return the text with the most tokens when it is between two words; of texts with equal counts, the longest.
-
-        If the tokenizer never merges across a blank, the question with this text is also the costliest question. With
-        any other tokenizer a prompt may still be over the budget; then the context is packed again (see `examples`).
-        """
-        if texts not in self._costliest:
-            self._costliest[texts] = max(texts, key=lambda text: (self.text(f"a {text} b"), len(text), text))
-        return self._costliest[texts]
 
     def opening(self, draft: Draft) -> TokenCount:
         """Return the tokens of everything before the first unit."""
@@ -121,8 +116,3 @@ def _no_marker(text: str) -> None:
         raise DraftError(
             f"a text holds a literal {MARKER}: …{text[at : at + 70]!r}…; pass source text to escape_markers"
         )
-
-
-def total(counts: list[TokenCount]) -> TokenCount:
-    """Return the sum of counts: one sum of text tokens, and one of image tokens."""
-    return TokenCount(sum(count.text for count in counts), sum(count.image for count in counts))

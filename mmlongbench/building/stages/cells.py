@@ -10,7 +10,8 @@ from typing import Any
 
 from mmlongbench.building.build_dir import Shard, cell_shard
 from mmlongbench.building.finished_release import cell_files
-from mmlongbench.building.lines import (
+from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import (
     RECORDS,
     BundledRecord,
     CellLine,
@@ -20,7 +21,6 @@ from mmlongbench.building.lines import (
     SharedCounts,
     WrittenCell,
 )
-from mmlongbench.building.session import Session
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item

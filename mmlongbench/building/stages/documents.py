@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mmlongbench.building.build_dir import Shard
-from mmlongbench.building.lines import DocumentLine, PartedPage, ReadDocument, RefusedDocument
 from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import DocumentFile, SourceFiles
 from mmlongbench.building.source_files import parts_of as files_of_document
+from mmlongbench.building.stage_lines import DocumentLine, PartedPage, ReadDocument, RefusedDocument
 from mmlongbench.documents.pages import parts_of, read_pages_of, sizes_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError
 
@@ -55,11 +55,6 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
 def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[None]:
     """Make sure that the document does not change while the block reads it. If a page causes an error, the error names
     the document.
-
-    Raises:
-        SourceChangedError: a file of the document has changed.
-        BuildError: the process that reads the document dies, or `tesseract` fails or takes too long.
-
     """
     try:
         with files.unchanged(*files_of_document(file.pages)):

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.lines import IMAGES as IMAGE_LINES
-from mmlongbench.building.lines import MadeImage
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import DocumentFile
+from mmlongbench.building.stage_lines import IMAGES as IMAGE_LINES
+from mmlongbench.building.stage_lines import MadeImage
 from mmlongbench.building.stages.documents import reading
 from mmlongbench.documents.joined_pages import join
 from mmlongbench.documents.page_parts import WHOLE_PAGE
@@ -88,10 +88,6 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
 def make_pages(dataset: Dataset, file: DocumentFile, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Yield (path, bytes) of the images of a document that have these paths in the release: its pages, crops of them,
     or joined pages.
-
-    Raises:
-        BuildError: a page cannot be drawn or decoded, or an image has another size than was planned.
-
     """
     document, spec, joining = dataset.sources.documents[file.id], dataset.spec, dataset.builder.spec.join_pages
     dpi, quality, limits, wanted = spec.pages.dpi, spec.pages.quality, spec.limits, frozenset(paths)

@@ -9,8 +9,8 @@ from contextlib import closing
 
 from mmlongbench.building.build_dir import BuildDir, Shard, block_shards, places_in
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.lines import RankedPages
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import RankedPages
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.corpus.retrieval.dense import ModelSpec
 from mmlongbench.corpus.retrieval.pages import (
@@ -60,12 +60,7 @@ def rank_pages(session: Session, shard: Shard) -> Iterator[RankedPages]:
 
 
 def _ranker(dataset: Dataset, build_dir: BuildDir) -> PageRanker:
-    """Open the retriever of a dataset.
-
-    Raises:
-        ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
-    """
+    """Open the retriever of a dataset."""
     spec, documents = dataset.spec.page_retrieval or PageRetrievalSpec(), dataset.sources.documents
     if spec.by == "bm25":
         return WordRanker(lambda page: documents.page_text(*page))

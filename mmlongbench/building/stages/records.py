@@ -9,7 +9,8 @@ from urllib.parse import quote
 from mmlongbench.building.build_dir import Shard, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import FirstPlacements, draft_fault
-from mmlongbench.building.lines import (
+from mmlongbench.building.session import TOGETHER, Session
+from mmlongbench.building.stage_lines import (
     BundledRecord,
     LeftOutUnits,
     PackedRecord,
@@ -17,8 +18,7 @@ from mmlongbench.building.lines import (
     SharedCounts,
     ShownImages,
 )
-from mmlongbench.building.session import TOGETHER, Session
-from mmlongbench.draft import Draft, Question
+from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
@@ -104,84 +104,79 @@ def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator
     this context.
     """
     place = {row.id: number for number, row in enumerate(rows)}
-    packed: list[PackedExample] = []
+    released: list[PackedExample] = []
     rejected = 0
-    for context, made in pack_contexts(dataset, rows, length):
-        if isinstance(made, NothingAskedError):
+    for context, packed in pack_contexts(dataset, rows, length):
+        if isinstance(packed, NothingAskedError):
             continue
-        if isinstance(made, DoesNotFitError):
+        if isinstance(packed, DoesNotFitError):
             groups = context.take_order.groups(length) or frozenset()
             for question in context.questions:
                 if question.is_home and (question.group is None or question.group in groups):
                     rejected += 1
-                    yield _reject(dataset, rows[place[question.id]], made, length), None
+                    yield _reject(dataset, rows[place[question.id]], packed, length), None
             continue
-        costliest = max(made, key=lambda example: (example.count.total, example.id))
-        packed += [example for example in made if example.question.is_home or example is costliest]
+        costliest = max(packed, key=lambda example: (example.count.total, example.id))
+        released += [example for example in packed if example.question.is_home or example is costliest]
         yield LeftOutUnits(dict(costliest.left_out)), None
     missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
     first: FirstPlacements = {}
-    for example in sorted(packed, key=lambda example: place[example.id]):
+    for example in sorted(released, key=lambda example: place[example.id]):
         row = rows[place[example.id]]
         if example.question.is_home:
             yield _packed_record(dataset, example, row, first), example
         else:
             yield BundledRecord(released_record(dataset, example, row)), example
     # a set, because a question has one example for each placement
-    asked = {example.id for example in packed if example.question.is_home}
+    asked = {example.id for example in released if example.question.is_home}
     yield SharedCounts(len(rows) - rejected - len(asked), sum(missing.values())), None
 
 
 def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedContext]:
     """Yield each shared context at a length with its examples, or why it has none. Contexts with the same
-    `Draft.family` show the same groups (`Question.group`).
+    `Draft.family` show the same groups (`Question.group`); they show more groups if one of them runs out of units, and
+    the smallest of them grows by that.
     """
+
+    def pack_context(draft: Draft) -> list[PackedExample] | DoesNotFitError:
+        try:
+            with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
+                return _examples(dataset, draft, dataset.sources.draws.at(draft.id), length)
+        except DoesNotFitError as error:
+            return error
+        except Rejected as error:  # a picture has been removed since the questions were chosen
+            return DoesNotFitError(f"{draft.id}: {error.fault}")
+
+    def fewest_units(contexts: list[list[PackedExample] | DoesNotFitError]) -> int:
+        """Return how many units the smallest context shows; 0 if a context does not fit."""
+        return min((len(context[0].items) if isinstance(context, list) else 0 for context in contexts), default=0)
+
     for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
         drafts = list(family)
-        made = [_tried(dataset, draft, length) for draft in drafts]
-        while _shown_units(made, must_be_dry=True):
+        packed = [pack_context(draft) for draft in drafts]
+        while fewest_units(packed) and any(isinstance(context, list) and context[0].ran_dry for context in packed):
             wide = wider(dataset, drafts, length)
-            tried = [_tried(dataset, draft, length) for draft in wide]
-            if _shown_units(tried) <= _shown_units(made):
+            wide_packed = [pack_context(draft) for draft in wide]
+            if fewest_units(wide_packed) <= fewest_units(packed):
                 break
-            drafts, made = wide, tried
-        yield from zip(drafts, made, strict=True)
+            drafts, packed = wide, wide_packed
+        yield from zip(drafts, packed, strict=True)
 
 
-def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
-    """Return how many units the context with the fewest units shows; 0 if a context does not fit. With `must_be_dry`,
-    also 0 if no context has run out of units.
-    """
-    found = [contexts[0] for contexts in made if isinstance(contexts, list)]
-    if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
-        return 0
-    return min(len(example.items) for example in found)
-
-
-def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
+def _contexts(dataset: Dataset, rows: Sequence[Row]) -> list[Draft]:
     """Return all shared contexts of a task; empty if the questions of the task share no contexts."""
     builder = dataset.builder
     if not isinstance(builder, SharedContextBuilder):
-        return ()
+        return []
     with calling("builder", dataset.spec.builder, "contexts()"):
-        found: list[Draft] = list(builder.contexts(rows, dataset.sources))
-        fault = next(filter(None, map(draft_fault, found)), "")
-        asked = {question.id for draft in found for question in draft.questions}
+        contexts: list[Draft] = list(builder.contexts(rows, dataset.sources))
+        fault = next(filter(None, map(draft_fault, contexts)), "")
+        asked = {question.id for context in contexts for question in context.questions}
+    if not fault and (unknown := sorted(asked - {row.id for row in rows})):
+        fault = f"the question {unknown[0]!r} belongs to no row"
     if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)
-    if unknown := sorted(asked - {row.id for row in rows}):
-        raise broken("builder", dataset.spec.builder, "contexts()", f"the question {unknown[0]!r} belongs to no row")
-    return found
-
-
-def _tried(dataset: Dataset, draft: Draft, length: int) -> list[PackedExample] | DoesNotFitError:
-    try:
-        with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
-            return _examples(dataset, draft, dataset.sources.draws.at(draft.id), length)
-    except DoesNotFitError as error:
-        return error
-    except Rejected as error:  # a picture has been removed since the questions were chosen
-        return DoesNotFitError(f"{draft.id}: {error.fault}")
+    return contexts
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
@@ -230,25 +225,22 @@ def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list
     instead. If such a picture is required or part of a question, raise an error.
     """
     faults: dict[str, str] = {}
+    required = {path for unit in draft.required for path in unit.images}
+    asked = {part.path for question in draft.questions for part in question.parts if isinstance(part, Image)}
     while True:
         whole = replace(draft, take_order=Without(draft.take_order, faults)) if faults else draft
-        made = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        packed = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         if not dataset.sources.has_images:
-            return made
-        shown = {*made[0].prompt.images, *(path for example in made for path in _pictures_in(example.question))}
-        found = {path: fault for path in sorted(shown) if (fault := dataset.sources.images.fault_of(path))}
-        if not found:
-            return made
-        required = {path for unit in draft.required for path in unit.images}
-        asked = {path for question in draft.questions for path in _pictures_in(question)}
-        if changed := (required | asked) & found.keys():
+            return packed
+        parts = (part for example in packed for part in example.question.parts)
+        shown = {*packed[0].prompt.images, *(part.path for part in parts if isinstance(part, Image))}
+        undecodable = {path: fault for path in sorted(shown) if (fault := dataset.sources.images.fault_of(path))}
+        if not undecodable:
+            return packed
+        if changed := (required | asked) & undecodable.keys():
             # it could be decoded before, so it has changed
             raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")
-        faults |= found
-
-
-def _pictures_in(question: Question) -> Iterator[str]:
-    return (part.path for part in question.parts if isinstance(part, Image))
+        faults |= undecodable
 
 
 def _reject(dataset: Dataset, row: Row, error: DoesNotFitError | Rejected, length: int) -> Reject:

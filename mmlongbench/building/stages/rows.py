@@ -10,11 +10,11 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from mmlongbench.building.build_dir import Shard, rows_shard
-from mmlongbench.building.lines import ReadRow, RowLine
 from mmlongbench.building.session import Session
+from mmlongbench.building.stage_lines import ReadRow, RowLine
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
-from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
+from mmlongbench.manifest.errata import REPAIR, Errata, corrected, load_errata
 from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.reader import Reader
@@ -79,72 +79,56 @@ def read_rows(
         errata: the corrections, by the id of a row.
         name: the reader's name in the manifest, for errors of the reader itself.
 
-    Raises:
-        SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
-        PluginCallError: the reader fails, or gives something else than rows and faults.
-
     """
     left = dict(errata or {})
     for raw in raw_rows(reader, sources, name):
-        yield _row(reader, sources, raw, left.pop(raw.id, None), name)
+        erratum = left.pop(raw.id, None)
+        if erratum and erratum.drop:
+            todo = "take it out of the errata to keep it"
+            fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source, todo=todo)
+            if isinstance(raw, RawRow):
+                yield placed(fault, raw)
+            else:
+                yield RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
+        elif isinstance(raw, RowFault):
+            yield raw
+        elif erratum is None:
+            yield cleaned(reader, sources, raw, name)
+        elif isinstance(fields := corrected(raw.fields, erratum), Fault):
+            yield placed(fields, raw)
+        else:
+            row = cleaned(reader, sources, replace(raw, fields=fields), name)
+            is_other = any(fields[field] != raw.fields[field] for field in erratum.set)
+            if isinstance(row, Row) and is_other:
+                row = row.model_copy(update={"repairs": (*row.repairs, REPAIR)})
+            yield row
     if left:
         expected = "ids of rows of the source"
         raise SourceError(Fault("erratum-without-row", expected, ", ".join(sorted(left)[:5]), todo="take it out"))
 
 
 def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Iterator[RawRow | RowFault]:
-    """Yield every row of a source without corrections.
-
-    Raises:
-        PluginCallError: the reader fails, or yields something else than raw rows and faults.
-
-    """
+    """Yield every row of a source without corrections."""
     with calling("reader", name, "raw_rows()"):
-        for number, found in enumerate(reader.raw_rows(sources), 1):
-            if not isinstance(found, RawRow | RowFault):
-                fault = f"item {number} is a {type(found).__name__}, expected RawRow or RowFault"
+        for number, raw in enumerate(reader.raw_rows(sources), 1):
+            if not isinstance(raw, RawRow | RowFault):
+                fault = f"item {number} is a {type(raw).__name__}, expected RawRow or RowFault"
                 raise broken("reader", name, "raw_rows()", fault)
-            yield found
+            yield raw
 
 
 def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
-    """Return the row or fault that the reader makes of a raw row, with the raw row's position.
-
-    Raises:
-        PluginCallError: the reader fails, or returns neither a fault nor a row of its type with the raw row's id.
-
-    """
+    """Return the row or fault that the reader makes of a raw row, with the raw row's position."""
     at = ", ".join(part for part in (raw.file, raw.place) if part)
     about = f"row {raw.id!r}{f' ({at})' if at else ''}"
     with calling("reader", name, "row()", about=about):
         try:
-            found = reader.row(raw, sources)
+            row = reader.row(raw, sources)
         except Rejected as refused:
-            found = refused.fault
-    if type(found) is not reader.row_type and not isinstance(found, Fault):
-        fault = f"returned a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
+            row = refused.fault
+    if type(row) is not reader.row_type and not isinstance(row, Fault):
+        fault = f"returned a {type(row).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
         raise broken("reader", name, "row()", fault, about=about)
-    if isinstance(found, Row) and found.id != raw.id:
-        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)
-    return placed(found, raw)
-
-
-def _row(
-    reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
-) -> Row | RowFault:
-    if erratum and erratum.drop:
-        todo = "take it out of the errata to keep it"
-        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source, todo=todo)
-        if isinstance(raw, RawRow):
-            return placed(fault, raw)
-        return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
-    if isinstance(raw, RowFault):
-        return raw
-    if erratum is None:
-        return cleaned(reader, sources, raw, name)
-    fields = corrected(raw.fields, erratum)
-    if isinstance(fields, Fault):
-        return placed(fields, raw)
-    row = cleaned(reader, sources, replace(raw, fields=fields), name)
-    is_other = any(fields[field] != raw.fields[field] for field in erratum.set)
-    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row
+    if isinstance(row, Row) and row.id != raw.id:
+        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {row.id!r}", about=about)
+    return placed(row, raw)

@@ -1,10 +1,11 @@
-"""The doctor: finds annotations of a source that may be wrong, and drafts errata for them. It changes nothing."""
+"""Finds suspects, annotations of a source that may be wrong, and drafts errata for them (`mmlongbench doctor`). It
+changes nothing.
+"""
 
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
@@ -15,13 +16,12 @@ from mmlongbench.documents.pages import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import bind, calling
-from mmlongbench.manifest.errata import errata_text
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.task.builder import ExaminingBuilder
 from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
 from mmlongbench.task.sources import Document, Documents, Page, Sources
 
-_HEAD = """\
+ERRATA_HEAD = """\
 # A draft, made by `mmlongbench doctor`. Check each entry: remove it if the source is right; if not, say in `source` how
 # you know. A manifest applies this file with `errata: FILE`.
 """
@@ -44,12 +44,7 @@ class Diagnosis:
 
 
 def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
-    """Examine every dataset whose builder can find suspects.
-
-    Raises:
-        ManifestError: no builder of the manifest can find suspects.
-
-    """
+    """Examine every dataset whose builder can find suspects."""
     with tempfile.TemporaryDirectory() as folder:
         plans = plan_datasets([bind(spec) for spec in manifest.datasets], BuildDir(Path(folder)), progress)
         able = [(plan, own) for plan in plans if isinstance(own := plan.bound.builder, ExaminingBuilder)]
@@ -60,46 +55,41 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
             yield _examine(plan, builder, progress)
 
 
-def errata_file(errata: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the errata as YAML, with a comment that says what to do with them."""
-    return errata_text(errata, _HEAD)
-
-
 def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:
     reader = plan.bound.reader_type()
     raw: dict[str, RawRow | RowFault] = {}
-    for each in raw_rows(reader, plan.sources, plan.spec.reader):
-        raw.setdefault(each.id, each)  # where two rows have one id, a build takes the first
+    for raw_row in raw_rows(reader, plan.sources, plan.spec.reader):
+        raw.setdefault(raw_row.id, raw_row)  # where two rows have one id, a build takes the first
     rows, suspects = [], dict[str, Suspect]()
-    for each in raw.values():
-        found = each if isinstance(each, RowFault) else cleaned(reader, plan.sources, each, plan.spec.reader)
-        if isinstance(found, RowFault):
-            suspects[each.id] = Suspect(each.id, found.fault.reason, str(found.fault))
+    for id, raw_row in raw.items():
+        row = raw_row if isinstance(raw_row, RowFault) else cleaned(reader, plan.sources, raw_row, plan.spec.reader)
+        if isinstance(row, RowFault):
+            suspects[id] = Suspect(id, row.fault.reason, str(row.fault))
         else:
-            rows.append(found)
+            rows.append(row)
     with calling("builder", plan.spec.builder, "examined_documents()"):
-        asked = set(builder.examined_documents(rows))
-    sources = Sources(documents=_documents(plan, asked, progress), rows=rows)
+        ids = set(builder.examined_documents(rows))
+    sources = Sources(documents=_documents(plan, ids, progress), rows=rows)
     with calling("builder", plan.spec.builder, "suspects()"):
-        looked_at = list(builder.suspects(rows, sources))
-    suspects |= {suspect.id: suspect for suspect in looked_at if suspect.could_judge}
-    not_judged = Counter(each.kind for each in looked_at if not each.could_judge)
+        examined = list(builder.suspects(rows, sources))
+    suspects |= {suspect.id: suspect for suspect in examined if suspect.could_judge}
+    not_judged = Counter(suspect.kind for suspect in examined if not suspect.could_judge)
     ordered = tuple(suspects[id] for id in raw if id in suspects)
-    fields = {id: row.fields for id in suspects if isinstance(row := raw.get(id), RawRow)}
+    fields = {id: given.fields for id in suspects if isinstance(given := raw.get(id), RawRow)}
     errata = {}
     for suspect in ordered:
         if suspect.correction and suspect.id in fields:
             was = {field: fields[suspect.id].get(field) for field in suspect.correction}
-            said = f"mmlongbench doctor: {suspect.kind}: {suspect.evidence}"
-            errata[suspect.id] = {"source": said, "set": dict(suspect.correction), "was": was}
+            source = f"mmlongbench doctor: {suspect.kind}: {suspect.evidence}"
+            errata[suspect.id] = {"source": source, "set": dict(suspect.correction), "was": was}
     return Diagnosis(plan.spec.name, len(raw), ordered, errata, fields, not_judged)
 
 
-def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Documents:
-    """Return the documents whose ids are in `asked`, with the texts of their pages."""
+def _documents(plan: DatasetPlan, ids: set[str], progress: Progress) -> Documents:
+    """Return the documents with these ids, with the texts of their pages."""
     documents, faults, limits = {}, dict(plan.refused), plan.spec.limits
     texts: dict[str, tuple[str, ...]] = {}
-    files = [file for file in plan.documents.values() if file.id in asked]
+    files = [file for file in plan.documents.values() if file.id in ids]
     with progress.bar(f"{plan.spec.name}: texts", len(files)) as advance:
         for file in files:
             try:
@@ -109,7 +99,7 @@ def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Docume
                 faults[file.id] = error.fault
             else:
                 named = zip(file.named_pages(len(sizes)), sizes, strict=True)
-                pages = tuple(Page(n, f"{file.name}/{n}", width, height) for (n, _), (width, height) in named)
+                pages = tuple(Page(number, f"{file.name}/{number}", *size) for (number, _), size in named)
                 documents[file.id] = Document(file.id, file.name, file.sha256, pages, missing=file.missing)
             advance()
-    return Documents(documents, faults, cache(lambda name: texts[name]))
+    return Documents(documents, faults, lambda name: texts[name])
