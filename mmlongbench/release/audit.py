@@ -75,7 +75,9 @@ class Target:
         for path in paths:
             if (path / LOCK).is_file():
                 raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        return Release.open(*paths, images=self.images, variant=self.variant, builder=self.builder)
+        release = Release.open(*paths, images=self.images, variant=self.variant, builder=self.builder)
+        release.load_tokenizers()
+        return release
 
 
 def is_download(folder: Path) -> bool:
@@ -104,6 +106,8 @@ def audit(
         ReleaseError: the target cannot be read, or was not counted with the given tokenizer.
 
     """
+    for model in models:
+        _ = model.text  # a wrong tokenizer is named before the first example is read
     release = target.open()
     lock, files = release.lock, release.files
     audits: dict[str, FileAudit] = {}

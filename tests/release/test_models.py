@@ -138,6 +138,25 @@ def test_what_cannot_be_asked_is_refused_in_a_line(args: tuple[str, ...], said: 
     assert "Traceback" not in ran.err
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", ["release", "files"])
+def test_a_wrong_tokenizer_or_fit_is_named_before_an_example_is_read(
+    kind: str, workers: int, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread(*_: object) -> None:
+        pytest.fail("an example was read")
+
+    monkeypatch.setattr("mmlongbench.release.audit.audit_file", unread)
+    path = finished if kind == "release" else finished / "mmlb_data" / FILE
+    given = (path, "--models", "gpt-4o,gemma3", "--workers", workers)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    for name in ("gone.json", "tokenizer.json"):
+        ran = command("audit", *given, "--text-tokenizer", f"gemma3={tmp_path / name}")
+        assert (ran.code, name in ran.err, ran.err.count("\n")) == (2, True, 1)
+    assert "its window is not known" in command("audit", *given, "--fit", "gemma3").err
+    assert "is not among --models" in command("audit", *given, "--fit", "claude").err
+
+
 def test_all_is_every_family_once_and_no_variant(finished: Path) -> None:
     _, found = audited(finished, "--models", "all")
     names = [*found[FILE]["models"]]
