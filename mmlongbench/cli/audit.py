@@ -244,17 +244,21 @@ def _writing(
         return None
     add_example = stack.enter_context(writing(per_example)) if per_example else None
     add_unit = stack.enter_context(writing(items)) if items else None
-    readers: dict[str, ItemReader] = {}
+    name, reader = "", None  # files come one after the other
+    stack.callback(lambda: reader and reader.close())
 
     def visit(file: PublicFile, cost: ExampleCost) -> None:
+        nonlocal name, reader
         if add_example:
             add_example(example_row(file, cost, models))
         if add_unit:
             units: Sequence[Item] = ()
+            if reader is None or file.name != name:
+                if reader:
+                    reader.close()
+                name, reader = file.name, ItemReader(release, file.name, file.length)
             with suppress(*UNREADABLE):  # the audit reports this example or file
-                if file.name not in readers:
-                    readers[file.name] = ItemReader(release, file.name, file.length)
-                units = readers[file.name].of(cost.id, cost.placement)
+                units = reader.of(cost.id, cost.placement)
             for row in unit_rows(file, cost, units, models):
                 add_unit(row)
 
