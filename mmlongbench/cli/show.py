@@ -42,11 +42,6 @@ _AROUND = 60
 _STRONG, _DIM = "bold green", "dim"
 
 
-def _show_example(example: ShownExample, *, is_full: bool) -> None:
-    """Print an example: what it is, its prompt in reading order, and the answer."""
-    print_grids([_head(example), Text(), _prompt(example, is_full=is_full), Text(), _foot(example, is_full=is_full)])
-
-
 def _head(example: ShownExample) -> RenderableType:
     tokens = example.tokens
     kept = f"; {example.reserve:,} kept for the answer" if example.reserve else ""
@@ -269,7 +264,7 @@ def show(
         about = f", with {count} inside" if is_embedded else f", refers to {count} of the release"
         say(f"{html}: written{about if shown.images else ''}")
         return
-    _show_example(shown, is_full=full)
+    print_grids([_head(shown), Text(), _prompt(shown, is_full=full), Text(), _foot(shown, is_full=full)])
     if more := _elsewhere(places, is_named=id is not None, is_placed=placement is not None):
         say(f"more of {example.id}: {more}")
 

@@ -58,24 +58,25 @@ class Target:
     """The task files that the release was built with."""
 
     def open(self) -> Release:
-        """Open the release, or the files; raises ReleaseError."""
-        (first, *others), paths = self.paths, self.paths
-        is_part = DATA in first.resolve().parts and not (first / LOCK).is_file()
-        if self.images is None and not others and first.is_dir() and not is_part:
-            if is_download(first):
-                paths = (first / DATA,)
-            elif self.builder:
+        """Open the release, or the files, with their tokenizers; raises ReleaseError."""
+        first, paths = self.paths[0], self.paths
+        if locked := next((path for path in paths if (path / LOCK).is_file()), None):
+            if self.images or len(paths) > 1:
+                raise ReleaseError(f"{locked}: a release with a lock is audited alone, without --images or other paths")
+            if self.builder:
                 raise ReleaseError(f"--builder: only for files of other origin; the lock of {first} names builders")
-            else:
-                if not (first / LOCK).is_file():
-                    read_lock(first)  # says what is missing
-                release = Release.open(first, tokenizer=self.tokenizer, variant=self.variant, tasks=self.tasks)
-                release.load_tokenizers()
-                return release
-        for path in paths:
-            if (path / LOCK).is_file():
-                raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        release = Release.open(*paths, images=self.images, variant=self.variant, builder=self.builder)
+        elif not self.images and len(paths) == 1 and first.is_dir() and DATA not in first.resolve().parts:
+            if not is_download(first):
+                read_lock(first)  # says what is missing
+            paths = (first / DATA,)
+        release = Release.open(
+            *paths,
+            images=self.images,
+            tokenizer=self.tokenizer,
+            variant=self.variant,
+            builder=self.builder,
+            tasks=self.tasks,
+        )
         release.load_tokenizers()
         return release
 
