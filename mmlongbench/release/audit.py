@@ -34,7 +34,7 @@ Visit = Callable[[PublicFile, ExampleCost], None]
 """A function that is called with every example that could be counted."""
 STEPS = 100
 """The factors that `fit` tries are hundredths."""
-WHOLE = "the whole file"
+_WHOLE = "the whole file"
 _UNREBUILT = (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
 """The errors of a builder that is given a damaged record."""
 
@@ -187,17 +187,17 @@ def audit_file(
     audit = FileAudit(file.name, file.length, models={model.name: ModelTally() for model in models})
     if file.dataset is None:
         known = "dataset of the lock" if release.is_locked else "known dataset"
-        audit.problem(f"no {known} has a file of this name", WHOLE)
+        audit.problem(f"no {known} has a file of this name", _WHOLE)
         return audit
     audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.counter.text.name
     checks = None
     if release.is_locked:
         if file.sha256 is None:
-            audit.problem("file is not in the lock", WHOLE)
+            audit.problem("file is not in the lock", _WHOLE)
         elif not file.is_part and file.sha256 != sha256_of(file.path):
-            audit.problem("the bytes are not those of the lock", WHOLE)
+            audit.problem("the bytes are not those of the lock", _WHOLE)
         if leads_out(release.path, f"{DATA}/{file.name}"):
-            audit.problem("is a link out of the release", WHOLE)
+            audit.problem("is a link out of the release", _WHOLE)
         if file.sha256 is not None and not file.dataset.variant:
             checks = RecordChecks(file, file.dataset, release)
             audit.facts = checks.facts
@@ -210,7 +210,7 @@ def audit_file(
     for kind, where in checks.end(audit.examples) if checks else ():
         audit.problem(kind, where)
     if not audit.examples:
-        audit.problem("no examples", WHOLE)
+        audit.problem("no examples", _WHOLE)
     return audit
 
 
