@@ -106,6 +106,7 @@ def audit(
     counted = models_of(models or fits or "", windows, tokenizers)
     if check:
         _require_bounds(counted)
+    fitted = _to_fit(counted, fits) if fits else None
     target = Target(paths, images, tokenizer, variant, builder, tasks)
     if is_download(paths[0]) and not quiet:
         say(f"{paths[0]}: no {LOCK}: its {DATA}/ is audited as public files of other origin", err=True)
@@ -137,8 +138,8 @@ def audit(
 
         title = f"Audit of {', '.join(path.resolve().name for path in paths)}"
         write_page(html, audit_page(title, audits, counted, notes))
-    if fits:
-        _show_fit(target, counted, fits, is_aside=as_json or as_csv)
+    if fitted:
+        _show_fit(target, *fitted, is_aside=as_json or as_csv)
     unfit = list(_unfit(audits)) if check else []
     for line in unfit:
         say(line, err=True)
@@ -155,6 +156,16 @@ def _require_bounds(models: Sequence[Model]) -> None:
             raise click.UsageError(
                 f"--check: the window of {model.name} is not known; give it with --window {model.name}=TOKENS"
             )
+
+
+def _to_fit(models: Sequence[Model], name: str) -> tuple[Model, int]:
+    """Return the model of `--fit` and its window."""
+    for model in models:
+        if model.name == name and model.window is None:
+            raise ReleaseError(f"--fit {name}: its window is not known; give it with --window {name}=TOKENS")
+        if model.name == name and model.window:
+            return model, model.window
+    raise ReleaseError(f"--fit {name}: is not among --models")
 
 
 def _notes(audits: Sequence[FileAudit], models: Sequence[Model]) -> list[str]:
@@ -233,32 +244,31 @@ def _writing(
         return None
     add_example = stack.enter_context(writing(per_example)) if per_example else None
     add_unit = stack.enter_context(writing(items)) if items else None
-    readers: dict[str, ItemReader] = {}
+    name, reader = "", None  # files come one after the other
+    stack.callback(lambda: reader and reader.close())
 
     def visit(file: PublicFile, cost: ExampleCost) -> None:
+        nonlocal name, reader
         if add_example:
             add_example(example_row(file, cost, models))
         if add_unit:
             units: Sequence[Item] = ()
+            if reader is None or file.name != name:
+                if reader:
+                    reader.close()
+                name, reader = file.name, ItemReader(release, file.name, file.length)
             with suppress(*UNREADABLE):  # the audit reports this example or file
-                if file.name not in readers:
-                    readers[file.name] = ItemReader(release, file.name, file.length)
-                units = readers[file.name].of(cost.id, cost.placement)
+                units = reader.of(cost.id, cost.placement)
             for row in unit_rows(file, cost, units, models):
                 add_unit(row)
 
     return visit
 
 
-def _show_fit(target: Target, models: Sequence[Model], name: str, *, is_aside: bool) -> None:
-    """Print by how much images must shrink so that every example fits the window of a model."""
-    model = next((model for model in models if model.name == name), None)
-    if model is None:
-        raise ReleaseError(f"--fit {name}: is not among --models")
-    if model.window is None:
-        raise ReleaseError(f"--fit {name}: its window is not known; give it with --window {name}=TOKENS")
-    factor, at, whole = fit(target, model, model.window)
-    window = f"{model.window:,} tokens"
+def _show_fit(target: Target, model: Model, tokens: int, *, is_aside: bool) -> None:
+    """Print by how much images must shrink so that every example fits a window."""
+    factor, at, whole = fit(target, model, tokens)
+    name, window = model.name, f"{tokens:,} tokens"
     if factor is None:
         said = f"no factor makes all fit {window}: with images at 0.01 of their size, {at.where} has {at.tokens:,}"
     elif factor == 1:

@@ -50,7 +50,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     cannot be counted is named, the others are counted, and the exit code is 1; it is 2 if nothing could be counted.
     """
     counted, progress = models_of(models, (), tokenizers), Progress()
-    is_own = any(model.text is None for model in counted)
+    is_own = None in [model.text for model in counted]  # a wrong tokenizer is named before anything is counted
     rows: list[dict[str, Any]] = []
     faults: list[str] = []
     for thing in things:

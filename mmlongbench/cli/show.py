@@ -1,8 +1,7 @@
 """The subcommand `show`: one example of a release as a model gets it."""
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, with_tas
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.release.release import Example, Release, open_release
+from mmlongbench.release.release import open_release
 from mmlongbench.release.selection import Place, find_example
-from mmlongbench.release.shown_example import Block, NeedlePlace, ShownExample, ShownImage, ShownText, shown_example
+from mmlongbench.release.shown_example import Block, ShownExample, ShownImage, ShownText, shown_example
 from mmlongbench.web.kit import write_page
 from mmlongbench.web.show_page import embedded_bytes, show_page
 
@@ -41,104 +40,71 @@ _ANSWER_LINES = 5
 _AROUND = 60
 """The characters that are shown before and after a needle in a folded text."""
 _STRONG, _DIM = "bold green", "dim"
-_BLANKS = re.compile(r"\s+")
-
-
-def _show_example(example: ShownExample, *, is_full: bool) -> None:
-    """Print an example: what it is, its prompt in reading order, and the answer."""
-    print_grids([_head(example), Text(), _prompt(example, is_full=is_full), Text(), _foot(example, is_full=is_full)])
 
 
 def _head(example: ShownExample) -> RenderableType:
-    made = grid(2)
     tokens = example.tokens
     kept = f"; {example.reserve:,} kept for the answer" if example.reserve else ""
+    context = number_of(len(example.images), "image")
+    if example.units:
+        between = f", {json.dumps(example.separator)} between them" if example.separator.strip() else ""
+        context = f"{number_of(len(example.units), 'unit')}{between}, {context}"
+    places = []
+    for needle in example.needles:
+        achieved = "" if needle.achieved is None else f"depth {needle.achieved:.4f}"
+        requested = "" if needle.requested is None else f"({needle.requested:.4g} requested)"
+        start = "" if needle.start is None else f"at token {needle.start:,}"
+        places.append(" ".join(part for part in (achieved, requested, start) if part))
+    evidence = ""
+    if example.evidence:
+        pages, hidden = example.evidence_pages, example.hidden_pages
+        evidence = f"page{'' if len(pages) == 1 else 's'} {', '.join(map(str, pages))}" if pages else "none"
+        evidence += f" of {example.evidence.document}" if example.evidence.document and example.evidence.pages else ""
+        evidence += f"; not shown: {', '.join(map(str, hidden))}" if hidden else ""
     lines = {
         "example": f"{example.id}, {example.placement}" if example.placement else example.id,
         "file": f"{example.file} ({example.dataset}, {format_length(example.length)})",
         "tokens": f"{tokens.total:,} = {tokens.text:,} text + {tokens.image:,} images{kept}; fill {example.fill:.4f}",
-        "context": _context(example),
-        "needles" if len(example.needles) > 1 else "needle": "\n".join(map(_place, example.needles)),
-        "evidence": _evidence(example),
+        "context": context,
+        "needles" if len(places) > 1 else "needle": "\n".join(places),
+        "evidence": evidence,
         "note": "; ".join(example.notes),
     }
+    head = grid(2)
     for name, line in lines.items():
         if line:
-            made.add_row(Text(name, _DIM), Text(safe(line)))
-    return made
-
-
-def _context(example: ShownExample) -> str:
-    pictures = number_of(len(example.images), "image")
-    if not example.units:
-        return pictures
-    between = f", {json.dumps(example.separator)} between them" if example.separator.strip() else ""
-    return f"{number_of(len(example.units), 'unit')}{between}, {pictures}"
-
-
-def _place(needle: NeedlePlace) -> str:
-    achieved = "" if needle.achieved is None else f"depth {needle.achieved:.4f}"
-    requested = "" if needle.requested is None else f"({needle.requested:.4g} requested)"
-    start = "" if needle.start is None else f"at token {needle.start:,}"
-    return " ".join(part for part in (achieved, requested, start) if part)
-
-
-def _evidence(example: ShownExample) -> str:
-    found = example.evidence
-    if found is None:
-        return ""
-    numbers = ", ".join(map(str, example.evidence_pages))
-    pages = f"page{'' if len(example.evidence_pages) == 1 else 's'} {numbers}" if numbers else "none"
-    hidden = f"; not shown: {', '.join(map(str, example.hidden_pages))}" if example.hidden_pages else ""
-    return f"{pages}{f' of {found.document}' if found.document and found.pages else ''}{hidden}"
+            head.add_row(Text(name, _DIM), Text(safe(line)))
+    return head
 
 
 def _prompt(example: ShownExample, *, is_full: bool) -> RenderableType:
     """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
-    made = grid(1)
+    prompt = grid(1)
     width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
-    made.add_column(width=2)
-    made.add_column(width=_NUMBER, justify="right")
-    made.add_column(width=_NAME)
-    made.add_column(width=width)
-    for run in _runs(example.blocks):
-        if is_full or len(run) <= _RUN:
-            first, folded, last = run, [], []
-        else:
-            first, folded, last = run[:_FIRST], run[_FIRST:-_LAST], run[-_LAST:]
-        for block in first:
-            made.add_row(*_row(block, width, is_full=is_full))
-        if folded:
-            made.add_row(Text(), Text(), Text(_role(folded[0]), _DIM), Text(_fold_line(folded), _DIM))
-        for block in last:
-            made.add_row(*_row(block, width, is_full=is_full))
-    return made
+    prompt.add_column(width=2)
+    prompt.add_column(width=_NUMBER, justify="right")
+    prompt.add_column(width=_NAME)
+    prompt.add_column(width=width)
 
+    def kind(numbered: tuple[int, Block]) -> tuple[str | int, ...]:
+        # neighbouring units, or parts of a turn, that have one role and no mark are a run; another block is its own
+        number, block = numbered
+        return ("run", _role(block)) if block.name in _IN_RUNS and not block.marks else ("block", number)
 
-def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Yield runs of neighbouring units, or parts of a turn, that have one role and no mark; any other block is a run of
-    its own.
-    """
-    numbered = enumerate(blocks)
-
-    def kind(pair: tuple[int, Block]) -> tuple[object, ...]:
-        number, block = pair
-        is_plain = block.name in _IN_RUNS and not block.marks
-        return ("run", _role(block)) if is_plain else ("one", number)
-
-    for _, found in groupby(numbered, key=kind):
-        yield [block for _, block in found]
-
-
-def _fold_line(run: Sequence[Block]) -> str:
-    images = sum(isinstance(piece, ShownImage) for block in run for piece in block.pieces)
-    tokens = sum(block.unit.tokens for block in run if block.unit)
-    parts = [f"{len(run):,} more {'units' if run[0].name == 'unit' else 'parts'}"]
-    if tokens:
-        parts.append(f"{tokens:,} tokens")
-    if images:
-        parts.append(f"{images:,} images")
-    return f"… {', '.join(parts)} …"
+    for _, numbered in groupby(enumerate(example.blocks), key=kind):
+        run = [block for _, block in numbered]
+        folded = [] if is_full or len(run) <= _RUN else run[_FIRST:-_LAST]
+        for number, block in enumerate(run):
+            if number == _FIRST and folded:
+                images = sum(isinstance(piece, ShownImage) for block in folded for piece in block.pieces)
+                tokens = sum(block.unit.tokens for block in folded if block.unit)
+                line = f"{len(folded):,} more {'units' if block.name == 'unit' else 'parts'}"
+                line += f", {tokens:,} tokens" if tokens else ""
+                line += f", {images:,} images" if images else ""
+                prompt.add_row(Text(), Text(), Text(_role(block), _DIM), Text(f"… {line} …", _DIM))
+            if not _FIRST <= number < _FIRST + len(folded):
+                prompt.add_row(*_row(block, width, is_full=is_full))
+    return prompt
 
 
 def _role(block: Block) -> str:
@@ -157,7 +123,15 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
     content: list[Text] = []
     for piece in block.pieces:
         if isinstance(piece, ShownImage):
-            content.append(_image_line(piece, width, is_full=is_full))
+            facts = f"  {piece.size[0]} × {piece.size[1]}  {piece.tokens:,} tokens"
+            path = Text(printable(piece.path))
+            if not is_full and path.cell_len > width - len(facts):  # the end of a path says more than its beginning
+                cells = max(8, width - len(facts) - 1)
+                path = Text(path.plain[-cells:])
+                while path.cell_len > cells:
+                    path = path[1:]
+                path = Text("…") + path
+            content.append(Text.assemble(path, (facts, _DIM)))
         elif piece.text.strip():
             content.append(_whole(piece) if is_full or block.name == "question" else _folded(piece, room))
     return (
@@ -168,48 +142,26 @@ def _row(block: Block, width: int, *, is_full: bool) -> tuple[RenderableType, ..
     )
 
 
-def _image_line(image: ShownImage, width: int, *, is_full: bool) -> Text:
-    facts = f"  {image.size[0]} × {image.size[1]}  {image.tokens:,} tokens"
-    path = Text(printable(image.path))
-    room = width - len(facts)
-    if not is_full and path.cell_len > room:
-        path = Text(f"…{_end_of(path.plain, max(8, room - 1))}")
-    return Text.assemble(path, (facts, _DIM))
-
-
-def _end_of(text: str, cells: int) -> str:
-    """Return the end of a text that fits some cells of a terminal."""
-    text = text[-cells:]
-    while Text(text).cell_len > cells:
-        text = text[1:]
-    return text
-
-
 def _whole(piece: ShownText) -> Text:
-    made = Text()
-    for text, is_needle in piece.parts():
-        made.append(f">>{safe(text)}<<" if is_needle else safe(text), _STRONG if is_needle else "")
-    lines = made.split("\n")
-    while lines and not lines[0].plain.strip():
-        lines.pop(0)
-    while lines and not lines[-1].plain.strip():
-        lines.pop()
-    return Text("\n").join(lines)
+    """Return a text with its needles marked, without blank lines around it."""
+    text = Text()
+    for part, is_needle in piece.parts():
+        text.append(f">>{safe(part)}<<" if is_needle else safe(part), _STRONG if is_needle else "")
+    lines = text.split("\n")
+    filled = [number for number, line in enumerate(lines) if line.plain.strip()]
+    return Text("\n").join(lines[filled[0] : filled[-1] + 1] if filled else ())
 
 
 def _folded(piece: ShownText, most: int) -> Text:
     """Return a text as one line of about `most` characters. The line counts what is left out, and keeps needles."""
-    found = [(text, is_needle) for text, is_needle in piece.parts() if text.strip()]
-    needles = sum(len(text) for text, is_needle in found if is_needle)
-    room = most if len(found) == 1 else max(_AROUND, (most - needles) // len(found))
-    made = Text()
-    for text, is_needle in found:
-        made.append(" " if made else "")
-        if is_needle:
-            made.append(f">>{fold(text, most)}<<", _STRONG)
-        else:
-            made.append(fold(text, room))
-    return made
+    parts = [(part, is_needle) for part, is_needle in piece.parts() if part.strip()]
+    needles = sum(len(part) for part, is_needle in parts if is_needle)
+    room = most if len(parts) == 1 else max(_AROUND, (most - needles) // len(parts))
+    line = Text()
+    for part, is_needle in parts:
+        line.append(" " if line else "")
+        line.append(f">>{fold(part, most)}<<" if is_needle else fold(part, room), _STRONG if is_needle else "")
+    return line
 
 
 def safe(text: str) -> str:
@@ -223,7 +175,7 @@ def fold(text: str, most: int) -> str:
     >>> fold("one two three four five six seven eight nine ten", 40)
     'one two three … 32 characters … ten'
     """
-    line = printable(_BLANKS.sub(" ", text).strip())
+    line = printable(" ".join(text.split()))
     if len(line) <= most:
         return line
     room = max(8, most - len(f" … {len(line):,} characters … "))
@@ -234,19 +186,15 @@ def fold(text: str, most: int) -> str:
 
 
 def _foot(example: ShownExample, *, is_full: bool) -> RenderableType:
-    made = grid(2)
-    answer = (
-        example.answer
-        if isinstance(example.answer, str)
-        else json.dumps(example.answer, ensure_ascii=False, default=str)
-    )
-    said = ShownText(answer)
+    foot, answer = grid(2), example.answer
+    text = ShownText(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str))
     if example.question and not any(block.name == "question" for block in example.blocks):
-        made.add_row(Text("question", _DIM), Text(safe(example.question)))
+        foot.add_row(Text("question", _DIM), Text(safe(example.question)))
     room = _ANSWER_LINES * max(_LEAST, screen_width() - 10)
-    made.add_row(Text("answer", _DIM), _whole(said) if is_full or len(answer) <= room else _folded(said, room))
-    made.add_row(Text("metric", _DIM), Text(printable(example.metric)))
-    return made
+    is_whole = is_full or len(text.text) <= room
+    foot.add_row(Text("answer", _DIM), _whole(text) if is_whole else _folded(text, room))
+    foot.add_row(Text("metric", _DIM), Text(printable(example.metric)))
+    return foot
 
 
 @click.command()
@@ -302,45 +250,37 @@ def show(
     opened = open_release(release, tasks)
     example, places = find_example(opened, id, dataset, length, placement)
     if as_messages:
-        _print_messages(example, images or "path", max_pixels)
-    elif html:
-        _write_page(opened, example, html)
-    else:
-        _show_example(shown_example(opened, example), is_full=full)
-        if said := _elsewhere(places, is_named=id is not None, is_placed=placement is not None):
-            say(f"more of {example.id}: {said}")
-
-
-def _print_messages(example: Example, images: str, max_pixels: int | None) -> None:
-    made = example.messages(images, max_pixels=max_pixels)
-    # the stream shows this character as an escape that JSON does not have; `dumps` leaves it as it is
-    click.echo(json.dumps(made, indent=2).replace("\x7f", "\\u007f"))
-    for path, (old, new) in made.shrunk.items():
-        say(f"note: {path}: {old[0]} × {old[1]} made smaller, {new[0]} × {new[1]}", err=True)
-
-
-def _write_page(release: Release, example: Example, path: Path) -> None:
-    found = shown_example(release, example)
-    is_embedded = embedded_bytes(release, found) is not None
-    write_page(path, show_page(release, found))
-    count = number_of(len(found.images), "image")
-    said = f"with {count} inside" if is_embedded else f"refers to {count} of the release"
-    say(f"{path}: written, {said}" if found.images else f"{path}: written")
+        messages = example.messages(images or "path", max_pixels=max_pixels)
+        # the stream shows this character as an escape that JSON does not have; `dumps` leaves it as it is
+        click.echo(json.dumps(messages, indent=2).replace("\x7f", "\\u007f"))
+        for path, (old, new) in messages.shrunk.items():
+            say(f"note: {path}: {old[0]} × {old[1]} made smaller, {new[0]} × {new[1]}", err=True)
+        return
+    shown = shown_example(opened, example)
+    if html:
+        is_embedded = embedded_bytes(opened, shown) is not None
+        write_page(html, show_page(opened, shown))
+        count = number_of(len(shown.images), "image")
+        about = f", with {count} inside" if is_embedded else f", refers to {count} of the release"
+        say(f"{html}: written{about if shown.images else ''}")
+        return
+    print_grids([_head(shown), Text(), _prompt(shown, is_full=full), Text(), _foot(shown, is_full=full)])
+    if more := _elsewhere(places, is_named=id is not None, is_placed=placement is not None):
+        say(f"more of {example.id}: {more}")
 
 
 def _elsewhere(places: Sequence[Place], *, is_named: bool, is_placed: bool) -> str:
     """Return the options that choose where else the question stands, or an empty text; the first place is that of the
     example.
     """
-    place, said = places[0], []
-    datasets = list(dict.fromkeys(each.dataset for each in places if each.dataset != place.dataset))
+    place, options = places[0], []
+    own = [other for other in places if other.dataset == place.dataset]
+    datasets = list(dict.fromkeys(other.dataset for other in places if other.dataset != place.dataset))
     if datasets and is_named:
-        said.append(f"--dataset {', '.join(datasets)}")
-    own = [each for each in places if each.dataset == place.dataset]
-    if lengths := sorted({each.length for each in own} - {place.length}):
-        said.append(f"--length {', '.join(map(format_length, lengths))}")
-    same_length = (each.placement for each in own if each.length == place.length)
-    others_there = sorted({each for each in same_length if each is not None} - {place.placement})
-    if others_there and not is_placed:
-        said.append(f"--placement {', '.join(f'{each:g}' for each in others_there)}")
-    return "; ".join(said)
+        options.append(f"--dataset {', '.join(datasets)}")
+    if lengths := sorted({other.length for other in own} - {place.length}):
+        options.append(f"--length {', '.join(map(format_length, lengths))}")
+    placements = {other.placement for other in own if other.length == place.length and other.placement is not None}
+    if (others := sorted(placements - {place.placement})) and not is_placed:
+        options.append(f"--placement {', '.join(f'{placement:g}' for placement in others)}")
+    return "; ".join(options)

@@ -34,7 +34,7 @@ Visit = Callable[[PublicFile, ExampleCost], None]
 """A function that is called with every example that could be counted."""
 STEPS = 100
 """The factors that `fit` tries are hundredths."""
-WHOLE = "the whole file"
+_WHOLE = "the whole file"
 _UNREBUILT = (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
 """The errors of a builder that is given a damaged record."""
 
@@ -58,24 +58,27 @@ class Target:
     """The task files that the release was built with."""
 
     def open(self) -> Release:
-        """Open the release, or the files; raises ReleaseError."""
-        (first, *others), paths = self.paths, self.paths
-        is_part = DATA in first.resolve().parts and not (first / LOCK).is_file()
-        if self.images is None and not others and first.is_dir() and not is_part:
-            if is_download(first):
-                paths = (first / DATA,)
-            elif self.builder:
+        """Open the release, or the files, with their tokenizers; raises ReleaseError."""
+        first, paths = self.paths[0], self.paths
+        if locked := next((path for path in paths if (path / LOCK).is_file()), None):
+            if self.images or len(paths) > 1:
+                raise ReleaseError(f"{locked}: a release with a lock is audited alone, without --images or other paths")
+            if self.builder:
                 raise ReleaseError(f"--builder: only for files of other origin; the lock of {first} names builders")
-            else:
-                if not (first / LOCK).is_file():
-                    read_lock(first)  # says what is missing
-                release = Release.open(first, tokenizer=self.tokenizer, variant=self.variant, tasks=self.tasks)
-                release.load_tokenizers()
-                return release
-        for path in paths:
-            if (path / LOCK).is_file():
-                raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        return Release.open(*paths, images=self.images, variant=self.variant, builder=self.builder)
+        elif not self.images and len(paths) == 1 and first.is_dir() and DATA not in first.resolve().parts:
+            if not is_download(first):
+                read_lock(first)  # says what is missing
+            paths = (first / DATA,)
+        release = Release.open(
+            *paths,
+            images=self.images,
+            tokenizer=self.tokenizer,
+            variant=self.variant,
+            builder=self.builder,
+            tasks=self.tasks,
+        )
+        release.load_tokenizers()
+        return release
 
 
 def is_download(folder: Path) -> bool:
@@ -104,6 +107,8 @@ def audit(
         ReleaseError: the target cannot be read, or was not counted with the given tokenizer.
 
     """
+    for model in models:
+        _ = model.text  # a wrong tokenizer is named before the first example is read
     release = target.open()
     lock, files = release.lock, release.files
     audits: dict[str, FileAudit] = {}
@@ -182,17 +187,17 @@ def audit_file(
     audit = FileAudit(file.name, file.length, models={model.name: ModelTally() for model in models})
     if file.dataset is None:
         known = "dataset of the lock" if release.is_locked else "known dataset"
-        audit.problem(f"no {known} has a file of this name", WHOLE)
+        audit.problem(f"no {known} has a file of this name", _WHOLE)
         return audit
     audit.dataset, audit.tokenizer = file.dataset.name, file.dataset.counter.text.name
     checks = None
     if release.is_locked:
         if file.sha256 is None:
-            audit.problem("file is not in the lock", WHOLE)
+            audit.problem("file is not in the lock", _WHOLE)
         elif not file.is_part and file.sha256 != sha256_of(file.path):
-            audit.problem("the bytes are not those of the lock", WHOLE)
+            audit.problem("the bytes are not those of the lock", _WHOLE)
         if leads_out(release.path, f"{DATA}/{file.name}"):
-            audit.problem("is a link out of the release", WHOLE)
+            audit.problem("is a link out of the release", _WHOLE)
         if file.sha256 is not None and not file.dataset.variant:
             checks = RecordChecks(file, file.dataset, release)
             audit.facts = checks.facts
@@ -205,7 +210,7 @@ def audit_file(
     for kind, where in checks.end(audit.examples) if checks else ():
         audit.problem(kind, where)
     if not audit.examples:
-        audit.problem("no examples", WHOLE)
+        audit.problem("no examples", _WHOLE)
     return audit
 
 

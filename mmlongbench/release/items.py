@@ -1,7 +1,7 @@
 """The items of a release: one row for each unit of each example, in Parquet files named like the public files."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -101,13 +101,19 @@ class ItemReader:
             self._passed = self._passed or f"{skipped}, {at}"
         return _checked(self._ahead.popleft()[1])
 
+    def close(self) -> None:
+        """Close the file of items; nothing can be read any more."""
+        self._groups.close()
+
     def left(self) -> str:
         """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
         keys = (key for key, _ in (*self._ahead, *self._groups))
         return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 
 
-def _in_order(root: Path, name: str, length: int, examples: int | None = None) -> Iterator[tuple[_Key, list[_Row]]]:
+def _in_order(
+    root: Path, name: str, length: int, examples: int | None = None
+) -> Generator[tuple[_Key, list[_Row]], None, None]:
     """Yield the rows of each example of a public file, in the order of the file; nothing if the file has no items."""
     path, most = items_path(root, name), _MAX_UNITS * length
     if not path.is_file():

@@ -143,20 +143,23 @@ class Layout:
         slack = drift + (JOINT if within else 0)
         return item["start"] - drift <= tokens <= item["start"] + within + slack
 
-    def find(self, needles: Sequence[Part]) -> list[Needle]:
+    def find(self, needles: Sequence[Part] | None) -> list[Needle]:
         """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one
         needle.
 
         Args:
-            needles: their texts and images, in the order of the prompt if the record gives this order.
+            needles: their texts and images, in the order of the prompt if the record gives this order; None: they are
+                the units that the items call needles.
 
         Raises:
             ReleaseError: there is no needle, or one is not in the prompt.
 
         """
+        units = [number for number, item in enumerate(self.items) if is_needle(item)]
+        if needles is None:
+            return [self._unit(number) for number in units]
         if not needles:
             raise ReleaseError("the record has no needle")
-        units = [number for number, item in enumerate(self.items) if is_needle(item)]
         starts = [item["start"] for item in self.items]
         unit_starts = [starts[number] for number in units]
         first = self._chars[max(0, bisect_right(self._lines, starts[0]) - 1)]
@@ -183,9 +186,11 @@ class Layout:
                 host = max(0, bisect_right(starts, start) - 1)
                 found[-number - 1] = Needle(start, price, is_sentence=True, slack=self.drift(host))
             else:
-                own = self.items[unit]
-                found[unit] = Needle(own["start"], _tokens(own) + self.gap, is_sentence=False)
+                found[unit] = self._unit(unit)
         return sorted(found.values(), key=lambda needle: needle.start)
+
+    def _unit(self, number: int) -> Needle:
+        return Needle(self.items[number]["start"], _tokens(self.items[number]) + self.gap, is_sentence=False)
 
     def images_fault(self, first: int) -> str:
         """Return the first difference between the images of the units and those of the prompt; empty if there is none.
@@ -245,12 +250,6 @@ def needle_places(needles: Sequence[Part], prompt: Prompt, begins: Sequence[int]
         if place is None:
             raise ReleaseError(f"the needle {str(needle)[:_MAX_SHOWN]!r}… is not in the prompt")
         yield place
-
-
-def needle_items(items: Sequence[Item]) -> list[Needle]:
-    """Return the needles as the items state them; it is called only if no needle is inside a unit."""
-    gap = separator(items)
-    return [Needle(item["start"], _tokens(item) + gap, is_sentence=False) for item in items if is_needle(item)]
 
 
 def needle_ids(items: Sequence[Item]) -> list[str]:
@@ -349,10 +348,6 @@ class Haystack:
         """Return the depth that a needle, given by its number, has."""
         return self.before[needle] / self.tokens if self.tokens else 0.0
 
-    def is_at(self, needle: int, depth: float) -> bool:
-        """Return whether a needle is at exactly this depth, to the token."""
-        return abs(float(depth) * self.tokens - self.before[needle]) <= self.slack
-
     def is_nearest(self, needle: int, depth: float, *, is_sentence: bool, taken: Set[int]) -> bool:
         """Return whether a needle is at the free place that is nearest to a requested depth.
 
@@ -398,7 +393,7 @@ def placement_faults(
         if number is None:
             others = ", ".join(str(needle.start) for needle in needles[:5])
             yield f"needle_start is {start}, but in the prompt the tokens before needles are {others}"
-        elif not hay.is_at(number, depth):
+        elif not abs(float(depth) * hay.tokens - hay.before[number]) <= hay.slack:  # to the token
             yield f"depth_achieved is {depth}, but in the prompt it is {hay.depth(number):.4f}"
     placed = [number for number in numbers if number is not None]
     if len(placed) < len(numbers) or len(requested) != len(placed):

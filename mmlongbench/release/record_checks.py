@@ -20,7 +20,6 @@ from mmlongbench.release.positions import (
     Needle,
     items_faults,
     needle_ids,
-    needle_items,
     numbers_of,
     placement_faults,
 )
@@ -143,14 +142,12 @@ class RecordChecks:
         needles: list[Needle] | None = None  # where positions are not counted again
         if layout is not None:
             parts = self._dataset.builder.needles(record)
-            if parts is None and not any(item.get("inside") for item in items):
-                needles = needle_items(items)
-            elif parts is not None:
-                try:
-                    needles = layout.find(tuple(parts))
-                except ReleaseError as error:
-                    yield NEEDLES_DIFFER, str(error)
-                    return
+            try:
+                if parts is not None or not any(item.get("inside") for item in items):
+                    needles = layout.find(None if parts is None else tuple(parts))
+            except ReleaseError as error:
+                yield NEEDLES_DIFFER, str(error)
+                return
         ids = needle_ids(items)
         if needles is not None and len(ids) != len(needles):
             yield NEEDLES_DIFFER, f"the items have {len(ids)} needles, the record {len(needles)}"

@@ -1,7 +1,9 @@
-"""Makes what is shown of one example, from its prompt and its items. How it is drawn is not known here."""
+"""One example as `show` and the viewer show it, from its prompt and its items. How it is drawn is not known here."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 from typing import Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
@@ -143,18 +145,17 @@ class ShownExample:
     @property
     def evidence_pages(self) -> tuple[int, ...]:
         """The pages of the evidence as a person counts them, from 1; records count them from 0."""
-        found = self.evidence
-        return tuple(page + 1 for page in found.document_pages or found.pages) if found else ()
+        evidence = self.evidence
+        return tuple(page + 1 for page in evidence.document_pages or evidence.pages) if evidence else ()
 
     @property
     def hidden_pages(self) -> tuple[int, ...]:
         """The pages of the evidence that the prompt does not show, from 1."""
-        found = self.evidence
-        if found is None:
+        if self.evidence is None:
             return ()
-        shown = set(found.shown)
-        if found.document_pages:  # images join pages: `shown` counts images
-            shown = {page for first, last in found.joined.values() for page in range(first, last + 1)}
+        shown = set(self.evidence.shown)
+        if self.evidence.document_pages:  # images join pages: `shown` counts images
+            shown = {page for first, last in self.evidence.joined.values() for page in range(first, last + 1)}
         return tuple(page for page in self.evidence_pages if page - 1 not in shown)
 
 
@@ -185,10 +186,10 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
     sizes, rule = ImageSizes(release.path / IMAGES), PatchRule(**spec.counter.image.model_dump())
     try:
-        made = described(example, items, needles, sizes, rule)
+        shown = described(example, items, needles, sizes, rule)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
-    return replace(made, question=question, metric=builder.spec.metric)
+    return replace(shown, question=question, metric=builder.spec.metric)
 
 
 def described(
@@ -211,102 +212,73 @@ def described(
         ReleaseError: the items are not those of the prompt, or an image is missing.
 
     """
-    outline = _outline(example.prompt)
-    pieces = _Pieces(sizes, rule, tuple(needles), example.evidence)
+    record, outline, notes = example.record, example.prompt.outline, list[str]()
+    if outline and Prompt.of_units(outline.before, outline.units, outline.separator, outline.after) != example.prompt:
+        outline = None
+    pieces = _Pieces(sizes, rule, needles, example.evidence)
     if outline is None:
-        blocks, notes = list(_turns(example.prompt, pieces)), [NO_UNITS]
+        notes.append(NO_UNITS)
+        parts = [(turn.role, (part,)) for turn in example.prompt.turns for part in turn.parts]
+        blocks = [Block(role, pieces.of(part, has_needle=True), pieces.marks(part)) for role, part in parts]
     else:
-        blocks, notes = list(_blocks(outline, items, pieces)), [NO_ITEMS] if items is None else []
+        notes += [NO_ITEMS] if items is None else []
+        blocks = list(_blocks(outline, items, pieces))
+    placement = placement_of(record)
     return ShownExample(
         id=example.id,
         file=example.file,
         dataset=example.dataset,
         length=example.length,
-        placement=_placement(example.record),
+        placement="" if placement is None else f"{'depth' if 'depth' in record else 'permutation'} {placement:g}",
         tokens=example.tokens,
         reserve=example.reserve,
         blocks=tuple(blocks),
         separator=outline.separator if outline else "",
         answer=example.answer,
-        needles=tuple(_needle_places(example.record)),
+        needles=tuple(_needle_places(record)),
         evidence=example.evidence,
         notes=tuple(notes),
     )
 
 
-def _outline(prompt: Prompt) -> Outline | None:
-    """Return the outline of a prompt; None if there is none, or if it is not that of the prompt."""
-    found = prompt.outline
-    if found is None or Prompt.of_units(found.before, found.units, found.separator, found.after) != prompt:
-        return None
-    return found
-
-
-def _placement(record: Record) -> str:
-    """Return the placement of a record with its name; empty if it has none.
-
-    >>> _placement({"depth": 0.2}), _placement({"permutation": 1}), _placement({})
-    ('depth 0.2', 'permutation 1', '')
+def _needle_places(record: Record) -> list[NeedlePlace]:
+    """Return where needles stand, from the fields of a record that have one number or a list; what is no number is not
+    known.
     """
-    value = placement_of(record)
-    return "" if value is None else f"{'depth' if 'depth' in record else 'permutation'} {value:g}"
-
-
-def _needle_places(record: Record) -> Iterator[NeedlePlace]:
-    starts, achieved = _numbers(record.get("needle_start")), _numbers(record.get("depth_achieved"))
     requested = _numbers(record.get("depth_requested", record.get("depth")))
-    found = [
-        NeedlePlace(_at(requested, number), _at(achieved, number), None if start is None else int(start))
-        for number, start in enumerate(starts)
+    achieved, starts = _numbers(record.get("depth_achieved")), _numbers(record.get("needle_start"))
+    places = [
+        NeedlePlace(asked, depth, None if start is None else int(start))
+        for asked, depth, start in islice(zip_longest(requested, achieved, starts), len(starts))
     ]
-    yield from sorted(found, key=lambda place: place.start or 0)
+    return sorted(places, key=lambda place: place.start or 0)
 
 
 def _numbers(value: object) -> list[float | None]:
-    """Return one number, or each of a list; None stands for what is no number."""
-    if value is None:
-        return []
-    each = value if isinstance(value, list) else [value]
+    listed = value if isinstance(value, list) else [] if value is None else [value]
     return [
-        float(one) if isinstance(one, int | float) and is_number(one) and abs(one) < 2**53 else None for one in each
+        float(number) if isinstance(number, int | float) and is_number(number) and abs(number) < 2**53 else None
+        for number in listed
     ]
 
 
-def _at(values: Sequence[float | None], number: int) -> float | None:
-    return values[number] if number < len(values) else None
-
-
-def _turns(prompt: Prompt, pieces: "_Pieces") -> Iterator[Block]:
-    for turn in prompt.turns:
-        for part in turn.parts:
-            yield Block(turn.role, pieces.of((part,), has_needle=True), pieces.marks((part,)))
-
-
 def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
-    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit."""
-    if items is not None:
-        _require_same(outline, items)
+    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit.
+
+    Raises:
+        ReleaseError: the items are not those of the units: their number, their order or their images differ.
+
+    """
+    if items is not None and len(items) != len(outline.units):
+        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
     if outline.before:
         yield Block("instruction", pieces.of(outline.before), start=0)
-    for number, parts in enumerate(outline.units):
-        if items is None:
+    if items is None:
+        for parts in outline.units:
             yield Block("unit", pieces.of(parts, has_needle=True), pieces.marks(parts))
-            continue
-        item = items[number]
-        facts = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
-        has_inside = bool(item.get("inside"))
-        marks = pieces.marks_of_item(item, parts)
-        yield Block("unit", pieces.of(parts, has_needle=has_inside), marks, facts, facts.start)
+        yield Block("question", pieces.of(outline.after))
+        return
     end = None
-    if items:
-        end = items[-1]["start"] + items[-1]["text_tokens"] + items[-1]["image_tokens"]
-    yield Block("question", pieces.of(outline.after), start=end)
-
-
-def _require_same(outline: Outline, items: Sequence[Item]) -> None:
-    """Refuse items that are not those of the units of a prompt: their number, their order or their images differ."""
-    if len(items) != len(outline.units):
-        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
     for number, (item, parts) in enumerate(zip(items, outline.units, strict=True)):
         if item["position"] != number:
             raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
@@ -316,16 +288,30 @@ def _require_same(outline: Outline, items: Sequence[Item]) -> None:
                 f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
                 "prompt"
             )
+        unit = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
+        content = pieces.of(parts, has_needle=bool(item.get("inside")))
+        yield Block("unit", content, pieces.marks(parts, item), unit, unit.start)
+        end = unit.start + unit.tokens
+    yield Block("question", pieces.of(outline.after), start=end)
 
 
-@dataclass(frozen=True, slots=True)
 class _Pieces:
     """Makes pieces of the parts of a prompt, and finds what marks them."""
 
-    sizes: Mapping[str, tuple[int, int]]
-    rule: PatchRule
-    needles: tuple[Part, ...]
-    evidence: Evidence | None
+    def __init__(
+        self,
+        sizes: Mapping[str, tuple[int, int]],
+        rule: PatchRule,
+        needles: Sequence[Part],
+        evidence: Evidence | None,
+    ) -> None:
+        self._sizes, self._rule = sizes, rule
+        self._images = {needle.path for needle in needles if isinstance(needle, Image)}
+        self._texts = list(dict.fromkeys(needle for needle in needles if isinstance(needle, str) and needle))
+        pages = frozenset(evidence.pages if evidence else ())
+        self._page_images = {path for page, path in evidence.images.items() if page in pages} if evidence else set()
+        texts = evidence.texts if evidence else {}
+        self._page_texts = [text for page, text in texts.items() if page in pages and text.strip()]
 
     def of(self, parts: Iterable[Part], *, has_needle: bool = False) -> tuple[Piece, ...]:
         """Return the pieces of parts, in which neighbouring texts are joined.
@@ -335,61 +321,38 @@ class _Pieces:
         made: list[Piece] = []
         for part in Prompt.of(parts).parts:
             if isinstance(part, Image):
-                size = self.sizes[part.path]
-                made.append(ShownImage(part.path, size, self.rule.tokens(*size)))
+                size = self._sizes[part.path]
+                made.append(ShownImage(part.path, size, self._rule.tokens(*size)))
             else:
-                made.append(ShownText(part, tuple(_spans(part, self._texts())) if has_needle else ()))
+                made.append(ShownText(part, tuple(_spans(part, self._texts)) if has_needle else ()))
         return tuple(made)
 
-    def marks(self, parts: Iterable[Part]) -> tuple[Mark, ...]:
-        """Return the marks of parts whose role is not known."""
-        joined = Prompt.of(parts)
-        images = {needle.path for needle in self.needles if isinstance(needle, Image)}
-        is_needle = not images.isdisjoint(joined.images) or any(text in joined.text for text in self._texts())
-        needle: tuple[Mark, ...] = ("needle",) if is_needle else ()
-        return (*needle, *self._evidence_mark(joined))
-
-    def marks_of_item(self, item: Item, parts: Iterable[Part]) -> tuple[Mark, ...]:
-        """Return the marks of a unit, by its item."""
-        marks: list[Mark] = []
-        if item["role"] in NEEDLES:
+    def marks(self, parts: Iterable[Part], item: Item | None = None) -> tuple[Mark, ...]:
+        """Return the marks of parts, of which an item says the role, if it is known."""
+        prompt, marks = Prompt.of(parts), list[Mark]()
+        if item and item["role"] in NEEDLES:
             marks.append("gold" if item["role"] == "gold" else "needle")
-        elif item.get("inside"):
+        elif item.get("inside") if item else self._shows(prompt, self._images, self._texts):
             marks.append("needle")
-        return (*marks, *self._evidence_mark(Prompt.of(parts)))
+        if self._shows(prompt, self._page_images, self._page_texts):
+            marks.append("evidence")
+        return tuple(marks)
 
-    def _evidence_mark(self, prompt: Prompt) -> tuple[Mark, ...]:
-        """Return a mark if parts show a page of the evidence."""
-        if self.evidence is None:
-            return ()
-        pages = frozenset(self.evidence.pages)
-        paths = {path for page, path in self.evidence.images.items() if page in pages}
-        texts = (text for page, text in self.evidence.texts.items() if page in pages and text.strip())
-        is_shown = not paths.isdisjoint(prompt.images) or any(text in prompt.text for text in texts)
-        return ("evidence",) if is_shown else ()
-
-    def _texts(self) -> list[str]:
-        return [needle for needle in self.needles if isinstance(needle, str) and needle]
+    @staticmethod
+    def _shows(prompt: Prompt, images: Set[str], texts: Iterable[str]) -> bool:
+        return not images.isdisjoint(prompt.images) or any(text in prompt.text for text in texts)
 
 
-def _spans(text: str, needles: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the places of needles in a text, in order; places that overlap are one.
+def _spans(text: str, needles: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the places of needles in a text, in order; places that overlap are one.
 
-    >>> list(_spans("a needle, a needle", ["needle", "edl"]))
+    >>> _spans("a needle, a needle", ["needle", "edl"])
     [(2, 8), (12, 18)]
     """
-    found = []
-    for needle in dict.fromkeys(needles):
-        at = text.find(needle)
-        while at >= 0:
-            found.append((at, at + len(needle)))
-            at = text.find(needle, at + len(needle))
-    first, last = -1, -1
-    for begin, end in sorted(found):
-        if begin > last:
-            if last >= 0:
-                yield first, last
-            first = begin
-        last = max(last, end)
-    if last >= 0:
-        yield first, last
+    spans: list[tuple[int, int]] = []
+    for begin, end in sorted(match.span() for needle in needles for match in re.finditer(re.escape(needle), text)):
+        if spans and begin <= spans[-1][1]:
+            begin, last = spans.pop()
+            end = max(end, last)
+        spans.append((begin, end))
+    return spans

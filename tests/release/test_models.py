@@ -16,6 +16,8 @@ from once import linked
 from PIL import Image
 from tiny import command, records
 
+from mmlongbench.release import cost_tables
+from mmlongbench.release.release import PublicFile
 from tokenization import vision_rule, vision_rules
 
 FILE = "documentQA/mmlongdoc_K1.jsonl"
@@ -83,15 +85,6 @@ def test_a_file_with_more_images_than_a_request_may_hold_is_not_applicable(finis
     assert '<td class="na"' in (tmp_path / "page.html").read_text()
 
 
-def test_the_papers_table_11_is_arithmetic() -> None:
-    """368.2 images of a 128K example: 2,358K tokens on Llama-3.2 and 996K on LLaVA-OneVision; Claude is left out."""
-    assert round(368.2 * vision_rule("llama-3.2-vision").tokens(640, 480) / 1000) == 2358
-    sizes = [(640, 480), (640, 427), (640, 428), (480, 640), (640, 425), (500, 375), (427, 640), (612, 612)]
-    mean = sum(vision_rule("llava-onevision").tokens(*size) for size in sizes) / len(sizes)
-    assert 368.2 * mean / 1000 == pytest.approx(996, rel=0.04)
-    assert (vision_rule("claude").max_images or 0) < 368
-
-
 def test_text_is_counted_by_the_models_own_tokenizer_or_the_header_says_so(finished: Path, tmp_path: Path) -> None:
     without = command("audit", finished, "--models", "gpt-4o")
     assert "text of gpt-4o is counted by the release's tokenizer, llama2" in without.out
@@ -136,6 +129,25 @@ def test_what_cannot_be_asked_is_refused_in_a_line(args: tuple[str, ...], said: 
     assert ran.code == 2
     assert said in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", ["release", "files"])
+def test_a_wrong_tokenizer_or_fit_is_named_before_an_example_is_read(
+    kind: str, workers: int, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread(*_: object) -> None:
+        pytest.fail("an example was read")
+
+    monkeypatch.setattr("mmlongbench.release.audit.audit_file", unread)
+    path = finished if kind == "release" else finished / "mmlb_data" / FILE
+    given = (path, "--models", "gpt-4o,gemma3", "--workers", workers)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    for name in ("gone.json", "tokenizer.json"):
+        ran = command("audit", *given, "--text-tokenizer", f"gemma3={tmp_path / name}")
+        assert (ran.code, name in ran.err, ran.err.count("\n")) == (2, True, 1)
+    assert "its window is not known" in command("audit", *given, "--fit", "gemma3").err
+    assert "is not among --models" in command("audit", *given, "--fit", "claude").err
 
 
 def test_all_is_every_family_once_and_no_variant(finished: Path) -> None:
@@ -222,18 +234,6 @@ def test_a_downloaded_file_is_known_by_its_place_and_counted_by_the_builders_pro
     refused = command("audit", data / "mmlongdoc_K8.jsonl")
     assert (refused.code, "--images" in refused.err) == (2, True)
     assert command("audit", data / "mmlongdoc_K8.jsonl", "--images", tmp_path / "elsewhere", "-q").code == 0
-
-
-def test_a_record_that_lacks_a_field_is_named_with_file_and_line(finished: Path, tmp_path: Path) -> None:
-    data = tmp_path / "mmlb_data/documentQA"
-    data.mkdir(parents=True)
-    lines = records(finished, "1K")
-    del lines[1]["page_list"]
-    (data / "mmlongdoc_K8.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    ran = command("audit", data / "mmlongdoc_K8.jsonl", "--images", finished / "mmlb_image", "-q")
-    assert ran.code == 1
-    id = lines[1]["id"]
-    assert f"documentQA/mmlongdoc_K8.jsonl: the field 'page_list' is missing: 1×, first line 2, {id}" in ran.err
 
 
 def test_a_file_of_no_known_name_is_named(finished: Path, tmp_path: Path) -> None:
@@ -411,6 +411,28 @@ def test_a_units_image_costs_what_it_costs_at_its_place(finished: Path, tmp_path
     assert len(parts) == 12
     for model in ("minicpm-v-2.6", "idefics3"):
         assert sum(part[model] for part in parts) == row[f"{model}_image"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="lists the open files of a process as Linux does")
+def test_items_of_a_file_are_closed_before_the_next_file(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = linked(finished, tmp_path / "release")
+    path = release / "items" / Path(FILE).with_suffix(".parquet")
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    rows += [{**rows[0], "id": f"more-{number}"} for number in range(40)]  # more than are read ahead
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path, row_group_size=8)
+    opened: list[tuple[str, bool]] = []
+
+    def unit_rows(file: PublicFile, *args: Any) -> Any:
+        opened.append((file.name, path in [each.resolve() for each in Path("/proc/self/fd").iterdir()]))
+        return cost_tables.unit_rows(file, *args)
+
+    monkeypatch.setattr("mmlongbench.cli.audit.unit_rows", unit_rows)
+    command("audit", release, "-q", "--items", tmp_path / "units.csv")
+    assert {name for name, is_open in opened if is_open} == {FILE}
+    assert len({name for name, _ in opened}) == 2
 
 
 @pytest.mark.parametrize("fault", ["missing", "no item"])
