@@ -14,7 +14,7 @@ from mmlongbench.corpus.articles import Article, fit
 from mmlongbench.corpus.corpus import COLUMNS, INDEX, INFO, PASSAGES, CorpusInfo, SourceInfo, one_title, read_info
 from mmlongbench.corpus.cutting import WORDS, Mode, cut
 from mmlongbench.corpus.index import IndexWriter, Keys, index_writer
-from mmlongbench.corpus.sources import find_source
+from mmlongbench.corpus.sources import Source, find_source
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import atomic_write, file_lock, write_whole
 from mmlongbench.io.progress import Progress
@@ -35,12 +35,8 @@ _ROWS, _CHARACTERS = 1_000, 16_000_000
 """A batch of the table has at most so many rows, and is written early if it has more characters."""
 
 
-class OtherCorpusError(BuildError):
-    """A folder holds another corpus than the wanted one."""
-
-
 def make_corpus(
-    source: str,
+    source: str | Source,
     out: Path,
     mode: Mode = "sentences",
     format: str | None = None,
@@ -55,7 +51,7 @@ def make_corpus(
 
     """
     _check_place(out)
-    found = find_source(source, format)
+    found = source if isinstance(source, Source) else find_source(source, format)
     if (info := _existing(out, mode, WORDS, limit, found.info)) is not None:
         return info, True
     with (progress or Progress(False)).bar("cutting", found.steps) as advance:
@@ -132,7 +128,7 @@ def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: Sour
     """Return the description of the corpus in a folder if it is the wanted corpus; None if there is no corpus.
 
     Raises:
-        OtherCorpusError: the folder holds another corpus.
+        BuildError: the folder holds another corpus.
 
     """
     if not (out / INFO).is_file():
@@ -149,7 +145,7 @@ def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: Sour
         different["source"] = (_shown(info.source), _shown(source))
     for name, (found, wanted) in different.items():
         message = f"holds a corpus whose {name} is {found}, not {wanted}"
-        raise OtherCorpusError(f"--out {out}: {message}; give another folder, or remove this one")
+        raise BuildError(f"--out {out}: {message}; give another folder, or remove this one")
     return info
 
 
