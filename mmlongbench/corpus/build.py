@@ -216,8 +216,13 @@ class _Writer:
         """Cut an article and write its passages."""
         title = one_title(article.title)
         if (article.doc_id, title) != self._run:
+            # in a source that is already cut, the passages of one document are neighbouring articles
             self._run = (article.doc_id, title)
-            self._begin_run(article, title)
+            self._index.run(article.doc_id, title, self.counts["passages"], article.wikidata)
+            if article.wikidata:
+                self.hash.update(f"Q{article.wikidata};".encode())
+                self.counts["wikidata_ids"] += 1
+                self.counts["wikidata_ids_shared"] += not self._wikidata.add(article.wikidata)
         cuts = cut(article, mode, words)
         for number, passage in enumerate(cuts):
             id = article.passage_id or f"{article.doc_id}#{number}"
@@ -235,16 +240,6 @@ class _Writer:
         self.counts["passages"] += len(cuts)
         self.counts["articles"] += 1
         self.counts["sectioned"] += cuts[-1].section > 0
-
-    def _begin_run(self, article: Article, title: str) -> None:
-        """Note the first row of neighbouring articles with one id and title: in a source that is already cut, these are
-        the passages of one document.
-        """
-        self._index.run(article.doc_id, title, self.counts["passages"], article.wikidata)
-        if article.wikidata:
-            self.hash.update(f"Q{article.wikidata};".encode())
-            self.counts["wikidata_ids"] += 1
-            self.counts["wikidata_ids_shared"] += not self._wikidata.add(article.wikidata)
 
     def flush(self) -> None:
         """Write the rows of the table that are not written yet, as one batch."""
