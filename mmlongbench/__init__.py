@@ -147,7 +147,7 @@ def build(
     from mmlongbench.building.build import Demands
     from mmlongbench.building.build import build as run
     from mmlongbench.building.executors import LocalExecutor
-    from mmlongbench.building.remote import placed, remote_of
+    from mmlongbench.building.remote_release import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.loading import chosen_manifest

@@ -127,7 +127,7 @@ def _finished(
     out = build_dir.out
     with extension(build_dir) as inner:
         lock = read_lock(out)
-        plans, added = plan_extension(datasets, lock, inner, executor, is_restart=is_restart)
+        plans, added = plan_extension(datasets, lock, inner, executor)
         if not added:
             if is_restart:
                 shutil.rmtree(inner.out)

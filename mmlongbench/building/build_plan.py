@@ -107,7 +107,13 @@ class DatasetPlan:
             manifest["page_retrieval"] |= {"model": portable(manifest["page_retrieval"]["model"])}
             manifest["page_retrieval"]["model_sha256"] = self.page_model
         del manifest["downloads"]  # the fingerprints say what was read
-        manifest["licence"] = self._licence()
+        if not isinstance(self.spec.licence, str):  # tables of licences by name and SHA-256, without empty keys
+            licence = self.spec.licence.model_dump(mode="json", exclude_defaults=True)
+            for terms in (licence, *licence.get("sources", {}).values()):
+                if path := terms.get("assets"):
+                    table = Path(path).name
+                    terms |= {"assets": table, "assets_sha256": self.licence_tables.get(table, "")}
+            manifest["licence"] = licence
         if not self.spec.canary:
             del manifest["canary"]
         if reranker := manifest["retrieval"]["reranker"]:
@@ -123,16 +129,6 @@ class DatasetPlan:
             "source_sha256": self.source_hashes,
             "reranker_sha256": self.corpus.reranker if self.corpus else "",
         }
-
-    def _licence(self) -> object:
-        """Return the licences as the lock has them: tables of licences by name and SHA-256, without empty keys."""
-        if isinstance(self.spec.licence, str):
-            return self.spec.licence
-        found = self.spec.licence.model_dump(mode="json", exclude_defaults=True)
-        for terms in (found, *found.get("sources", {}).values()):
-            if path := terms.get("assets"):
-                terms |= {"assets": Path(path).name, "assets_sha256": self.licence_tables.get(Path(path).name, "")}
-        return found
 
 
 def canary_of(plans: Iterable[DatasetPlan]) -> str:

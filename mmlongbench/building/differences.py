@@ -135,8 +135,10 @@ def _of_values(key: str, old: object, new: object) -> Iterator[str]:
     """Yield the differences of a value; of mappings, the differences of each key."""
     if old == new:
         return
-    if key in _HASHES or key.endswith("sha256"):
-        yield from _of_hashes(key.removesuffix("sha256").rstrip("._"), old, new)
+    if key.endswith(".sha256"):
+        yield f"{key.removesuffix('.sha256')}: the file changed"
+    elif key in _HASHES or key.endswith("_sha256"):
+        yield from _of_hashes(key.removesuffix("_sha256"), old, new)
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         changed = [each for each in dict.fromkeys((*old, *new)) if old.get(each) != new.get(each)]
         for each in changed:

@@ -21,7 +21,7 @@ from mmlongbench.building.differences import Described, Public, changed_sources,
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finished_release import Released, ReleasedCell, refuse_damage
 from mmlongbench.building.out_folder import would_be_lost
-from mmlongbench.building.planning import plan_anew
+from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.session import Session
 from mmlongbench.building.stage_lines import RECORDS, PackedRecord
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
@@ -66,10 +66,10 @@ def extension(build_dir: BuildDir) -> Iterator[BuildDir]:
 
 
 def plan_extension(
-    datasets: Sequence[Bound], lock: Lock, inner: BuildDir, executor: Executor, *, is_restart: bool = False
+    datasets: Sequence[Bound], lock: Lock, inner: BuildDir, executor: Executor
 ) -> tuple[list[DatasetPlan], str]:
     """Return the plans of a release, and a note that says what is added to the finished one; the note is empty if the
-    finished release is what the manifest asks for. `is_restart`: see `plan_anew`.
+    finished release is what the manifest asks for.
 
     Raises:
         BuildError: the release differs in a way that would change its examples, or it is damaged.
@@ -77,7 +77,7 @@ def plan_extension(
     """
     out = inner.extended or inner.out
     inner.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_anew(datasets, inner, executor.progress, is_restart=is_restart)
+    plans = plan_datasets(datasets, inner, executor.progress)
     before, now = Described(lock.manifest, lock.versions), of_plans(plans, versions())
     changes = differences(before, now)
     if not changes:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from mmlongbench.building.source_files import Hashed, hash_files
 from mmlongbench.errors import BuildError, ReleaseError
@@ -17,8 +18,7 @@ from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import TaskSpec
 
 
-@dataclass(frozen=True, slots=True)
-class CellFiles:
+class CellFiles(NamedTuple):
     """The paths of the files of a dataset at a length, below the release."""
 
     public: str
@@ -29,7 +29,7 @@ class CellFiles:
     @property
     def all(self) -> tuple[str, ...]:
         """All these files."""
-        return tuple(filter(None, (self.public, self.items, self.bundle)))
+        return tuple(filter(None, self))
 
 
 def cell_files(spec: TaskSpec, name: str, length: int, questions: int, placements: int) -> CellFiles:
@@ -101,46 +101,41 @@ class Released:
         """Read the lock."""
         self.out = out
         self.lock: Lock = read_lock(out)
-        self._cells: dict[tuple[str, int], ReleasedCell] = {}
-
-    @cached_property
-    def images(self) -> dict[str, LockedFile]:
+        self.images: dict[str, LockedFile] = {
+            path: file for path, file in self.lock.files.items() if path.startswith(f"{IMAGES}/")
+        }
         """The images, by their path in the release. An extension keeps every example, so it needs all of them."""
-        return {path: file for path, file in self.lock.files.items() if path.startswith(f"{IMAGES}/")}
-
-    @cached_property
-    def shown(self) -> frozenset[str]:
+        self.shown = frozenset(path.removeprefix(f"{IMAGES}/") for path in self.images)
         """The paths of the images as records name them, below `mmlb_image/`."""
-        return frozenset(path.removeprefix(f"{IMAGES}/") for path in self.images)
-
-    @cached_property
-    def _rejects(self) -> list[Reject]:
-        return list(read_rejects(self.out / REJECTS))
+        self._cells: dict[tuple[str, int], ReleasedCell] = {}
 
     def kept(self, name: str) -> int | None:
         """Return how many questions a dataset has; None if the release has no such dataset."""
         counts = self.lock.counts(name)
         return counts.questions.kept if counts else None
 
+    def dataset(self, name: str) -> Mapping[str, object]:
+        """Return a dataset as it was resolved; empty if the release has no such dataset."""
+        return next((data for data in self.lock.manifest if data.get("name") == name), {})
+
     def source_hashes(self, name: str) -> Mapping[str, object]:
         """Return the SHA-256 of the sources of a dataset, by the names of the sources."""
         hashes = self.dataset(name).get("source_sha256")
         return hashes if isinstance(hashes, Mapping) else {}
 
-    def dataset(self, name: str) -> Mapping[str, object]:
-        """Return a dataset as it was resolved; empty if the release has no such dataset."""
-        return next((data for data in self.lock.manifest if data.get("name") == name), {})
+    @cached_property
+    def _rejects(self) -> list[Reject]:
+        return list(read_rejects(self.out / REJECTS))
 
     def cell(self, name: str, length: int, spec: TaskSpec, placements: int) -> ReleasedCell | None:
         """Return what the release has of a dataset at a length; None if it has not this length of the dataset."""
-        counts = self.lock.counts(name)
-        if counts is None or format_length(length) not in counts.cells:
+        counts, shown = self.lock.counts(name), format_length(length)
+        if counts is None or shown not in counts.cells:
             return None
         if (name, length) not in self._cells:
             files = cell_files(spec, name, length, counts.questions.kept, placements)
             rejects = [reject for reject in self._rejects if (reject.dataset, reject.length) == (name, length)]
-            cell = ReleasedCell(self.out, spec, length, files, counts.cells[format_length(length)], rejects)
-            self._cells[name, length] = cell
+            self._cells[name, length] = ReleasedCell(self.out, spec, length, files, counts.cells[shown], rejects)
         return self._cells[name, length]
 
 

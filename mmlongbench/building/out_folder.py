@@ -23,41 +23,43 @@ _WITHOUT_PLAN = {_CLAIMS, "sample", "extracted", "corpus", "cache", "code", "ope
 
 @contextmanager
 def locked(out: Path) -> Iterator[BuildDir]:
-    """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
-    folders that it made, unless something in them takes long to make again (`would_be_lost`), or an extension is there.
+    """Make the folder of a release, and hold its lock while a release is built in it. A build that fails before it
+    saves a plan removes the folders that it made, unless something in them takes long to make again
+    (`would_be_lost`), or an extension is there.
+
+    Raises:
+        BuildError: the folder is not empty and holds neither a build of mmlongbench nor a finished release; or it
+            cannot be written, or has links.
+
     """
-    build_dir, new = _usable(out)
-    with file_lock(build_dir.root / _CLAIMS / "build", f"the release {out}"):
+    out = resolved(out)
+    build_dir = BuildDir(out)
+    root = build_dir.root
+    try:
+        new = [folder for folder in (root, out, *out.parents) if not folder.exists()]
+        if out.exists() and not out.is_dir():
+            raise BuildError(f"--out {out}: is a file; give a folder instead")
+        if out.is_dir() and not ((out / LOCK).is_file() or build_dir.holds_work):
+            begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
+            if not ({*out.iterdir()} <= {root} and begun <= _WITHOUT_PLAN):
+                raise BuildError(
+                    f"--out {out}: is not empty and holds no build of mmlongbench; give an empty or a new folder"
+                )
+        refuse_links(build_dir)
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
+    with file_lock(root / _CLAIMS / "build", f"the release {out}"):
         try:
             yield build_dir
         except (MMLongBenchError, OSError):
             is_kept = build_dir.holds_work or would_be_lost(build_dir, {}) or build_dir.extension.root.is_dir()
-            if build_dir.root in new and not is_kept:
-                shutil.rmtree(build_dir.root, ignore_errors=True)
+            if root in new and not is_kept:
+                shutil.rmtree(root, ignore_errors=True)
                 with suppress(OSError):  # stop at the first folder that is not empty
                     for folder in new[1:]:
                         folder.rmdir()
             raise
-
-
-def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
-    """Make the folder to build in. Return it, and the folders that did not exist before. Refuse a folder that is not
-    empty and holds neither a build of mmlongbench nor a finished release.
-    """
-    out = resolved(out)
-    try:
-        new = [folder for folder in (BuildDir(out).root, out, *out.parents) if not folder.exists()]
-        if out.exists() and not out.is_dir():
-            raise BuildError(f"--out {out}: is a file; give a folder instead")
-        if out.is_dir() and not ((out / LOCK).is_file() or BuildDir(out).holds_work or _is_bare(out)):
-            raise BuildError(
-                f"--out {out}: is not empty and holds no build of mmlongbench; give an empty or a new folder"
-            )
-        refuse_links(BuildDir(out))
-        BuildDir(out).root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
-    return BuildDir(out), new
 
 
 def refuse_links(build_dir: BuildDir) -> None:
@@ -102,13 +104,6 @@ def resolved(out: Path) -> Path:
         raise BuildError(f"--out {out}: is a loop of symbolic links; give a folder") from error
 
 
-def _is_bare(out: Path) -> bool:
-    """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
-    root = BuildDir(out).root
-    begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= _WITHOUT_PLAN
-
-
 def has_expensive_results(build_dir: BuildDir, before: dict[str, DatasetPlan]) -> bool:
     """Return whether an unfinished build has made something that takes long to make again.
 
@@ -135,6 +130,6 @@ def _has_results(build_dir: BuildDir, below: str) -> bool:
 def discard_made(out: Path) -> None:
     """Remove the files of the release that an unfinished build has made, so that another one can be built there."""
     refuse_moving(BuildDir(out))
-    for made in (DATA, IMAGES, ITEMS):
-        shutil.rmtree(out / made, ignore_errors=True)
+    for folder in (DATA, IMAGES, ITEMS):
+        shutil.rmtree(out / folder, ignore_errors=True)
     (out / REJECTS).unlink(missing_ok=True)

@@ -94,40 +94,8 @@ def plan_build(
     """
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
-    plans = plan_anew(datasets, build_dir, executor.progress, is_restart=is_restart, shared=shared)
+    plans = plan_datasets(datasets, build_dir, executor.progress, shared)
     return plans, save_or_refuse(plans, build_dir, executor, is_restart=is_restart)
-
-
-def plan_anew(
-    datasets: Sequence[Bound],
-    build_dir: BuildDir,
-    progress: Progress,
-    *,
-    is_restart: bool,
-    shared: Path | None = None,
-) -> list[DatasetPlan]:
-    """Find and fingerprint the sources. With `is_restart`, corpora of an unfinished build that were made from other
-    articles are made again; if the new build cannot be planned, the old corpora stay. `shared`: see `plan_datasets`.
-    """
-    from mmlongbench.corpus.build import OtherCorpusError
-
-    try:
-        return plan_datasets(datasets, build_dir, progress, shared)
-    except OtherCorpusError:
-        if not is_restart:
-            raise
-    corpora = build_dir.corpora
-    aside = corpora.with_name("corpus-before")
-    shutil.rmtree(aside, ignore_errors=True)
-    corpora.rename(aside)
-    try:
-        plans = plan_datasets(datasets, build_dir, progress, shared)
-    except BaseException:
-        shutil.rmtree(corpora, ignore_errors=True)
-        aside.rename(corpora)
-        raise
-    shutil.rmtree(aside)
-    return plans
 
 
 def save_or_refuse(
@@ -436,11 +404,13 @@ def _documents(spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Pat
 
 def _plan_corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, progress: Progress) -> CorpusPlan:
     """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
-    as `corpus build` does; datasets with the same articles share it.
+    as `corpus build` does, in a folder that is named after the content of the articles; datasets with the same
+    articles share it.
     """
     from mmlongbench.corpus.build import make_corpus
     from mmlongbench.corpus.corpus import INFO, Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.corpus.sources import find_source
 
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
@@ -448,8 +418,9 @@ def _plan_corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Pa
     reranker = _model_sha256(model.model, model.revision) if model else ""
     folder = path
     if not (path / INFO).is_file():
-        folder = corpora / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-        make_corpus(str(path), folder, progress=progress)
+        source = find_source(str(path))
+        folder = corpora / hashlib.sha256(f"{source.info.format} {source.info.sha256}".encode()).hexdigest()[:16]
+        make_corpus(source, folder, progress=progress)
     corpus = Corpus.open(folder)
     cache = folder if os.access(folder, os.W_OK) else build_dir.root / "cache" / spec.name
     if spec.retrieval.engine == "tantivy":

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors import Done, Executor
-from mmlongbench.building.remote import Remote, outputs
+from mmlongbench.building.remote_release import Remote, outputs
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError

@@ -13,7 +13,7 @@ import mmlongbench as mm
 from mmlongbench.building.build import Built, Demands
 from mmlongbench.building.executors import PATIENCE, Executor, LocalExecutor
 from mmlongbench.building.forecast import CellForecast, DatasetForecast, forecast
-from mmlongbench.building.remote import placed, remote_of
+from mmlongbench.building.remote_release import placed, remote_of
 from mmlongbench.building.shares import finish_release, run_stage
 from mmlongbench.cli.console import print_table, say, say_notes
 from mmlongbench.cli.options import (

@@ -14,7 +14,7 @@ from mmlongbench.corpus.articles import Article, fit
 from mmlongbench.corpus.corpus import COLUMNS, INDEX, INFO, PASSAGES, CorpusInfo, SourceInfo, one_title, read_info
 from mmlongbench.corpus.cutting import WORDS, Mode, cut
 from mmlongbench.corpus.index import IndexWriter, Keys, index_writer
-from mmlongbench.corpus.sources import find_source
+from mmlongbench.corpus.sources import Source, find_source
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.files import atomic_write, file_lock, write_whole
 from mmlongbench.io.progress import Progress
@@ -35,12 +35,8 @@ _ROWS, _CHARACTERS = 1_000, 16_000_000
 """A batch of the table has at most so many rows, and is written early if it has more characters."""
 
 
-class OtherCorpusError(BuildError):
-    """A folder holds another corpus than the wanted one."""
-
-
 def make_corpus(
-    source: str,
+    source: str | Source,
     out: Path,
     mode: Mode = "sentences",
     format: str | None = None,
@@ -55,7 +51,7 @@ def make_corpus(
 
     """
     _check_place(out)
-    found = find_source(source, format)
+    found = source if isinstance(source, Source) else find_source(source, format)
     if (info := _existing(out, mode, WORDS, limit, found.info)) is not None:
         return info, True
     with (progress or Progress(False)).bar("cutting", found.steps) as advance:
@@ -132,7 +128,7 @@ def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: Sour
     """Return the description of the corpus in a folder if it is the wanted corpus; None if there is no corpus.
 
     Raises:
-        OtherCorpusError: the folder holds another corpus.
+        BuildError: the folder holds another corpus.
 
     """
     if not (out / INFO).is_file():
@@ -149,7 +145,7 @@ def _existing(out: Path, mode: Mode, words: int, limit: int | None, source: Sour
         different["source"] = (_shown(info.source), _shown(source))
     for name, (found, wanted) in different.items():
         message = f"holds a corpus whose {name} is {found}, not {wanted}"
-        raise OtherCorpusError(f"--out {out}: {message}; give another folder, or remove this one")
+        raise BuildError(f"--out {out}: {message}; give another folder, or remove this one")
     return info
 
 
@@ -220,8 +216,13 @@ class _Writer:
         """Cut an article and write its passages."""
         title = one_title(article.title)
         if (article.doc_id, title) != self._run:
+            # in a source that is already cut, the passages of one document are neighbouring articles
             self._run = (article.doc_id, title)
-            self._begin_run(article, title)
+            self._index.run(article.doc_id, title, self.counts["passages"], article.wikidata)
+            if article.wikidata:
+                self.hash.update(f"Q{article.wikidata};".encode())
+                self.counts["wikidata_ids"] += 1
+                self.counts["wikidata_ids_shared"] += not self._wikidata.add(article.wikidata)
         cuts = cut(article, mode, words)
         for number, passage in enumerate(cuts):
             id = article.passage_id or f"{article.doc_id}#{number}"
@@ -239,16 +240,6 @@ class _Writer:
         self.counts["passages"] += len(cuts)
         self.counts["articles"] += 1
         self.counts["sectioned"] += cuts[-1].section > 0
-
-    def _begin_run(self, article: Article, title: str) -> None:
-        """Note the first row of neighbouring articles with one id and title: in a source that is already cut, these are
-        the passages of one document.
-        """
-        self._index.run(article.doc_id, title, self.counts["passages"], article.wikidata)
-        if article.wikidata:
-            self.hash.update(f"Q{article.wikidata};".encode())
-            self.counts["wikidata_ids"] += 1
-            self.counts["wikidata_ids_shared"] += not self._wikidata.add(article.wikidata)
 
     def flush(self) -> None:
         """Write the rows of the table that are not written yet, as one batch."""

@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
@@ -122,21 +122,16 @@ def detect(source: str) -> str:
     lines = [line for _, line in islice(_numbered_lines(path, lambda: None), _LINES) if isinstance(line, str)]
     for line in lines:
         if line.lstrip().startswith("{"):
-            return "kilt" if _is_kilt(line) else "jsonl"
+            with suppress(ValueError, RecursionError):  # no JSON
+                row = json.loads(line)
+                return "kilt" if "wikipedia_title" in row and isinstance(row.get("text"), list) else "jsonl"
+            return "jsonl"
     if any("\t" in line for line in lines):
         return "tsv"
     expected = "a file of JSON objects, one a line, a TSV of id, text and title, or a Parquet file"
     found = f"{lines[0][:20]!r} at its beginning" if lines else "no line of text at its beginning"
     todo = f"name the format with --format ({', '.join(FORMATS)})"
     raise SourceError(Fault("unknown-format", expected, found, path.name, todo=todo))
-
-
-def _is_kilt(line: str) -> bool:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return "wikipedia_title" in row and isinstance(row.get("text"), list)
 
 
 # Files of lines
@@ -171,18 +166,19 @@ def _numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | F
             elif not line:
                 return
             elif line.strip():
-                yield number, _text(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, path.name, place)
+                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                try:
+                    yield number, line.decode().rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    yield number, _not_utf8(error, path.name, place)
             while steps < raw.tell() // _STEP:
                 steps += 1
                 advance()
 
 
-def _text(line: bytes, name: str, place: str) -> str | Fault:
-    try:
-        return line.decode().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        found = f"byte 0x{line[error.start]:02X} at byte {error.start}"
-        return Fault("invalid-utf-8", "UTF-8", found, name, place, todo="save the file in UTF-8")
+def _not_utf8(error: UnicodeDecodeError, file: str, place: str = "", todo: str = "save the file in UTF-8") -> Fault:
+    found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
+    return Fault("invalid-utf-8", "UTF-8", found, file, place, todo=todo)
 
 
 def _read_json(path: Path, advance: Advance, *, is_kilt: bool = False) -> _Articles:
@@ -261,9 +257,7 @@ def _rows_of(batches: "Iterable[RecordBatch]", name: str) -> Iterator[Mapping[st
             try:
                 yield {field: batch.column(field)[at].as_py() for field in batch.schema.names}
             except UnicodeDecodeError as error:
-                found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
-                todo = "write the text in UTF-8, or take the row out"
-                yield Fault("invalid-utf-8", "UTF-8", found, name, todo=todo)
+                yield _not_utf8(error, name, todo="write the text in UTF-8, or take the row out")
 
 
 def _parquet_rows(path: Path) -> int:
@@ -361,16 +355,15 @@ def _articles(rows: Iterable[Mapping[str, object] | Fault], file: str, advance: 
 
 
 def _read_folder(root: Path, advance: Advance) -> _Articles:
-    """Yield the articles of a folder and its subfolders, sorted by path; the paragraphs of a PDF are its pages.
-
-    A link that leads out of the folder is a fault, because its target is not part of the source.
-    """
     for path in _files_of(root):
         yield _article_of_file(path, root)
         advance()
 
 
 def _article_of_file(path: Path, root: Path) -> Article | Fault:
+    """Return the article of a text or a PDF, whose paragraphs are its pages. A link that leads out of the folder is a
+    fault, because its target is not part of the source.
+    """
     name, kind = path.relative_to(root).as_posix(), path.suffix.lower()
     fault = partial(Fault, file=name)
     if file_inside(root, name) is None:
@@ -390,8 +383,7 @@ def _article_of_file(path: Path, root: Path) -> Article | Fault:
     try:
         return Article(name, path.stem, paragraphs_of(path.read_text("utf-8-sig")), file=name)
     except UnicodeDecodeError as error:
-        found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
-        return fault("invalid-utf-8", "UTF-8", found, todo="save the file in UTF-8")
+        return _not_utf8(error, name)
 
 
 def _files_of(root: Path) -> list[Path]:
@@ -404,10 +396,6 @@ def _folder_hash(root: Path) -> str:
     return digest(*(text for part in parts for text in part)).hex()
 
 
-def _steps_of(path: Path) -> int:
-    return path.stat().st_size // _STEP
-
-
 class _Kind(NamedTuple):
     """The functions for one format; each takes the path of a source, or its name on the hub."""
 
@@ -417,9 +405,9 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "kilt": _Kind(partial(_read_json, is_kilt=True), _steps_of, sha256_of),
-    "jsonl": _Kind(_read_json, _steps_of, sha256_of),
-    "tsv": _Kind(_read_tsv, _steps_of, sha256_of),
+    "kilt": _Kind(partial(_read_json, is_kilt=True), lambda path: path.stat().st_size // _STEP, sha256_of),
+    "jsonl": _Kind(_read_json, lambda path: path.stat().st_size // _STEP, sha256_of),
+    "tsv": _Kind(_read_tsv, lambda path: path.stat().st_size // _STEP, sha256_of),
     "parquet": _Kind(_read_parquet, _parquet_rows, sha256_of),
     "dataset": _Kind(_read_dataset, lambda path: len(_saved_dataset(path)), _folder_hash),
     "hub": _Kind(_read_hub, lambda _: 0, _hub_commit),

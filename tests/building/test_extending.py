@@ -209,6 +209,23 @@ def test_rows_that_change_the_others_are_refused(
     assert hashes(out) == hashes(finished)  # nothing is left in the working folder either
 
 
+def test_a_refused_extension_keeps_what_was_read_of_the_documents(own: Path, tmp_path: Path) -> None:
+    """An archive takes long to open, so its extension is not removed; the documents are not read again."""
+    shutil.make_archive(str(own / "packed"), "zip", own, "documents")
+    words = (own / "tiny.yaml", "--set", f"source.documents={own / 'packed.zip' / 'documents'}")
+    out, inner = tmp_path / "out", tmp_path / "out/.build/extension/.build"
+    assert at(out, *words).code == 0
+    before_it = hashes(out)
+    write_rows(own, ({**ROWS[0], "answer": "soft"}, *ROWS[1:]))
+    refused(at(out, *words), "question 'mmlongdoc_0' changed (source.samples changed); nothing was changed")
+    results = {path: path.stat().st_ino for path in (inner / "documents").rglob("*.jsonl")}
+    assert len(results) == 4
+    assert not [*(inner / "questions").rglob("*.jsonl"), *(inner / "records").rglob("*.jsonl")]
+    refused(at(out, *words), "question 'mmlongdoc_0' changed (source.samples changed); nothing was changed")
+    assert {path: path.stat().st_ino for path in results} == results
+    assert hashes(out).items() >= before_it.items()
+
+
 def filled(folder: Path, rows: list[dict[str, Any]], code: str = FILLED) -> Path:
     """Write a manifest of rows of texts, with its task file."""
     (folder / "filled.py").write_text(code)

@@ -26,7 +26,7 @@ from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.planning import extract_sources
-from mmlongbench.building.remote import Mirrored, Remote
+from mmlongbench.building.remote_release import Mirrored, Remote
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
 from mmlongbench.building.stage_lines import ROWS as ROW_LINES

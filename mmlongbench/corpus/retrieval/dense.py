@@ -5,6 +5,7 @@ sentence-transformers.
 import hashlib
 import io
 import json
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -224,7 +225,12 @@ class Reranker(Store):
         return np.asarray(vectors @ self._encoder.queries([query])[0], np.float64)
 
     def vectors(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return the unit vectors of texts, embedding those that are new; shape (texts, width)."""
+        """Return the unit vectors of texts, embedding those that are new; shape (texts, width).
+
+        Raises:
+            BuildError: a stored vector has another length than those of the model.
+
+        """
         import numpy as np
 
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
@@ -236,6 +242,9 @@ class Reranker(Store):
             vectors = self._encoder.passages([new[key] for key in batch]).astype(self._stored)
             self.write((key, vector.tobytes()) for key, vector in zip(batch, vectors, strict=True))
             found |= dict(self.rows(batch))  # those of another process, if it was first
+        size = self._encoder.width * np.dtype(self._stored).itemsize
+        if wrong := next((vector for vector in found.values() if len(vector) != size), None):
+            raise self.unusable(ValueError(f"expected {size:,} bytes for each vector, found one of {len(wrong):,}"))
         whole = np.frombuffer(b"".join(found[key] for key in keys), self._stored)
         return whole.reshape(len(texts), self._encoder.width).astype(np.float32)
 
@@ -287,12 +296,16 @@ class PictureEncoder(Store):
         """Return the unit vectors of a question; shape (vectors, width)."""
         return self._vectors(self._model.encode_query, text)
 
-    def page(self, name: str, picture: Callable[[], bytes]) -> "NDArray[np.float32]":
+    def page(self, name: str, picture: Callable[[], bytes], width: int) -> "NDArray[np.float32]":
         """Return the unit vectors of a page; shape (vectors, width).
 
         Args:
             name: what tells the picture of the page apart from all others.
             picture: returns the picture as PNG or JPEG; it is called if the vectors are not known.
+            width: the number of values in a vector of a question.
+
+        Raises:
+            BuildError: the stored vectors of the page have another length than those of a question.
 
         """
         import numpy as np
@@ -306,7 +319,14 @@ class PictureEncoder(Store):
                 vectors = self._vectors(self._model.encode_document, opened.convert("RGB"))
             found = np.uint32(vectors.shape[1]).tobytes() + vectors.astype("<f4").tobytes()
             self.write([(key, found)])
-        width = int(np.frombuffer(found[:4], np.uint32)[0])
+        elif found[:4] != np.uint32(width).tobytes() or len(found) == 4 or (len(found) - 4) % (4 * width):
+            stored = int.from_bytes(found[:4], sys.byteorder)
+            raise self.unusable(
+                ValueError(
+                    f"expected vectors of {width:,} values for each page, found {len(found) - 4:,} bytes of vectors of "
+                    f"{stored:,} values"
+                )
+            )
         return np.frombuffer(found[4:], "<f4").reshape(-1, width)
 
     def _vectors(self, encode: Callable[..., Any], item: object) -> "NDArray[np.float32]":

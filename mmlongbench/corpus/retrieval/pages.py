@@ -168,7 +168,8 @@ class PictureRanker(PageRanker):
         import numpy as np
 
         asked = self._encoder.query(query)
-        vectors = (self._encoder.page(self._name(page), partial(self._picture, page)) for page in pages)
+        width = asked.shape[1]
+        vectors = (self._encoder.page(self._name(page), partial(self._picture, page), width) for page in pages)
         scores = [float((asked @ each.T).max(axis=1).sum()) for each in vectors]
         return by_score(np.array(scores), range(len(pages)))
 

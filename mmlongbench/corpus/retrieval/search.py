@@ -17,7 +17,7 @@ from mmlongbench.corpus.retrieval.bm25 import WordIndex
 from mmlongbench.corpus.retrieval.dense import Reranker
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
 from mmlongbench.draws import Draws, digest
-from mmlongbench.errors import DraftError, Rejected
+from mmlongbench.errors import BuildError, DraftError, Rejected
 from mmlongbench.io.files import write_whole
 
 FORMAT = 2
@@ -38,7 +38,12 @@ class Search:
         self._reranker = reranker
 
     def rank(self, query: str) -> list[int]:
-        """Return the numbers of the passages nearest to a query, the nearest first, from disk if they were saved."""
+        """Return the numbers of the passages nearest to a query, the nearest first, from disk if they were saved.
+
+        Raises:
+            BuildError: a saved ranking has more passages than are asked for, or others than the corpus has.
+
+        """
         # everything that decides the order
         facts = {
             "format": FORMAT,
@@ -51,9 +56,23 @@ class Search:
         name = digest(json.dumps(facts, sort_keys=True)).hex()
         path = self._folder / name[:2] / f"{name}.json"
         try:
-            return list(json.loads(path.read_bytes())["numbers"])
+            saved = list(json.loads(path.read_bytes())["numbers"])
         except (FileNotFoundError, ValueError, KeyError, TypeError):  # not saved yet, or damaged
             numbers = [hit.number for hit in self._index.search(query, self._k)]
+        else:
+            known = range(len(self._corpus))
+            wrong = [number for number in saved if type(number) is not int or number not in known]
+            if wrong or len(saved) > self._k or len(saved) != len(set(saved)):
+                found = (
+                    f"{wrong[0]!r:.80} among them"
+                    if wrong
+                    else f"{len(saved):,}, {len(set(saved)):,} of them different"
+                )
+                raise BuildError(
+                    f"{path}: the saved ranking does not fit: expected at most {self._k:,} different passages from 0 "
+                    f"to {len(known) - 1:,}, found {found}; remove that file"
+                )
+            return saved
         if self._reranker:
             passages = [self._corpus.passage(number) for number in numbers]
             numbers = [numbers[place] for place, _ in self._reranker.scored(query, passages)]

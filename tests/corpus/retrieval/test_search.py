@@ -299,6 +299,30 @@ def test_a_file_that_does_not_hold_is_made_anew(three: Corpus, tmp_path: Path, c
     assert len(index.asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ([0, 1, 2], "found 3, 3 of them different"),
+        ([1, 1], "found 2, 1 of them different"),
+        ([3], "found 3 among them"),
+        ([0, -1], "found -1 among them"),
+        (["0"], "found '0' among them"),
+        ([True], "found True among them"),
+    ],
+)
+def test_a_saved_ranking_that_cannot_be_one_is_named(
+    numbers: list[object], found: str, three: Corpus, tmp_path: Path
+) -> None:
+    search = Search(tmp_path / "kept", three, Counting([1]), 2)
+    search.rank("a")
+    [path] = (tmp_path / "kept").rglob("*.json")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "numbers": numbers}))
+    with pytest.raises(BuildError) as error:
+        search.rank("a")
+    assert str(error.value).startswith(f"{path}: the saved ranking does not fit: expected at most 2 different passages")
+    assert str(error.value).endswith(f"{found}; remove that file")
+
+
 TEXTS = {
     "Dichroplus": "An insect that is endemic to South America, and eats grass.",
     "Grass": "Grass grows nearly everywhere, in South America too.",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building import stage_lines
-from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_dir import WORKING, BuildDir, Shard, log_of
 from mmlongbench.building.build_log import log_of
 from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session
@@ -38,11 +38,11 @@ class Remote:
         """Download the files at the URL that `folder` lacks or has in another size; with `below`, only files in the
         subfolder with this name.
         """
-        for name, size in self.listed(below).items():
+        for name, size in self._sizes(below).items():
             here = folder / name
             if not here.is_file() or here.stat().st_size != size:
                 with (
-                    self._reported() as (files, root),
+                    self._opened() as (files, root),
                     atomic_write(here) as file,
                     files.open(f"{root}/{name}", "rb") as there,
                 ):
@@ -52,7 +52,7 @@ class Remote:
         """Upload files in the given order. A file gets its final name at the URL only when it is complete."""
         unique = f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
         for path in paths:
-            with self._reported() as (files, root):
+            with self._opened() as (files, root):
                 parent, _, last = f"{root}/{path.relative_to(folder).as_posix()}".rpartition("/")
                 files.makedirs(parent, exist_ok=True)
                 files.put_file(str(path), f"{parent}/{unique}-{last}")
@@ -66,20 +66,16 @@ class Remote:
             BuildError: a file that the lock names is missing at the URL; then the lock is not uploaded.
 
         """
-        there = self.listed()
-        here = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-        new = [
-            path
-            for name, path in here.items()
-            if there.get(name) != path.stat().st_size
-            and "claims" not in path.parts
-            and not path.name.startswith(TEMPORARY)
-        ]
-        working = BuildDir(folder).root.name
-        self.push(folder, (path for path in sorted(new, key=lambda path: working in path.parts) if path.name != LOCK))
-        if here.get(LOCK) not in new:
+        there, new = self._sizes(), []
+        for path in sorted(folder.rglob("*")):
+            is_ours = path.is_file() and "claims" not in path.parts and not path.name.startswith(TEMPORARY)
+            if is_ours and there.get(path.relative_to(folder).as_posix()) != path.stat().st_size:
+                new.append(path)
+        lock = folder / LOCK
+        self.push(folder, sorted((path for path in new if path != lock), key=lambda path: WORKING in path.parts))
+        if lock not in new:
             return
-        there = self.listed()
+        there = self._sizes()
         for name, file in read_lock(folder).files.items():
             if there.get(name) != file.bytes:
                 raise BuildError(
@@ -87,23 +83,24 @@ class Remote:
                     f"{there.get(name, 'none')}; "
                     "the lock was not uploaded; run the same command to continue, or with --restart if it ends so again"
                 )
-        self.push(folder, [here[LOCK]])
+        self.push(folder, [lock])
 
     def has(self, name: str) -> bool:
         """Return whether a file or a folder exists at the URL."""
-        with self._reported() as (files, root):
+        with self._opened() as (files, root):
             return bool(files.exists(f"{root}/{name}"))
 
-    def sweep(self, working: str) -> None:
+    def sweep(self) -> None:
         """Remove the working folder at the URL, and half-written files of killed processes."""
-        with self._reported() as (files, root):
-            left = [path for path in files.find(root) if Path(path).name.startswith(TEMPORARY)]
-            for path in [*left, *([f"{root}/{working}"] if files.exists(f"{root}/{working}") else [])]:
-                files.rm(path, recursive=True)
+        with self._opened() as (files, root):
+            for path in files.find(root):
+                if Path(path).name.startswith(TEMPORARY):
+                    files.rm(path)
+        self.discard([WORKING])
 
     def discard(self, names: Iterable[str]) -> None:
         """Remove files and folders at the URL, by their path in the release."""
-        with self._reported() as (files, root):
+        with self._opened() as (files, root):
             for name in names:
                 if files.exists(f"{root}/{name}"):
                     files.rm(f"{root}/{name}", recursive=True)
@@ -111,23 +108,20 @@ class Remote:
     def push_log(self, log: Path) -> None:
         """Upload this machine's run log, to a place beside the release."""
         if log.is_file():
-            with self._reported() as (files, root):
-                name = Path(root).name
-                files.put_file(str(log), f"{root.removesuffix(name)}{name}.{socket.gethostname()}.log")
+            with self._opened() as (files, root):
+                files.put_file(str(log), f"{root}.{socket.gethostname()}.log")
 
-    def listed(self, below: str = "") -> dict[str, int]:
-        """Return the size of each file at the URL, by its path in the release; with `below`, only of files in the
-        subfolder with this name. Files of unfinished uploads are left out.
-        """
-        with self._reported() as (files, root):
+    def _sizes(self, below: str = "") -> dict[str, int]:
+        """Return the size of each file at the URL, by its path in the release, without files of unfinished uploads."""
+        with self._opened() as (files, root):
             files.invalidate_cache()
             start = f"{root}/{below}".rstrip("/")
             found = files.find(start, detail=True) if files.exists(start) else {}
-            names = {path.removeprefix(root).lstrip("/"): each["size"] for path, each in found.items()}
+            names = {path.removeprefix(root).lstrip("/"): about["size"] for path, about in found.items()}
             return {name: size for name, size in names.items() if not Path(name).name.startswith(TEMPORARY)}
 
     @contextmanager
-    def _reported(self) -> Iterator[tuple[Any, str]]:
+    def _opened(self) -> Iterator[tuple[Any, str]]:
         """Give (file system of fsspec, which has no types, path of the release in it); errors inside the block become
         errors that name the URL.
         """
@@ -163,7 +157,7 @@ class Mirrored(Executor):
             if build_dir.is_done(shard):  # the shard ran on this machine
                 self.remote.push(out, outputs(build_dir, shard))
             yield shard, seconds
-        self.remote.pull(out, build_dir.root.name)
+        self.remote.pull(out, WORKING)
 
     def discard_elsewhere(self, build_dir: BuildDir) -> None:
         """Remove the unfinished build at the URL; otherwise its results would be downloaded again."""
@@ -202,8 +196,7 @@ def placed(out: str, executor: Executor) -> Iterator[tuple[Path, Executor]]:
         return
     with tempfile.TemporaryDirectory(prefix="mmlongbench-") as temporary:
         folder = Path(temporary) / "release"
-        working = BuildDir(folder).root.name
-        remote.pull(folder, "" if remote.has(LOCK) else working)
+        remote.pull(folder, "" if remote.has(LOCK) else WORKING)
         try:
             yield folder, Mirrored(executor, remote)
             remote.push_new(folder)
@@ -211,4 +204,4 @@ def placed(out: str, executor: Executor) -> Iterator[tuple[Path, Executor]]:
             with suppress(BuildError):  # after a first error, a second one says nothing new
                 remote.push_log(log_of(folder))
         if (folder / LOCK).is_file():
-            remote.sweep(working)
+            remote.sweep()
