@@ -76,34 +76,25 @@ def _lines(found: ReleaseDifference) -> Iterator[str]:
             yield from (f"{name}: only in {which}" for name in files.first)
             yield from _more(files, f"{folder}: only in {which}: ")
     for file in found.files:
-        yield f"{file.file}: {file.what or _counts(file)}"
-        yield from _examples(file)
+        yield from _file_lines(file)
     if found.images.count:
         yield f"images with other bytes: {found.images.count:,}"
         yield from (f"  {words}" for words in found.images.first)
         yield from _more(found.images, "  ")
 
 
-def _counts(file: FileDifference) -> str:
-    parts = [
-        f"{file.differ:,} of {file.in_both:,} examples in both differ" if file.in_both else "no example is in both"
-    ]
-    parts += [f"{only.count:,} only in {which}" for which, only in _only(file) if only.count]
-    return ", ".join(parts)
-
-
-def _examples(file: FileDifference) -> Iterator[str]:
-    for name, said in file.first.items():
-        yield from (f"  {name}: {words}" for words in said)
+def _file_lines(file: FileDifference) -> Iterator[str]:
+    only_in = (("A", file.only_in_a), ("B", file.only_in_b))
+    both = f"{file.differ:,} of {file.in_both:,} examples in both differ" if file.in_both else "no example is in both"
+    counts = [both, *(f"{only.count:,} only in {which}" for which, only in only_in if only.count)]
+    yield f"{file.file}: {file.what or ', '.join(counts)}"
+    for name, differences in file.first.items():
+        yield from (f"  {name}: {words}" for words in differences)
     if file.differ > len(file.first):
         yield f"  and {file.differ - len(file.first):,} more that differ"
-    for which, only in _only(file):
+    for which, only in only_in:
         yield from (f"  {name}: only in {which}" for name in only.first)
         yield from _more(only, f"  only in {which}: ")
-
-
-def _only(file: FileDifference) -> tuple[tuple[str, Named], ...]:
-    return ("A", file.only_in_a), ("B", file.only_in_b)
 
 
 def _more(named: Named, before: str) -> Iterator[str]:

@@ -115,7 +115,7 @@ def take_down(
     """
     folder = checked_folder(out, release)
     opened = open_release(release, tasks)
-    if opened.is_published:
+    if opened.is_publication:
         raise ReleaseError(f"{release}: is a publication; take it down from the release, and publish that again")
     if opened.missing:
         raise ReleaseError(f"{release}: files of the lock are missing; see `mmlongbench verify`")

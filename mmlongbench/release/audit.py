@@ -150,16 +150,15 @@ def _audit_others(opened: Release, progress: Progress, shown: frozenset[str] | N
     release; its examples name the images that they need, and one image may have several paths.
     """
     lock, root = opened.lock, opened.path
-    files = {path: sha256 for path, sha256 in inventory(root, lock).items() if path.split("/")[0] != DATA}
-    if opened.is_published:
-        files, shown = {path: sha256 for path, sha256 in files.items() if (root / path).exists()}, None
+    files = {path: file for path, file in inventory(root, lock).items() if path.split("/")[0] != DATA}
+    if opened.is_publication:
+        files, shown = {path: file for path, file in files.items() if (root / path).exists()}, None
     found: dict[str, FileAudit] = {}
     with progress.bar("audit: files", len(files)) as advance:
-        for path, sha256 in files.items():
+        for path, file in files.items():
             part = path.split("/")[0]
-            is_ours = sha256 is not None or part in (IMAGES, ITEMS, REJECTS)
-            size = lock.files[path].bytes if path in lock.files else None
-            if is_ours and (problem := problem_of(root, path, sha256, size)):
+            is_ours = file is not None or part in (IMAGES, ITEMS, REJECTS)
+            if is_ours and (problem := problem_of(root, path, file)):
                 found.setdefault(part, FileAudit(part, 0)).problem(problem, path)
             elif part == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
                 found.setdefault(IMAGES, FileAudit(IMAGES, 0)).problem("no example shows the image", path)
@@ -174,7 +173,7 @@ def _compare(opened: Release, found: Mapping[str, FileAudit]) -> frozenset[str] 
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
     each = ((file, known) for file, known in facts if known is not None)
     try:
-        rejects = None if opened.is_published else frozenset(rejects_of(opened.path))
+        rejects = None if opened.is_publication else frozenset(rejects_of(opened.path))
     except ReleaseError:  # reported as a problem of the lock
         rejects = None
     for name, kind, where in compare_files(each, opened.lock, rejects):

@@ -36,7 +36,7 @@ def audit_lock(opened: Release) -> list[FileAudit]:
     """
     lock, root = opened.lock, opened.path
     described = lock.files.get(REJECTS)
-    is_damaged = described is None or problem_of(root, REJECTS, described.sha256, described.bytes) is not None
+    is_damaged = described is None or problem_of(root, REJECTS, described) is not None
     found = FileAudit(LOCK, 0)
     rejects = None
     try:

@@ -60,7 +60,7 @@ class RecordChecks:
         merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
         self.unplaced = "" if tokenizer.additive else merges
         """Why the positions are not counted again; empty if they are counted."""
-        self._missing_items = not is_bundle and not has_items and not release.is_published
+        self._missing_items = not is_bundle and not has_items and not release.is_publication
         self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Fault]:

@@ -32,12 +32,7 @@ class Reject:
 
 
 def read_rejects(path: Path) -> Iterator[Reject]:
-    """Yield the lines of `rejects.jsonl`.
-
-    Raises:
-        BuildError: the file cannot be read, or a line is not a reject.
-
-    """
+    """Yield the lines of `rejects.jsonl`."""
     try:
         with path.open("rb") as lines:
             for line in lines:

@@ -30,11 +30,12 @@ from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, b
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
 from mmlongbench.release.measuring import ImageSizes, placement_of
 from mmlongbench.release.positions import Prices
-from mmlongbench.release.published import is_published, restored
+from mmlongbench.release.publication import is_publication, restored
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
 from mmlongbench.task.metric import Evidence, is_answered
 from mmlongbench.task.rows import Record, Row
+from mmlongbench.task.spec import TaskSpec
 from tokenization import CrossModalCounter, TokenCount
 from tokenization.text import LLAMA2
 
@@ -42,6 +43,13 @@ _CUSTOM_ID = 32
 """The characters of the name of a request. Servers accept at most 64."""
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 """The lock of files of other origin."""
+
+
+def _public_forms(task: TaskSpec) -> Iterator[tuple[FilePattern, FileFormat, bool]]:
+    """Yield (names, format, whether it is `TaskSpec.bundle`) of the files that a task makes of its records."""
+    if task.bundle:
+        yield task.bundle.files, task.bundle.format, True
+    yield task.files, task.format, False
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,6 @@ class ReadDataset:
     reserve: int | None
     """The tokens that are kept free; None if not known."""
     open_counter: Callable[[], CrossModalCounter]
-    """Opens the counter that the release was counted with."""
     is_locked: bool = True
     """Whether a lock says what the records must contain; False for files of other origin."""
     variant: str = ""
@@ -85,13 +92,11 @@ class ReadDataset:
         """Return the prompt of a record, or the chosen variant of it."""
         return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
 
-    def recognise(self, name: str) -> "tuple[int, FileFormat, bool] | None":
-        """Return (length, format, whether it is the second file of the task) of a file of the dataset, by its name
-        below `mmlb_data/`; None if it is no file of the dataset. The second file is that of `TaskSpec.bundle`.
+    def recognise(self, name: str) -> tuple[int, FileFormat, bool] | None:
+        """Return (length, format, whether it is `TaskSpec.bundle`) of a file of the dataset, by its name below
+        `mmlb_data/`; None if it is no file of the dataset.
         """
-        task = self.builder.spec
-        patterns = [(task.bundle.files, task.bundle.format, True)] if task.bundle else []
-        for pattern, form, is_bundle in (*patterns, (task.files, task.format, False)):
+        for pattern, form, is_bundle in _public_forms(self.builder.spec):
             read = pattern.recognise(name)
             if read and read.name == self.name:
                 return read.length, form, is_bundle
@@ -106,7 +111,7 @@ class PublicFile:
     """The path below `mmlb_data/`."""
     path: Path
     dataset: ReadDataset | None
-    """The dataset; None if no known dataset has such a file."""
+    """None if no known dataset has such a file."""
     length: int
     form: FileFormat
     sizes: ImageSizes
@@ -131,7 +136,7 @@ class Example:
     record: Record
     """The public JSON, as it is in the file."""
     prompt: Prompt
-    """The prompt for a model: texts and images in reading order. Paths of images are below `mmlb_image/`."""
+    """Texts and images in reading order. Paths of images are below `mmlb_image/`."""
     answer: object
     """The answer that metrics compare with: a text or a list of texts; in some tasks a number or an object."""
     evidence: Evidence | None
@@ -176,8 +181,7 @@ class Example:
         return example_digest(self.prompt, self.answer, self._release.lock)
 
     def messages(self, images: str = "path", *, system: str | None = None, max_pixels: int | None = None) -> Messages:
-        """Return the prompt as a model is sent it: messages in the form of OpenAI's chat completions, with texts and
-        images in reading order.
+        """Return the prompt as a model is sent it, in the form of OpenAI's chat completions.
 
         Args:
             images: how an image is given: `path` (its absolute path), `file-url`, `data-uri` (the bytes of the file in
@@ -185,9 +189,6 @@ class Example:
             system: what a system message before the prompt says; None: there is none.
             max_pixels: the maximum width × height; a larger image is made smaller, and `shrunk` of the result names it.
                 Only a `data-uri` can hold a smaller image. None: the bytes of the release are sent.
-
-        Returns:
-            A list of messages.
 
         Raises:
             ReleaseError: an image is missing or broken, or `images` is not a known form.
@@ -202,13 +203,11 @@ class ExampleSize:
     """An example without its prompt: what names it, and its tokens."""
 
     id: str
-    """The id of its question."""
     placement: float | None
     """The depth or the number of the permutation; None if its task has no placements."""
     tokens: int
     """Tokens of text and of images in the prompt, as the build counted them."""
     has_answer: bool
-    """Whether the release knows an answer."""
     question: bytes
     """A digest that is the same for the same question: the same words about the same thing with the same answer, in any
     dataset. If its builder does not say what it is about, it is the question of its dataset with this id."""
@@ -223,7 +222,7 @@ class Release:
     other origin, the first path that was given."""
     lock: Lock = field(repr=False)
     """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts. Files of other
-    origin have `NO_LOCK`."""
+    origin have an empty one."""
     files: tuple[PublicFile, ...] = field(repr=False)
     """The public files that are there, sorted by name; numbers in names, such as lengths, are compared as numbers."""
     missing: tuple[str, ...] = field(repr=False)
@@ -233,7 +232,7 @@ class Release:
     """The files with examples, also missing ones, by dataset and length."""
     tasks: TaskFiles = field(default=NO_TASK_FILES, repr=False)
     """The task files that were given to open it."""
-    is_published: bool = False
+    is_publication: bool = False
     """Whether it was made again from a folder that `publish` wrote, which has no items and no rejects, and may leave
     out examples."""
 
@@ -269,9 +268,8 @@ class Release:
             PluginError: a builder that the lock names is not installed, or is broken.
 
         """
-        (first, *others) = paths
-        if not others and (first / LOCK).is_file():
-            return _open_locked(first, images, tokenizer, variant, tasks, with_images=with_images)
+        if len(paths) == 1 and (paths[0] / LOCK).is_file():
+            return _open_locked(paths[0], images, tokenizer, variant, tasks, with_images=with_images)
         return _open_public(paths, images, variant, builder)
 
     @property
@@ -307,32 +305,16 @@ class Release:
         return self._datasets[name]
 
     def builder(self, dataset: str) -> Builder[Row]:
-        """Return the builder that reads the records of a dataset.
-
-        Raises:
-            ReleaseError: there is no such dataset.
-
-        """
+        """Return the builder that reads the records of a dataset."""
         return self.dataset(dataset).builder
 
     def load_tokenizers(self) -> None:
-        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read.
-
-        Raises:
-            NotHereError: a tokenizer is not on this machine.
-            ReleaseError: a tokenizer is another one than that of the release.
-
-        """
+        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read."""
         for dataset in self._datasets.values():
             _ = dataset.counter
 
     def lengths(self, dataset: str) -> tuple[int, ...]:
-        """Return the lengths of a dataset, in tokens, the shortest first.
-
-        Raises:
-            ReleaseError: there is no such dataset.
-
-        """
+        """Return the lengths of a dataset, in tokens, the shortest first."""
         return tuple(sorted(self._files_of(dataset)))
 
     def file(self, dataset: str, length: int) -> PublicFile:
@@ -366,13 +348,7 @@ class Release:
         )
 
     def example(self, dataset: str, length: int, id: str, placement: float | None = None) -> Example:
-        """Return the example of a question; the prompts of other examples are not made.
-
-        Args:
-            dataset: the name of its dataset.
-            length: the length, in tokens.
-            id: the id of the question.
-            placement: the depth or the number of the permutation; None if the example has no placement.
+        """Return the example of a question; `placement` is the depth or the number of the permutation, if it has one.
 
         Raises:
             ReleaseError: there is no such example, or the file cannot be read.
@@ -384,10 +360,6 @@ class Release:
                 return self._example(file, record, where)
         at = "" if placement is None else f" at placement {placement:g}"
         raise ReleaseError(f"{self.path.name}: {file.name} has no example {id!r}{at}; see `mmlongbench verify`")
-
-    def ids(self, dataset: str, length: int) -> Iterator[str]:
-        """Yield the id of each example of a dataset at a length; prompts are not made."""
-        return (id for id, _ in self.keys(dataset, length))
 
     def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
         """Yield (id, placement) of each example of a dataset at a length; prompts are not made."""
@@ -401,14 +373,14 @@ class Release:
             ReleaseError: there is no such dataset, or a record is damaged.
 
         """
-        file, known = self._files_of(dataset)[length], self.dataset(dataset)
+        file, builder = self._files_of(dataset)[length], self.dataset(dataset).builder
         for where, record in self._records(file):
             id, tokens = str(record.get("id")), _tokens(record, where).total
-            with calling("builder", known.spec.builder, "a method that reads records", about=where):
-                gold = known.builder.gold(record)
-                question, cluster = known.builder.question(record), known.builder.cluster(record)
-            said = (str(question), str(cluster), str(gold)) if question and cluster else (dataset, id)
-            yield ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*said))
+            with calling("builder", self.dataset(dataset).spec.builder, "a method that reads records", about=where):
+                gold = builder.gold(record)
+                question, cluster = builder.question(record), builder.cluster(record)
+            same = (str(question), str(cluster), str(gold)) if question and cluster else (dataset, id)
+            yield ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*same))
 
     def image_urls(self, form: str = "path", max_pixels: int | None = None) -> ImageUrls:
         """Return a function from the path of an image below `mmlb_image/` to its address (see `Example.messages`)."""
@@ -467,13 +439,7 @@ def _tokens(record: Record, where: str) -> TokenCount:
 
 
 def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
-    """Open a release that has a lock (see `Release.open`).
-
-    Raises:
-        ReleaseError: there is no lock, or it cannot be read.
-        PluginError: a builder that the lock names is not installed, or is broken.
-
-    """
+    """Open a release that has a lock (see `Release.open`)."""
     if not (path / LOCK).is_file():
         read_lock(path)  # says what is missing
     return Release.open(path, tasks=tasks)
@@ -490,12 +456,17 @@ def _open_locked(
     locked = {
         name.removeprefix(f"{DATA}/"): file.sha256 for name, file in lock.files.items() if name.startswith(f"{DATA}/")
     }
-    root, parts, is_publication = folder.absolute(), list[str](), is_published(folder)
-    if is_publication:
-        root, parts = restored(folder, lock, _published_files(lock, datasets, locked), with_images=with_images)
+    root, parts, was_published = folder.absolute(), list[str](), is_publication(folder)
+    if was_published:
+        known = {}
+        for name, dataset in ((name, dataset) for name in locked for dataset in datasets):
+            if (recognised := dataset.recognise(name)) and not recognised[2]:
+                cell = lock.cell(dataset.spec.name, recognised[0])
+                known[name] = (recognised[1], cell.examples if cell else 0)
+        root, parts = restored(folder, lock, known, with_images=with_images)
     data, sizes = root / DATA, ImageSizes(images or root / IMAGES)
     there = {file.relative_to(data).as_posix() for file in files_below(data) if not file.name.endswith(CLAIMS)}
-    names = there if is_publication else {*locked, *there}  # what a publication does not have was left out
+    names = there if was_published else {*locked, *there}  # what a publication does not have was left out
     files = [
         replace(_public_file(name, data / name, datasets, sizes, locked.get(name)), is_part=name in parts)
         for name in sorted(names, key=by_length)
@@ -508,44 +479,38 @@ def _open_locked(
         _datasets={dataset.spec.name: dataset for dataset in datasets},
         _by_length=_by_length(datasets, (file for file in files if file.name in locked)),
         tasks=tasks,
-        is_published=is_publication,
+        is_publication=was_published,
     )
-
-
-def _published_files(
-    lock: Lock, datasets: Sequence[ReadDataset], names: Iterable[str]
-) -> Mapping[str, tuple[FileFormat, int]]:
-    """Return (format, number of examples in the lock) of each public file of a lock that a publication may have."""
-    found = {}
-    for name, dataset in ((name, dataset) for name in names for dataset in datasets):
-        if (known := dataset.recognise(name)) and not known[2]:
-            counts = lock.counts(dataset.spec.name)
-            cell = counts.cells.get(format_length(known[0])) if counts else None
-            found[name] = (known[1], cell.examples if cell else 0)
-    return found
 
 
 def _open_public(paths: Sequence[Path], images: Path | None, variant: str, builder: str) -> Release:
     listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
-    datasets = _with_variant(_installed(), variant)
+    # The datasets of the installed manifests without the quickstarts; of several with one name, the first.
+    specs: dict[str, DatasetSpec] = {}
+    for name, manifest in installed_manifests().items():
+        if not name.startswith("quickstart"):
+            for spec in load_manifest(manifest).datasets:
+                specs.setdefault(spec.name, spec)
+    datasets = _with_variant(map(_foreign_dataset, specs.values()), variant)
     roots: dict[Path, ImageSizes] = {}
-    found: dict[str, PublicFile] = {}
+    files: dict[str, PublicFile] = {}
     for path in dict.fromkeys(file.resolve() for file in listed):
         name, root = "/".join(path.parts[-2:]), images or _images_beside(path)
         file = _public_file(name, path, datasets, roots.setdefault(root, ImageSizes(root)))
         if file.dataset is None and builder:
             file = _file_of_builder(builder, file, variant)
-        unique = name if name not in found else path.as_posix()
-        found[unique] = replace(file, name=unique)
-    files = [found[name] for name in sorted(found, key=by_length)]
-    named = {file.dataset.name: file.dataset for file in files if file.dataset}
+        unique = name if name not in files else path.as_posix()
+        files[unique] = replace(file, name=unique)
+    files = {name: files[name] for name in sorted(files, key=by_length)}
+    named = {file.dataset.name: file.dataset for file in files.values() if file.dataset}
     if not named:
         names = ", ".join(sorted({f"{each.builder.spec.files.template} ({each.name})" for each in datasets})[:6])
         raise ReleaseError(
             f"{', '.join(map(str, paths))}: no public file with a known name, such as {names}, …; "
             "keep the files in their folders (documentQA/, NIAH/, …), or name their builder with --builder"
         )
-    return Release(paths[0].absolute(), NO_LOCK, tuple(files), (), named, _by_length(named.values(), files))
+    by_dataset = _by_length(named.values(), files.values())
+    return Release(paths[0].absolute(), NO_LOCK, tuple(files.values()), (), named, by_dataset)
 
 
 def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> Mapping[str, Mapping[int, PublicFile]]:
@@ -557,20 +522,10 @@ def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> 
 
 
 def _images_beside(path: Path) -> Path:
-    for folder in path.resolve().parents:
+    for folder in path.parents:
         if folder.name == DATA and (folder.parent / IMAGES).is_dir():
             return folder.parent / IMAGES
     raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
-
-
-def _installed() -> Iterator[ReadDataset]:
-    """Yield the datasets of the installed manifests without the quickstarts; of several with one name, the first."""
-    known: dict[str, DatasetSpec] = {}
-    for name, path in installed_manifests().items():
-        if not name.startswith("quickstart"):
-            for spec in load_manifest(path).datasets:
-                known.setdefault(spec.name, spec)
-    return map(_foreign_dataset, known.values())
 
 
 def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:
@@ -585,7 +540,7 @@ def _with_variant(datasets: Iterable[ReadDataset], variant: str) -> list[ReadDat
         return listed
     offered = [dataset.builder.variants for dataset in listed]
     if not any(variant in names for names in offered):
-        names = sorted({name for found in offered for name in found})
+        names = sorted({name for variants in offered for name in variants})
         there = f"offered: {', '.join(names)}" if names else "none is offered"
         raise ReleaseError(f"--variant {variant}: no builder of this release offers it; {there}")
     pairs = zip(listed, offered, strict=True)
@@ -607,10 +562,9 @@ def _file_of_builder(builder: str, file: PublicFile, variant: str) -> PublicFile
     """Return a public file with an unknown name, in any folder, as a file of the builder that the user names."""
     about = {"builder": builder, "reader": "", "source": SAMPLE}
     task = bind(DatasetSpec.model_validate({"name": "any", **about})).task
-    known = [(task.bundle.files.template, task.bundle.format, True)] if task.bundle else []
-    known += [(task.files.template, task.format, False), ("{name}_K{k}.jsonl", task.format, False)]
-    for template, form, is_bundle in known:
-        if read := FilePattern(template.rpartition("/")[2]).recognise(file.path.name):
+    plain = (FilePattern("{name}_K{k}.jsonl"), task.format, False)
+    for pattern, form, is_bundle in (*_public_forms(task), plain):
+        if read := FilePattern(pattern.template.rpartition("/")[2]).recognise(file.path.name):
             name = re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any"
             dataset = _foreign_dataset(DatasetSpec.model_validate({"name": name, **about}))
             (dataset,) = _with_variant([dataset], variant)
