@@ -22,7 +22,7 @@ from mmlongbench.publishing.tombstones import Tombstone, write_tombstones
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdrawn, near_images
 from mmlongbench.release.assets import ASSETS, Asset, KnownAssets, read_assets, text_key, write_assets
 from mmlongbench.release.items import items_path
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS, as_utf8
 from mmlongbench.release.lock import (
     CellCounts,
     DatasetCounts,
@@ -231,7 +231,7 @@ def _write_items(plan: _Plan, file: PublicFile, out: Path) -> bool:
     kept = plan.kept[file.name]
     if not kept.lines:
         return False
-    dropped = pa.array([id.encode("utf-8", "backslashreplace").decode() for id in kept.dropped], pa.string())
+    dropped = pa.array([*map(as_utf8, kept.dropped)], pa.string())
     target = items_path(out, file.name)
     target.parent.mkdir(parents=True, exist_ok=True)
     with pq.ParquetFile(items_path(plan.opened.path, file.name)) as table:

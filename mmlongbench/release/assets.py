@@ -18,7 +18,7 @@ from mmlongbench.io.files import atomic_write
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.figures import Facts, Fault, FileAudit
 from mmlongbench.release.items import Item, refuse_bomb
-from mmlongbench.release.layout import IMAGES, ITEMS
+from mmlongbench.release.layout import IMAGES, ITEMS, as_utf8
 from mmlongbench.release.lock import LockedFile
 from mmlongbench.release.release import Release
 
@@ -127,7 +127,7 @@ def write_assets(path: Path, assets: Iterable[Asset]) -> int:
         value = getattr(asset, column)
         if column == "sha256":
             return bytes.fromhex(value)
-        return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+        return as_utf8(value) if isinstance(value, str) else value
 
     count, rest = 0, iter(assets)
     with atomic_write(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -211,7 +211,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
     the text is searched in the prompt, behind the text of the unit before.
     """
     for path in dict.fromkeys(prompt.images):
-        if path.encode("utf-8", "backslashreplace").decode() not in known.images:
+        if as_utf8(path) not in known.images:
             yield "an image is not among the assets", path
     outline = prompt.outline
     units = outline.units if outline and len(outline.units) == len(items) else ()

@@ -5,7 +5,7 @@ of an example than it can have.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.layout import ITEMS
+from mmlongbench.release.layout import ITEMS, as_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +25,9 @@ _Row: TypeAlias = dict[str, object]
 """A row in the form that the file has."""
 _Key: TypeAlias = tuple[object, object]
 """The id and the placement of a row, in the form that the file has."""
-_AHEAD = 16
-"""How many examples of the items are read ahead, because examples that could not be counted are skipped."""
+_AHEAD = 64
+"""Among how many examples of the items the next one is looked for: so many in a row may lack in the public file, or may
+have a record that cannot be read."""
 _READ = 1024
 """How many rows of items are read at once."""
 _READ_FEW = 64 * 1024
@@ -91,7 +92,9 @@ def items_path(root: Path, name: str) -> Path:
 class ItemReader:
     """Reads the items of one public file, one example after another in the order of the file."""
 
-    def __init__(self, root: Path, name: str, length: int, examples: int | None = None) -> None:
+    def __init__(
+        self, root: Path, name: str, length: int, *, examples: int | None = None, ids: Collection[str] | None = None
+    ) -> None:
         """Read the items of a public file.
 
         Args:
@@ -99,23 +102,29 @@ class ItemReader:
             name: the public file, below `mmlb_data/`.
             length: the length of the file, in tokens; an example has at most twice as many units.
             examples: the number of the file's examples, which limits the rows that are read; None: no limit.
+            ids: the ids of the examples that will be asked for; None: all.
 
         """
-        self._groups = _in_order(root, name, length, examples)
+        wanted = None if ids is None else set(map(as_utf8, ids))
+        groups = _in_order(root, name, length, examples)
+        self._groups = groups if wanted is None else (group for group in groups if group[0][0] in wanted)
         self._ahead: deque[tuple[_Key, list[_Row]]] = deque()
         self._passed = ""
 
     def of(self, id: str, placement: float | None) -> Sequence[Item]:
         """Return the items of an example; empty if there are none. Call it in the order of the file's examples."""
-        while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
-            self._ahead.append(group)
-        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (id, placement)), None)
-        if place is None:
-            return ()
-        for _ in range(place):  # skip examples that could not be counted
-            (skipped, at), _ = self._ahead.popleft()
-            self._passed = self._passed or f"{skipped}, {at}"
-        return _checked(self._ahead.popleft()[1])
+        key = as_utf8(id), placement
+        for place in range(_AHEAD):
+            if place == len(self._ahead):
+                if (group := next(self._groups, None)) is None:
+                    break
+                self._ahead.append(group)
+            if self._ahead[place][0] == key:
+                for _ in range(place):
+                    (skipped, at), _ = self._ahead.popleft()
+                    self._passed = self._passed or f"{skipped}, {at}"
+                return _checked(self._ahead.popleft()[1])
+        return ()
 
     def left(self) -> str:
         """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
@@ -166,7 +175,7 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
     if not path.is_file():
         return None
     rows: list[_Row] = []
-    wanted = pa.scalar(id.encode("utf-8", "backslashreplace").decode())
+    wanted = pa.scalar(as_utf8(id))
     with _items_table(path) as table:
         for group in range(table.metadata.num_row_groups):
             ids = _batches(table, path.name, ("id",), [group])  # this column is small

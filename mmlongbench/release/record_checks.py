@@ -54,7 +54,7 @@ class RecordChecks:
         has_items = not is_bundle and items_path(release.path, file.name).is_file()
         counted = _cells(dataset.name, release.lock).get(format_length(file.length))
         examples = counted.examples if counted else 0
-        self._items = ItemReader(release.path, file.name, file.length, examples) if has_items else None
+        self._items = ItemReader(release.path, file.name, file.length, examples=examples) if has_items else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
         tokenizer = dataset.counter.text
         merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"

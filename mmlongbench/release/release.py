@@ -26,6 +26,7 @@ from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_c
 from mmlongbench.manifest.validation import explain
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
+from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
 from mmlongbench.release.measuring import ImageSizes, placement_of
@@ -39,8 +40,6 @@ from mmlongbench.task.spec import TaskSpec
 from tokenization import CrossModalCounter, TokenCount
 from tokenization.text import LLAMA2
 
-_CUSTOM_ID = 32
-"""The characters of the name of a request. Servers accept at most 64."""
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 """The lock of files of other origin."""
 
@@ -362,9 +361,17 @@ class Release:
         raise ReleaseError(f"{self.path.name}: {file.name} has no example {id!r}{at}; see `mmlongbench verify`")
 
     def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
-        """Yield (id, placement) of each example of a dataset at a length; prompts are not made."""
-        records = self._records(self._files_of(dataset)[length])
-        return ((str(record.get("id")), placement_of(record)) for _, record in records)
+        """Yield (id, placement) of each example of a dataset at a length; prompts are not made. They are read from the
+        items, which is much faster, or from the records if the items lack some, or may have another spelling of ids.
+        """
+        file, cell = self._files_of(dataset)[length], self.lock.cell(dataset, length)
+        try:
+            keys = keys_of_items(self.path, file.name) if cell else None
+        except ReleaseError:  # is reported where the items are needed
+            keys = None
+        if keys and cell and len(keys) == cell.examples and not any("\\" in id for id, _ in keys):
+            return iter(keys)
+        return ((str(record.get("id")), placement_of(record)) for _, record in self._records(file))
 
     def sizes(self, dataset: str, length: int) -> Iterator[ExampleSize]:
         """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made.
@@ -495,7 +502,11 @@ def _open_public(paths: Sequence[Path], images: Path | None, variant: str, build
     roots: dict[Path, ImageSizes] = {}
     files: dict[str, PublicFile] = {}
     for path in dict.fromkeys(file.resolve() for file in listed):
-        name, root = "/".join(path.parts[-2:]), images or _images_beside(path)
+        beside = (folder.parent / IMAGES for folder in path.parents if folder.name == DATA)
+        root = images or next((folder for folder in beside if folder.is_dir()), None)
+        if root is None:
+            raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
+        name = "/".join(path.parts[-2:])
         file = _public_file(name, path, datasets, roots.setdefault(root, ImageSizes(root)))
         if file.dataset is None and builder:
             file = _file_of_builder(builder, file, variant)
@@ -519,13 +530,6 @@ def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> 
         if file.dataset and not file.is_bundle:
             found[file.dataset.name][file.length] = file
     return found
-
-
-def _images_beside(path: Path) -> Path:
-    for folder in path.parents:
-        if folder.name == DATA and (folder.parent / IMAGES).is_dir():
-            return folder.parent / IMAGES
-    raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
 
 
 def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:
@@ -575,14 +579,8 @@ def _file_of_builder(builder: str, file: PublicFile, variant: str) -> PublicFile
 def locked_dataset(
     data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
 ) -> ReadDataset:
-    """Return a dataset of a lock with its builder.
-
-    Args:
-        data: the dataset in the form of the lock.
-        tokenizer: the path of the tokenizer that it was counted with; None: the one that the release keeps, or the one
-            that is found by its name.
-        tasks: the task files that the user gives.
-        release: the folder of the release.
+    """Return a dataset in the form of the lock with its builder. If no tokenizer is given, it is counted with the one
+    that the release keeps, or with the one of the recorded name.
 
     Raises:
         ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
@@ -634,14 +632,8 @@ def custom_id(example: Example, sample: int | None = None) -> str:
     """Return the name of the request for an example. It depends on the example alone: on its file, id and placement,
     and on what a model is sent (see `Example.digest`). So results of another release are not taken for this one's.
 
-    Args:
-        example: the example.
-        sample: the number of the sample, if an example is sent several times; None: it is sent once.
-
-    Raises:
-        ReleaseError: the lock does not have an image of the prompt.
-
+    `sample` is the number of the sample, if an example is sent several times.
     """
     numbered = {} if sample is None else {"sample": sample}
     named = {**example.key, **numbered, "digest": example.digest}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:_CUSTOM_ID]
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:32]  # servers accept 64

@@ -8,7 +8,6 @@ from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import length_of
-from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.release import Example, Release
 
@@ -129,9 +128,9 @@ def find_example(
     ids: dict[str, None] = {}
     places: list[Place] = []
     for cell in select(release, Selection(datasets)):
-        for known, at in _keys(release, cell.dataset, cell.length):
+        for known, at in release.keys(cell.dataset, cell.length):
             ids.setdefault(known)
-            if known == _escaped(id):
+            if known == id:
                 places.append(Place(cell.dataset, cell.length, at))
     if not places:
         where = ", ".join(datasets or release.datasets)
@@ -152,23 +151,3 @@ def find_example(
     first = fitting[0]
     example = release.example(first.dataset, first.length, id, first.placement)
     return example, [first, *(place for place in places if place != first)]
-
-
-def _keys(release: Release, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
-    """Yield (id, placement) of each example of a file, ids as items spell them. They are read from the items, which is
-    much faster, or from the records if the items do not have all examples.
-    """
-    counted = release.lock.cell(dataset, length)
-    try:
-        keys = keys_of_items(release.path, release.file(dataset, length).name) or []
-    except ReleaseError:
-        keys = []  # the example that is shown reports damaged items
-    if counted and len(keys) == counted.examples:
-        yield from keys
-    else:
-        yield from ((_escaped(id), placement) for id, placement in release.keys(dataset, length))
-
-
-def _escaped(id: str) -> str:
-    """Return an id as items spell it: characters that UTF-8 cannot hold are escapes."""
-    return id.encode("utf-8", "backslashreplace").decode()
