@@ -97,17 +97,8 @@ class ReleaseDifference:
 
 
 def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDifference:
-    """Compare two releases on disk; only an index of the examples of each file is kept in memory.
-
-    Args:
-        a: one release.
-        b: the other.
-        progress: shows the bar.
-        limit: how many examples of a file, and how many images, are named; the others are only counted.
-
-    Raises:
-        ReleaseError: `a` or `b` is not a release.
-
+    """Compare two releases on disk (see `mmlongbench.diff`). Of each file, only an index of its examples is kept in
+    memory.
     """
     for release in (a, b):
         read_lock(release)  # raises an error if it is not valid
@@ -345,12 +336,7 @@ class ExampleFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the whole file once.
-
-        Raises:
-            ReleaseError: the file cannot be read as what its ending says.
-
-        """
+        """Read the whole file once; a file that is not what its ending says is a `ReleaseError`."""
         self._path = path
         self._starts: dict[str, int] = {}
         self.digests: dict[str, bytes] = {}

@@ -253,7 +253,8 @@ class Lock(BaseModel):
 
     def counts(self, dataset: str) -> DatasetCounts | None:
         """Return the counts of a dataset; None if there are no readable ones."""
-        return self.readable.get(dataset)
+        counts = self.datasets.get(dataset)
+        return counts if isinstance(counts, DatasetCounts) else None
 
     def cell(self, dataset: str, length: int) -> CellCounts | None:
         """Return the counts of a dataset at a length, in tokens; None if there are no readable ones."""
@@ -351,26 +352,19 @@ _UNFINISHED = (TEMPORARY, ".build")
 
 def files_below(root: Path) -> Iterator[Path]:
     """Yield every file in the folder `root`, or `root` itself if it is a file."""
-    return (path for path in _entries_below(root) if path.is_file())
-
-
-def _entries_below(root: Path) -> Iterator[Path]:
-    """Yield everything that is not a folder: files, links to folders, devices; or `root` itself if it is not a
-    folder.
-    """
-    return (path for path in (root, *root.rglob("*")) if not path.is_dir() or (path.is_symlink() and path != root))
+    return (path for path in (root, *root.rglob("*")) if path.is_file())
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """Yield the paths of all files of a release, except the lock, files of claims (`CLAIMS`) and `TOMBSTONES`; a link
-    to a folder is followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
+    """Yield the path of everything in a release that is no folder, except the lock, files of claims (`CLAIMS`) and
+    `TOMBSTONES`. A link to a folder is followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
     """
     for top in release.iterdir():
-        is_part = top.name in (DATA, IMAGES, ITEMS)
-        for path in _entries_below(top) if is_part or not top.is_symlink() else (top,):
-            if path not in (release / LOCK, release / TOMBSTONES) and not (
-                top.name == DATA and path.name.endswith(CLAIMS)
-            ):
+        is_followed = top.name in (DATA, IMAGES, ITEMS) or not top.is_symlink()
+        for path in (top, *top.rglob("*")) if is_followed else (top,):
+            is_folder = path.is_dir() and (not path.is_symlink() or (path == top and is_followed))
+            is_claims = top.name == DATA and path.name.endswith(CLAIMS)
+            if not is_folder and not is_claims and path not in (release / LOCK, release / TOMBSTONES):
                 yield path.relative_to(release).as_posix()
 
 

@@ -66,18 +66,7 @@ class Verified:
 
 
 def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles = NO_TASK_FILES) -> Verified:
-    """Check every file of a release, or of a folder that `publish` wrote.
-
-    Args:
-        release: its folder.
-        progress: shows the bar.
-        workers: the number of processes; it does not change the result.
-        tasks: the task files that the release was built with.
-
-    Raises:
-        ReleaseError: the release has no readable lock.
-
-    """
+    """Check every file of a release, or of a folder that `publish` wrote (see `mmlongbench.verify`)."""
     lock, root, note = read_lock(release), release, ""
     problems: list[Problem] = []
     opening: Release | MMLongBenchError
