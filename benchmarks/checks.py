@@ -16,11 +16,11 @@ from staged import chosen
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.example_checks import ExampleChecks
 from mmlongbench.building.lines import to_fields
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages import records
-from mmlongbench.building.stages.checks import SameAnswers
-from mmlongbench.building.stages.records import finished_record, pack_lines
+from mmlongbench.building.stages.records import finished_record, pack_rows
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import Manifest
@@ -54,7 +54,7 @@ def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds
             dataset, rows = session.dataset(name), session.questions(name)[:QUESTIONS]
             begun = time.process_time()
             for length in lengths:
-                for line in pack_lines(dataset, rows, length):
+                for line, _ in pack_rows(dataset, rows, length):
                     to_json(to_fields(line))
             return time.process_time() - begun
 
@@ -65,7 +65,7 @@ def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds
     for _ in range(rounds):
         with (
             mock.patch.object(records, "released_record", unchecked),
-            mock.patch.object(SameAnswers, "check"),
+            mock.patch.object(ExampleChecks, "check_placements"),
         ):
             without.append(pack())
         checked.append(pack())

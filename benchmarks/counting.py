@@ -25,10 +25,11 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec
-from mmlongbench.release.audit import audit_file, audit_release
-from mmlongbench.release.figures import FileAudit
+from mmlongbench.release.audit import Target, audit_file
+from mmlongbench.release.audit import audit as audit_files
+from mmlongbench.release.example_cost import ImageSizes
+from mmlongbench.release.file_audit import FileAudit
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.release import NO_LOCK, PublicFile, ReadDataset, Release
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import JSON_LINES
@@ -97,7 +98,7 @@ def _released(release: Path) -> Iterator[Case]:
     """Return a release from its folder."""
     files = [(file.dataset, file.path) for file in Release.open(release).files if not file.is_bundle]
     texts = [text for dataset, path in files if dataset for text in _texts(dataset, path)]
-    yield Case(lambda: audit_release(release, Progress(False)), texts)
+    yield Case(lambda: audit_files(Target((release,)), Progress(False)), texts)
 
 
 def _texts(dataset: ReadDataset, path: Path) -> Iterator[str]:

@@ -15,7 +15,7 @@ import click
 from PIL import Image, ImageDraw
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA

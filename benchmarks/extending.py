@@ -16,7 +16,7 @@ from drawn import draw_reports
 from sources import REAL, spread
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest, SampleSpec

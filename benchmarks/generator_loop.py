@@ -27,10 +27,10 @@ from builders.mm_niah.builder import INSTRUCTION
 from builders.samples.mm_niah.pages import page_of
 from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.records import pack_lines
+from mmlongbench.building.stages.records import pack_rows
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -151,7 +151,8 @@ def _build(manifest: Manifest, root: Path) -> None:
 
 
 def _records(session: Session) -> None:
-    session.build_dir.write(CELL, pack_lines(session.dataset(NAME), session.questions(NAME), LENGTH))
+    packed = pack_rows(session.dataset(NAME), session.questions(NAME), LENGTH)
+    session.build_dir.write(CELL, (line for line, _ in packed))
 
 
 def _looped(loop: Loop, root: Path, *, searches_each: bool) -> None:

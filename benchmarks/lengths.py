@@ -23,7 +23,7 @@ from worlds import QUESTIONS, WORLDS
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.records import pack_lines
+from mmlongbench.building.stages.records import pack_rows
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.plugins import installed
@@ -92,7 +92,7 @@ def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
     cpu, wall = list[float](), list[float]()
     while len(cpu) < 4 or sum(wall[1:]) < seconds:  # the first round fills the caches
         clocks = time.process_time(), time.perf_counter()
-        build_dir.write(shard, pack_lines(dataset, rows, length))
+        build_dir.write(shard, (line for line, _ in pack_rows(dataset, rows, length)))
         cpu.append(time.process_time() - clocks[0])
         wall.append(time.perf_counter() - clocks[1])
     peak = _peak()  # before the lines are read

@@ -20,7 +20,7 @@ from PIL import Image
 
 import mmlongbench.task as mt
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA, IMAGES

@@ -19,7 +19,7 @@ from sources import open_pdfs, spread
 from staged import run_stages
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.draws import Draws
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest

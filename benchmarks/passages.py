@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import mmlongbench.task as mt
-from mmlongbench.documents import pdf_reader
+from mmlongbench.documents import pdf
 from mmlongbench.documents.limits import Limits
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import TokenBudget
@@ -79,7 +79,7 @@ def write_passages(root: Path, builder: Passages, pages: Sequence[str], length: 
 
 def read_pages(pdfs: Iterable[Path], limits: Limits) -> list[str]:
     """The text of every page that has any."""
-    texts = (escape_markers(page.text) for pdf in pdfs for page in pdf_reader.read_pages(pdf, limits))
+    texts = (escape_markers(page.text) for path in pdfs for page in pdf.read_pages(path, limits))
     return [text for text in texts if text.strip()]
 
 

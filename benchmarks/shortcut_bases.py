@@ -10,7 +10,7 @@ from PIL import Image as Pillow
 
 from builders.samples.mm_niah.sources import draw_hidden_pictures
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.shortcuts.measured import uniforms

@@ -31,7 +31,7 @@ from builders.samples.summarization.reports import (
 from builders.summarization.highlights import HEADINGS, find_highlights, grams
 from builders.summarization.rows import Section
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA

@@ -31,7 +31,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from worlds import Source, passages
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA

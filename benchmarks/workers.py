@@ -21,8 +21,7 @@ from drawn import draw_reports, draw_visual_questions
 from sources import spread
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import Executor, LocalExecutor
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.loading import narrowed
@@ -86,7 +85,7 @@ def _two_nodes() -> Iterator[tuple[str, Callable[[], Executor], float]]:
     import ray
     from ray.cluster_utils import Cluster
 
-    from mmlongbench.building.executors.ray import RayExecutor
+    from mmlongbench.building.ray_executor import RayExecutor
 
     node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 1024 * 1024}
     cluster = Cluster(initialize_head=True, head_node_args=node)

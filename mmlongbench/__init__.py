@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mmlongbench.building.build import Built
-    from mmlongbench.building.executors.executor import Executor
+    from mmlongbench.building.executors import Executor
     from mmlongbench.building.forecast import CellForecast, DatasetForecast, Forecast
     from mmlongbench.building.shortfalls import Shortfall
     from mmlongbench.checking.findings import Checked, CheckedDataset, Finding
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from mmlongbench.exports.collecting import Collected, ResultProblem
     from mmlongbench.exports.target import Exported
-    from mmlongbench.manifest.download_record import Fetched, FetchedPlace, LeftToDo
+    from mmlongbench.manifest.fetch import Fetched, FetchedPlace, LeftToDo
     from mmlongbench.manifest.mix import MixSpec
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
     from mmlongbench.prompt import Image, Prompt
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
-    from mmlongbench.release.figures import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
+    from mmlongbench.release.file_audit import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
     from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selection import Selection
@@ -146,7 +146,7 @@ def build(
 
     from mmlongbench.building.build import Demands
     from mmlongbench.building.build import build as run
-    from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.executors import LocalExecutor
     from mmlongbench.building.remote import placed, remote_of
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
@@ -192,7 +192,7 @@ def plan(
     """
     from contextlib import closing
 
-    from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.executors import LocalExecutor
     from mmlongbench.building.forecast import Forecast, forecast
     from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
@@ -338,7 +338,7 @@ def audit(
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
-    from mmlongbench.release.measuring import ask
+    from mmlongbench.release.example_cost import models_of
 
     _at_least_1("workers", workers, ReleaseError)
     listed = _paths(paths, "the release")
@@ -350,7 +350,7 @@ def audit(
     names = models if isinstance(models, str) else ",".join(models)
     given = ([f"{name}={value}" for name, value in (values or {}).items()] for values in (windows, text_tokenizers))
     target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, tasks=_tasks(tasks))
-    audits = run(target, Progress(progress), workers, ask(names, *given))
+    audits = run(target, Progress(progress), workers, models_of(names, *given))
     if not audits:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
     return tuple(each.line() for each in audits)

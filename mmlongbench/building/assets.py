@@ -26,8 +26,7 @@ from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.errors import FetchError
 from mmlongbench.io.locations import HubFiles, Location, Url
 from mmlongbench.manifest.binding import calling
-from mmlongbench.manifest.download_record import Place, load_record
-from mmlongbench.manifest.downloads import DownloadSpec
+from mmlongbench.manifest.downloads import DownloadSpec, load_record
 from mmlongbench.manifest.licences import strictness, terms_of
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
@@ -114,7 +113,7 @@ def _place_name(place: DownloadSpec, data: Path) -> str:
         return place.origin or (place.name if place.url else "")
     commit = place.revision
     with suppress(FetchError):
-        if listed := load_record(data).datasets.get(Place(place, "", ()).key):
+        if listed := load_record(data).datasets.get(place.key):
             commit = listed.commit
     return f"{place.name}@{commit}" if commit else place.name
 

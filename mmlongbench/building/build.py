@@ -5,15 +5,16 @@ continued.
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from mmlongbench.building.build_dir import BuildDir, Shard, logged
+from mmlongbench.building.build_dir import BuildDir, Shard, questions_shard
+from mmlongbench.building.build_log import logged
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.damage import refuse_damage
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.extending import (
     extension,
     finish_move,
@@ -23,11 +24,12 @@ from mmlongbench.building.extending import (
     refuse_lost_questions,
 )
 from mmlongbench.building.finish import finish
-from mmlongbench.building.lines import RECORDS
+from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
+from mmlongbench.building.released import refuse_damage
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import Shortfall, refuse_losses, refuse_losses_of, sentence, shortfalls_of
+from mmlongbench.building.shortfalls import Shortfall, refuse_finished_losses, refuse_losses, shortfalls_of
 from mmlongbench.building.source_files import Compared
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
@@ -130,7 +132,8 @@ def _finished(
             if is_restart:
                 shutil.rmtree(inner.out)
             refuse_damage(lock.files, out)
-            refuse_losses_of(lock, out, demands.min_kept)
+            if demands.min_kept:
+                refuse_finished_losses(lock, out, demands.min_kept)
             return Built(out, lock, True, _notes_of(plans, lock), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
@@ -155,6 +158,7 @@ def do_stages(
 
     """
     names, build_dir, done = [plan.spec.name for plan in plans], session.build_dir, 0
+    rejects: dict[str, list[Reject]] = {name: [] for name in names}
     with closing(executor):
         for stage in stages:
             shards = [shard for name in names for shard in stage.shards(session, name)]
@@ -162,27 +166,35 @@ def do_stages(
             done += len(shards)
             if stage.name not in ("questions", "records"):
                 continue
-            if demands.is_strict:
-                for line in (line for shard in shards for line in build_dir.read(shard, stage.lines)):
-                    if isinstance(line, Reject) and not line.fault.is_expected:
-                        raise StrictStop(f"--strict: {sentence(line)}")
+            if demands != NO_DEMANDS:
+                for reject in rejects_of(stage, shards, session, is_strict=demands.is_strict):
+                    rejects[reject.dataset].append(reject)
             if stage.name == "questions":
                 refuse_lost_questions(plans, session)
             else:
                 refuse_changed_examples(plans, session)
+                for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
+                    if demands.min_kept and session.takes_whole(name, length):
+                        rejects[name] += taken.rejects if (taken := session.taken(name, length)) else ()
             if demands.min_kept:
-                lost = _rejected_at_lengths(plans, shards, session) if stage.name == "records" else ()
-                refuse_losses(names, build_dir, demands.min_kept, is_here=executor.has_all_files, at_lengths=lost)
+                counts = {name: build_dir.only(questions_shard(name), QUESTIONS, RowCounts).counts for name in names}
+                every = chain.from_iterable(rejects.values())
+                refuse_losses(counts, every, build_dir.out, demands.min_kept, is_here=executor.has_all_files)
     return done
 
 
-def _rejected_at_lengths(plans: Sequence[DatasetPlan], records: Sequence[Shard], session: Session) -> Iterator[Reject]:
-    """Yield the questions that do not fit at a length, also those of lengths that an extended release has whole."""
-    for shard in records:
-        yield from (line for line in session.build_dir.read(shard, RECORDS) if isinstance(line, Reject))
-    for name, length in ((plan.spec.name, length) for plan in plans for length in plan.spec.lengths):
-        if session.takes_whole(name, length) and (taken := session.taken(name, length)):
-            yield from taken.rejects
+def rejects_of(stage: Stage, shards: Iterable[Shard], session: Session, *, is_strict: bool) -> Iterator[Reject]:
+    """Yield the rejects of shards that are done.
+
+    Raises:
+        StrictStop: there is a reject that the benchmark itself does not leave out, and `is_strict` is true.
+
+    """
+    for line in chain.from_iterable(session.build_dir.read(shard, stage.lines) for shard in shards):
+        if isinstance(line, Reject):
+            if is_strict and not line.fault.is_expected:
+                raise StrictStop(f"--strict: {line.dataset}, {line.id}: {line.fault}")
+            yield line
 
 
 def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:

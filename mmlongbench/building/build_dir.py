@@ -1,4 +1,5 @@
-"""The working folder of a build, where shards leave their results. All state of a build is on disk.
+"""The working folder of a build, the shards into which the work is divided, and the results that they leave there. All
+state of a build is on disk.
 
 A shard is done when its result file is there and complete. The working folder is inside the folder of the release, and
 is removed once the lock is written.
@@ -6,14 +7,10 @@ is removed once the lock is written.
 
 import hashlib
 import json
-import logging
 import os
-import platform
 import shutil
-import sys
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -21,68 +18,11 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mmlongbench.building.lines import Line, to_fields
-from mmlongbench.errors import BuildError, Interrupted, MMLongBenchError
+from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
-from mmlongbench.io.printable import shown
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK, STAGE_NAMES, StageName
-from mmlongbench.release.lock import versions
 from mmlongbench.task.formats import to_json
-
-_log = logging.getLogger(__name__)
-
-
-def log_of(out: Path) -> Path:
-    """Return the path of the log of a release.
-
-    >>> log_of(Path("releases/mine")).as_posix()
-    'releases/mine.log'
-    """
-    return out.with_name(f"{out.name}.log")
-
-
-@contextmanager
-def logged(out: Path) -> Iterator[None]:
-    """Append what a build does to the log of its release; if the log cannot be written, the build runs without it."""
-    handler: logging.Handler = logging.NullHandler()
-    with suppress(OSError):
-        handler = _Quiet(log_of(out), encoding="utf-8", errors="backslashreplace")
-    form = _Printable("%(asctime)s %(process)d %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-    form.converter = time.gmtime
-    handler.setFormatter(form)
-    logger = logging.getLogger("mmlongbench")
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    made_by = ", ".join(f"{name} {version}" for name, version in versions().items())
-    _log.info("started: %s; Python %s; %s", " ".join(sys.argv[1:]), platform.python_version(), made_by)
-    try:
-        yield
-        _log.info("ended well")
-    except (Interrupted, MMLongBenchError, OSError) as error:
-        _log.info("ended: %s", error)
-        raise
-    finally:
-        logger.setLevel(before)
-        logger.removeHandler(handler)
-        with suppress(OSError):  # the rest of the log could not be written
-            handler.close()
-
-
-class _Printable(logging.Formatter):
-    """Formats log records for a terminal, and hides secrets, because a log is kept for long."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a record as one line."""
-        return shown(super().format(record))
-
-
-class _Quiet(logging.FileHandler):
-    """A log handler that ignores its own errors: logging failures never stop a build."""
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        """Do nothing."""
-
 
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
@@ -92,6 +32,8 @@ EXTENSION = "extension"
 """The name of the folder in the working folder in which a finished release is extended."""
 _MAX_END = 256
 """The maximum size in bytes of the last line of a result."""
+BLOCK = 32
+"""The maximum number of rows or questions in a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +50,6 @@ class Shard:
         return f"{self.stage}/{self.dataset}/{self.name}"
 
 
-BLOCK = 32
-"""The maximum number of rows or questions in a block."""
-
-
 def blocks(rows: int) -> dict[str, int]:
     """Return the names of the blocks into which rows or questions are divided, with the number of each block's rows.
 
@@ -121,18 +59,23 @@ def blocks(rows: int) -> dict[str, int]:
     return {f"{first // BLOCK:05d}": min(BLOCK, rows - first) for first in range(0, rows, BLOCK)}
 
 
+def block_shards(stage: StageName, dataset: str, rows: int) -> list[Shard]:
+    """Return the shards of a stage that works on blocks of rows or questions."""
+    return [Shard(stage, dataset, block, steps) for block, steps in blocks(rows).items()]
+
+
 def places_in(block: str) -> slice:
     """Return the places of a block's rows among all rows."""
     return slice(int(block) * BLOCK, (int(block) + 1) * BLOCK)
 
 
 def rows_shard(dataset: str) -> Shard:
-    """The shard that reads the rows of a dataset."""
+    """The shard that reads the rows of a dataset: one, because an id may occur only once among all rows."""
     return Shard("rows", dataset, "all")
 
 
 def questions_shard(dataset: str) -> Shard:
-    """The shard that chooses the questions of a dataset."""
+    """The shard that chooses the questions of a dataset: one, because the choice depends on all rows."""
     return Shard("questions", dataset, "all")
 
 
@@ -216,26 +159,23 @@ class BuildDir:
     @property
     def extended(self) -> Path | None:
         """The finished release that this build extends; None if it extends none."""
-        is_one = self.out.name == EXTENSION and self.out.parent.name == WORKING
-        return self.out.parent.parent if is_one else None
+        is_extension = self.out.name == EXTENSION and self.out.parent.name == WORKING
+        return self.out.parent.parent if is_extension else None
 
     def file(self, path: str) -> Path:
         """Return where a file of the release is: in this folder or, if it was taken over, in the extended release."""
         here, extended = self.out / path, self.extended
         return here if extended is None or here.exists() else extended / path
 
+    # The results of shards
+
     def result(self, shard: Shard) -> Path:
         """Return the path of a shard's result."""
         return self.root / f"{shard}.jsonl"
 
-    def is_done(self, shard: Shard) -> bool:
-        """Return whether the shard's result exists and is complete."""
-        return self._end(shard) is not None
-
-    def fingerprint(self, shard: Shard) -> str:
-        """Return the SHA-256 in the last line of a shard's result; empty if there is no complete result."""
-        end = self._end(shard)
-        return end.sha256 if end else ""
+    def lock_shard(self, shard: Shard) -> AbstractContextManager[None]:
+        """Return a context that holds the lock of a shard, so that only one process writes its result."""
+        return file_lock(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")
 
     def write(self, shard: Shard, lines: Iterable[Line]) -> None:
         """Write a shard's result as lines of JSON; one more line at the end has the size and hash of the lines before
@@ -253,83 +193,14 @@ class BuildDir:
 
         write_whole(self.result(shard), ended())
 
-    def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
-        """Yield the lines of a shard's result; `kind` is the type of the lines of its stage.
+    def is_done(self, shard: Shard) -> bool:
+        """Return whether the shard's result exists and is complete."""
+        return self._end(shard) is not None
 
-        Raises:
-            BuildError: the result is missing or not as it was written; it is removed, and the shard is no longer done.
-
-        """
-        yield from (line for _, line in self.read_placed(shard, kind))
-
-    def read_placed(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[tuple[int, LineT]]:
-        """Yield (byte where the line begins, line) for each line of a shard's result (see `read` and `line_at`)."""
-        path, end = self.result(shard), self._complete(shard)
-        at, found = 0, hashlib.sha256()
-        with path.open("rb") as lines:
-            while at < end.bytes and (line := lines.readline()):
-                found.update(line)
-                yield at, self._parsed(line, kind, shard)
-                at += len(line)
-        if found.hexdigest() != end.sha256:
-            raise self.damaged(shard)
-
-    def line_at(self, shard: Shard, start: int, kind: TypeAdapter[LineT]) -> LineT:
-        """Return the line of a shard's result that begins at byte `start`.
-
-        Raises:
-            BuildError: the result has no line there; the result is removed, and the shard is no longer done.
-
-        """
-        path = self.result(shard)
-        try:
-            with path.open("rb") as lines:
-                lines.seek(start)
-                return self._parsed(lines.readline(), kind, shard)
-        except FileNotFoundError as error:
-            raise self.damaged(shard) from error
-
-    def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
-        """Return the last line of a shard's result, not counting the `_End`; the lines before it are not read."""
-        path, end = self.result(shard), self._complete(shard)
-        with path.open("rb") as lines:
-            size, block, tail = end.bytes, 1 << 16, b""
-            while b"\n" not in tail[:-1] and len(tail) < size:
-                lines.seek(size - min(size, block))
-                tail, block = lines.read(min(size, block)), block * 4
-        return self._parsed(tail.splitlines()[-1] if tail else b"", kind, shard)
-
-    def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
-        """Return the line of the type `wanted` in a shard's result; there must be exactly one.
-
-        Raises:
-            BuildError: there is no such line, or more than one; the result is removed, and the shard is no longer done.
-
-        """
-        found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
-        if len(found) != 1:
-            raise self.damaged(shard)
-        return found[0]
-
-    def discard(self, shard: Shard) -> None:
-        """Remove the result of a shard, so that it is done again."""
-        self.result(shard).unlink(missing_ok=True)
-
-    def discard_all(self) -> None:
-        """Remove the results of all shards, because their plan is lost; caches, corpora and samples stay."""
-        for stage in STAGE_NAMES:
-            shutil.rmtree(self.root / stage, ignore_errors=True)
-
-    def discard_from(self, stage: StageName, dataset: str) -> None:
-        """Remove the results of a stage and of all later stages for a dataset."""
-        stages = STAGE_NAMES
-        for each in stages[stages.index(stage) :]:
-            shutil.rmtree(self.root / each / dataset, ignore_errors=True)
-
-    def _complete(self, shard: Shard) -> _End:
-        if (end := self._end(shard)) is None:
-            raise self.damaged(shard)
-        return end
+    def fingerprint(self, shard: Shard) -> str:
+        """Return the SHA-256 in the last line of a shard's result; empty if there is no complete result."""
+        end = self._end(shard)
+        return end.sha256 if end else ""
 
     def _end(self, shard: Shard) -> _End | None:
         """Return the last line of a result; None if the result is incomplete or missing."""
@@ -338,13 +209,62 @@ class BuildDir:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - _MAX_END))
                 tail = file.read().splitlines(keepends=True)
-        except OSError:
-            return None
-        try:
             end = _End.model_validate_json(tail[-1] if tail else b"")
-        except ValidationError:
+        except (OSError, ValidationError):
             return None
         return end if end.bytes + len(tail[-1]) == size and tail[-1].endswith(b"\n") else None
+
+    def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
+        """Yield the lines of a shard's result; `kind` is the type of the lines of its stage.
+
+        Raises:
+            BuildError: the result is missing or not as it was written; it is removed, and the shard is no longer done.
+                All methods that read results raise this error.
+
+        """
+        yield from (line for _, line in self.read_placed(shard, kind))
+
+    def read_placed(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[tuple[int, LineT]]:
+        """Yield (byte where the line begins, line) for each line of a shard's result (see `line_at`)."""
+        end = self._complete(shard)
+        start, digest = 0, hashlib.sha256()
+        with self.result(shard).open("rb") as lines:
+            while start < end.bytes and (line := lines.readline()):
+                digest.update(line)
+                yield start, self._parsed(line, kind, shard)
+                start += len(line)
+        if digest.hexdigest() != end.sha256:
+            raise self.damaged(shard)
+
+    def line_at(self, shard: Shard, start: int, kind: TypeAdapter[LineT]) -> LineT:
+        """Return the line of a shard's result that begins at byte `start`."""
+        try:
+            with self.result(shard).open("rb") as lines:
+                lines.seek(start)
+                return self._parsed(lines.readline(), kind, shard)
+        except FileNotFoundError as error:
+            raise self.damaged(shard) from error
+
+    def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
+        """Return the last line of a shard's result, not counting the `_End`; the lines before it are not read."""
+        size, block, tail = self._complete(shard).bytes, 1 << 16, b""
+        with self.result(shard).open("rb") as lines:
+            while b"\n" not in tail[:-1] and len(tail) < size:
+                lines.seek(size - min(size, block))
+                tail, block = lines.read(min(size, block)), block * 4
+        return self._parsed(tail.splitlines()[-1] if tail else b"", kind, shard)
+
+    def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
+        """Return the line of the type `wanted` in a shard's result; there must be exactly one."""
+        found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
+        if len(found) != 1:
+            raise self.damaged(shard)
+        return found[0]
+
+    def _complete(self, shard: Shard) -> _End:
+        if (end := self._end(shard)) is None:
+            raise self.damaged(shard)
+        return end
 
     def _parsed(self, line: bytes, kind: TypeAdapter[LineT], shard: Shard) -> LineT:
         try:
@@ -361,6 +281,16 @@ class BuildDir:
         path = self.result(shard)
         return BuildError(f"{path}: was damaged or changed, and was removed; run the command again to continue")
 
-    def lock_shard(self, shard: Shard) -> AbstractContextManager[None]:
-        """Return a context that holds the lock of a shard, so that only one process writes its result."""
-        return file_lock(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")
+    def discard(self, shard: Shard) -> None:
+        """Remove the result of a shard, so that it is done again."""
+        self.result(shard).unlink(missing_ok=True)
+
+    def discard_all(self) -> None:
+        """Remove the results of all shards, because their plan is lost; caches, corpora and samples stay."""
+        for stage in STAGE_NAMES:
+            shutil.rmtree(self.root / stage, ignore_errors=True)
+
+    def discard_from(self, stage: StageName, dataset: str) -> None:
+        """Remove the results of a stage and of all later stages for a dataset."""
+        for later in STAGE_NAMES[STAGE_NAMES.index(stage) :]:
+            shutil.rmtree(self.root / later / dataset, ignore_errors=True)

@@ -1,7 +1,9 @@
-"""A dataset that is open for work: builder, documents and token counter are ready. Each session opens it once."""
+"""A dataset that is open for work: its builder, counter and checks, and the sources that drafts are made from. Rows,
+texts of pages, hard negatives and prices of texts stay on disk.
+"""
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.example_checks import ExampleChecks
 from mmlongbench.building.lines import (
     DOCUMENTS,
     NEGATIVES,
@@ -25,7 +28,6 @@ from mmlongbench.building.lines import (
     RefusedDocument,
 )
 from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.building.stages.golds import Golds
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.corpus.retrieval.search import SearchedCorpus
@@ -60,13 +62,6 @@ def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) ->
         return kind.model_validate(line.row)
     except ValidationError as error:
         raise build_dir.damaged(shard) from error
-
-
-def rows_at(places: Container[int], build_dir: BuildDir, dataset: str, kind: type[Row]) -> Iterator[tuple[int, Row]]:
-    """Yield (place, row) for each readable row of a dataset whose place, counted from 0, is in `places`."""
-    shard = rows_shard(dataset)
-    lines = (line for line in build_dir.read(shard, ROWS) if isinstance(line, ReadRow))
-    yield from ((place, row_of(line, kind, build_dir, shard)) for place, line in enumerate(lines) if place in places)
 
 
 class StoredRows(Sequence[Row]):
@@ -107,8 +102,6 @@ class StoredRows(Sequence[Row]):
         return row_of(line, self._kind, self._build_dir, self._shard)
 
 
-PRICES = "prices"
-"""The name of the folder below `CorpusPlan.cache`."""
 MAX_HELD = 1 << 16
 """The maximum number of prices that are held in memory."""
 
@@ -152,8 +145,30 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
-_FoundT = TypeVar("_FoundT")
 KnownT = TypeVar("KnownT", FoundNegatives, RankedPages)
+
+
+class KnownLines(Generic[KnownT]):
+    """The lines of a stage whose shards are blocks of rows, by the id of each line. Blocks are read on demand."""
+
+    def __init__(self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT]) -> None:
+        self._build_dir, self._stage, self._dataset = build_dir, stage, dataset
+        self._kind: TypeAdapter[KnownT] = kind
+        self._known: dict[str, KnownT] = {}
+        self._read: set[str] = set()
+
+    def add(self, lines: Iterable[KnownT]) -> None:
+        """Add lines; a forecast adds hard negatives that no shard has written."""
+        self._known.update((line.id, line) for line in lines)
+
+    def of(self, id: str) -> KnownT | None:
+        """Return the line with an id; None if no block has one."""
+        if id not in self._known:
+            folder = self._build_dir.root / self._stage / self._dataset
+            for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
+                self._read.add(block)
+                self.add(self._build_dir.read(Shard(self._stage, self._dataset, block), self._kind))
+        return self._known.get(id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +176,10 @@ class Dataset:
     """Everything a shard of this dataset needs."""
 
     plan: DatasetPlan
-    reader: Reader[Row]
     sources: Sources
     pricer: Pricer
-    golds: Golds
-    negatives: "KnownLines[FoundNegatives]"
+    checks: ExampleChecks
+    negatives: KnownLines[FoundNegatives]
     prices: KeptPrices | None
     canary: str = ""
     """The canary that each record has; empty if the manifest does not ask for one."""
@@ -198,57 +212,51 @@ class Dataset:
             self.prices.close()
 
 
-def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
-    """Open a dataset whose documents stage is done."""
-    name, bound = plan.spec.name, plan.bound
-    reader, negatives = bound.reader_type(), KnownLines(build_dir, "negatives", name, NEGATIVES)
-    sources = _sources(plan, reader, build_dir, files, negatives)
-    if bound.counter.text.sha256 != plan.tokenizer["sha256"]:
-        raise SourceChangedError(
-            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
-            f"started with; restore it and run the command again, or remove {build_dir.out} and start the build again"
-        )
-    prices = KeptPrices(plan.corpus.cache / PRICES, bound.counter.text.sha256) if plan.corpus else None
-    pricer = Pricer(bound.counter, sources.sizes, prices)
-    return Dataset(plan, reader, sources, pricer, Golds(bound), negatives, prices)
-
-
-def _sources(
-    plan: DatasetPlan,
-    reader: Reader[Row],
-    build_dir: BuildDir,
-    files: SourceFiles,
-    negatives: "KnownLines[FoundNegatives]",
-) -> Sources:
-    """Return the sources of a dataset: the parts that its reader has, and the corpus."""
-    kind, spec = type(reader), plan.spec
-    rankings = KnownLines(build_dir, "rankings", spec.name, RANKINGS)
+def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, canary: str) -> Dataset:
+    """Open a dataset whose documents stage is done: the parts that its reader has, and its corpus."""
+    spec, bound, name = plan.spec, plan.bound, plan.spec.name
+    reader = bound.reader_type()
+    rankings: KnownLines[RankedPages] = KnownLines(build_dir, "rankings", name, RANKINGS)
+    negatives: KnownLines[FoundNegatives] = KnownLines(build_dir, "negatives", name, NEGATIVES)
 
     def page_ranking(id: str) -> PageRanking | None:
         line = rankings.of(id)
         return PageRanking(tuple(line.pages), tuple(line.gold_ranks)) if line else None
 
-    def hard_negatives(id: str) -> Sequence[int] | None:
+    def numbers_of(id: str) -> Sequence[int] | None:
         line = negatives.of(id)
         return line.numbers if line else None
 
-    corpus = None
+    corpus, prices = None, None
     if plan.corpus:
         spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
-        corpus = SearchedCorpus(Corpus.open(plan.corpus.folder), spec.retrieval.near_duplicate, hard_negatives, spare)
+        corpus = SearchedCorpus(Corpus.open(plan.corpus.folder), spec.retrieval.near_duplicate, numbers_of, spare)
     classes = _of_reader(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
-    has_pages = kind.web_pages is not Reader.web_pages
-    return Sources(
-        documents=None if kind.documents is Reader.documents else _documents(plan, reader, build_dir),
-        images=None if kind.image is Reader.image else _images(plan, reader, files),
+    has_pages = bound.reader_type.web_pages is not Reader.web_pages
+    sample_seed = spec.seed if spec.sample.seed is None else spec.sample.seed
+    sources = Sources(
+        documents=None if bound.reader_type.documents is Reader.documents else _documents(plan, build_dir),
+        images=None if bound.reader_type.image is Reader.image else _images(plan, reader, files),
         web_pages=WebPages(_of_reader(plan, "web_pages", reader.web_pages, Mapping)) if has_pages else None,
         image_classes=classes,
         corpus=corpus,
         page_rankings=page_ranking,
-        rows=StoredRows(build_dir, spec.name, kind.row_type),
+        rows=StoredRows(build_dir, name, bound.reader_type.row_type),
         draws=Draws((spec.seed, spec.drawn_name)),
-        sample_draws=sample_draws(spec),
+        sample_draws=Draws((sample_seed, spec.drawn_name, "sample")),
     )
+    if bound.counter.text.sha256 != plan.tokenizer["sha256"]:
+        raise SourceChangedError(
+            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
+            f"started with; restore it and run the command again, or remove {build_dir.out} and start the build again"
+        )
+    if plan.corpus:
+        prices = KeptPrices(plan.corpus.cache / "prices", bound.counter.text.sha256)
+    pricer = Pricer(bound.counter, sources.sizes, prices)
+    return Dataset(plan, sources, pricer, ExampleChecks(bound), negatives, prices, canary)
+
+
+_FoundT = TypeVar("_FoundT")
 
 
 def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
@@ -261,11 +269,35 @@ def _of_reader(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _Fo
         return found
 
 
-def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
+def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
+    """Return the pictures of the reader; each is compared with its fingerprint when it is read."""
+    task, given = plan.bound.task, plan.spec.pictures
+    most = given.most_tokens or task.most_tokens
+
+    def picture(name: str) -> PictureFile | None:
+        with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
+            return reader.image(plan.sources, name)
+
+    pictures = Pictures(
+        reader.image_folder,
+        picture,
+        plan.spec.limits.pixels,
+        given.longest_side or task.longest_side,
+        Cap(most, given.above, plan.bound.counter.image.tokens) if most else None,
+        by_content=plan.bound.names_pictures_by_content,
+        as_jpeg=given.encode == "jpeg",
+        reading=files.unchanged,
+    )
+    with calling("reader", plan.spec.reader, "shows()"):
+        shown = _of_reader(plan, "shows", reader.shows, Mapping)
+        return Images(pictures, shown, _of_reader(plan, "asked_pictures", reader.asked_pictures, Iterable))
+
+
+def _documents(plan: DatasetPlan, build_dir: BuildDir) -> Documents:
     """Return the documents that the documents stage has read. Their texts are read on demand; those of the 16 documents
     that were used last stay in memory.
     """
-    join = plan.bound.task.join_pages
+    join, folder = plan.bound.task.join_pages, plan.bound.reader_type.image_folder
 
     def read_document(name: str) -> DocumentLine:
         shard = Shard("documents", plan.spec.name, name)
@@ -277,28 +309,26 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
     last_read = lru_cache(maxsize=16)(read_document)
 
     def texts(name: str) -> tuple[str, ...]:
-        read = last_read(name)
-        found = read.texts if isinstance(read, ReadDocument) else ()
+        line = last_read(name)
+        pages = line.texts if isinstance(line, ReadDocument) else ()
         if not join:
-            return tuple(found)
-        return tuple("\n".join(found[place] for place in group) for group in join.groups(len(found)))
+            return tuple(pages)
+        return tuple("\n".join(pages[place] for place in group) for group in join.groups(len(pages)))
 
     def texts_around_crops(name: str) -> tuple[tuple[str, ...], ...]:
-        read = last_read(name)
-        return tuple(tuple(page["texts"]) for page in read.parted) if isinstance(read, ReadDocument) else ()
+        line = last_read(name)
+        return tuple(tuple(page["texts"]) for page in line.parted) if isinstance(line, ReadDocument) else ()
 
     documents, faults = {}, dict(plan.refused)
     for file in plan.documents.values():
-        read = read_document(file.name)
-        if isinstance(read, RefusedDocument):
-            faults[file.id] = read.fault
+        line = read_document(file.name)
+        if isinstance(line, RefusedDocument):
+            faults[file.id] = line.fault
             continue
-        pages = tuple(
-            Page(number, f"{reader.image_folder}/{file.name}/{name}", width, height)
-            for (number, name), (width, height) in zip(file.named_pages(len(read.pages)), read.pages, strict=True)
-        )
+        named_pages = zip(file.named_pages(len(line.pages)), line.pages, strict=True)
+        pages = [Page(number, f"{folder}/{file.name}/{name}", *size) for (number, name), size in named_pages]
         crops = []
-        for page, parts in zip(pages, read.parted, strict=False):
+        for page, parts in zip(pages, line.parted, strict=False):
             for crop in parts["crops"]:  # a crop of a whole page is the image of the page
                 path = page.path if crop["kind"] == WHOLE_PAGE else crop_path(page.path, crop["box"])
                 crops.append(Crop(page.index, crop["kind"], crop["box"], path, *crop["size"]))
@@ -306,12 +336,12 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
             file.id,
             file.name,
             file.sha256,
-            pages,
-            tuple(read.keys),
+            tuple(pages),
+            tuple(line.keys),
             file.missing,
             tuple(crops),
-            damaged=read.damaged,
-            hidden_text=tuple(read.hidden_text),
+            damaged=line.damaged,
+            hidden_text=tuple(line.hidden_text),
         )
         documents[file.id] = joined(document, join) if join else document
     return Documents(documents, faults, texts, texts_around_crops)
@@ -330,55 +360,3 @@ def joined(document: Document, join: JoinPages) -> Document:
         width, height = layout([(page.width, page.height) for page in group], join.pixels).size
         pages.append(Page(number, f"{folder}/{join.file_name(document.name, number)}", width, height))
     return replace(document, pages=tuple(pages), keys=keys, missing=(), joined=shown, joined_keys=single)
-
-
-def sample_draws(spec: DatasetSpec) -> Draws:
-    """Return the draws that select the sample."""
-    return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
-
-
-def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
-    """Return the pictures of the reader; each is compared with its fingerprint when it is read."""
-    own, asked = plan.bound.task, plan.spec.pictures
-    most = asked.most_tokens or own.most_tokens
-
-    def picture(name: str) -> PictureFile | None:
-        with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
-            return reader.image(plan.sources, name)
-
-    pictures = Pictures(
-        reader.image_folder,
-        picture,
-        plan.spec.limits.pixels,
-        asked.longest_side or own.longest_side,
-        Cap(most, asked.above, plan.bound.counter.image.tokens) if most else None,
-        by_content=plan.bound.names_pictures_by_content,
-        as_jpeg=asked.encode == "jpeg",
-        reading=files.unchanged,
-    )
-    with calling("reader", plan.spec.reader, "shows()"):
-        shown = _of_reader(plan, "shows", reader.shows, Mapping)
-        return Images(pictures, shown, _of_reader(plan, "asked_pictures", reader.asked_pictures, Iterable))
-
-
-class KnownLines(Generic[KnownT]):
-    """The lines of a stage whose shards are blocks of rows, by the id of each line. Blocks are read on demand."""
-
-    def __init__(self, build_dir: BuildDir, stage: StageName, dataset: str, kind: TypeAdapter[KnownT]) -> None:
-        self._build_dir, self._stage, self._dataset = build_dir, stage, dataset
-        self._kind: TypeAdapter[KnownT] = kind
-        self._known: dict[str, KnownT] = {}
-        self._read: set[str] = set()
-
-    def add(self, lines: Iterable[KnownT]) -> None:
-        """Add lines; a forecast adds hard negatives that no shard has written."""
-        self._known.update((line.id, line) for line in lines)
-
-    def of(self, id: str) -> KnownT | None:
-        """Return the line with an id; None if no block has one."""
-        if id not in self._known:
-            folder = self._build_dir.root / self._stage / self._dataset
-            for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
-                self._read.add(block)
-                self.add(self._build_dir.read(Shard(self._stage, self._dataset, block), self._kind))
-        return self._known.get(id)

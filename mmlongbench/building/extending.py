@@ -16,20 +16,19 @@ from pathlib import Path
 
 from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan
-from mmlongbench.building.damage import refuse_changed, refuse_damage
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
-from mmlongbench.building.released import Released, ReleasedCell
+from mmlongbench.building.released import Released, ReleasedCell, refuse_damage
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import Bound
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.items import Item
-from mmlongbench.release.layout import IMAGES, LOCK, TOMBSTONES
+from mmlongbench.release.layout import LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, LockedFile, is_release_path, leads_out, read_lock, versions
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
@@ -102,8 +101,7 @@ def plan_extension(
             f"--out {out}: the finished release has no table of assets ({ASSETS}), because an older version built it; "
             "it cannot be extended: use another folder, or remove this one to build it again"
         )
-    refuse_damage(lock.files, out)
-    refuse_changed({name: file for name, file in lock.files.items() if not name.startswith(f"{IMAGES}/")}, out)
+    refuse_damage(lock.files, out, is_hashed=True)
     return plans, f"the finished release was extended ({joined(found)}); its examples stay as they were"
 
 

@@ -13,7 +13,7 @@ from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.documents.pixels import PICTURE_ENDINGS
 from mmlongbench.errors import Fault, ManifestError, nearest
-from mmlongbench.io.folders import visible_files
+from mmlongbench.io.files import visible_files
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec
 

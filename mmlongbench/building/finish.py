@@ -1,29 +1,30 @@
-"""The last step of a build: it sums up what the shards have counted, and writes the lock last."""
+"""The last step of a build: it sums up what the shards have counted, checks that files and sources are as they were,
+and writes the lock last.
+"""
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.assets import write_asset_table
-from mmlongbench.building.build_dir import Shard, blocks, questions_shard
+from mmlongbench.building.build_dir import block_shards, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
-from mmlongbench.building.damage import check_made, written_cell
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.fingerprints import files_of
-from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts
+from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
+from mmlongbench.building.released import damaged
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import one_spelling
-from mmlongbench.building.stages.cells import cell_shards, described
+from mmlongbench.building.source_files import Hashed, hash_files, one_spelling
+from mmlongbench.building.stages.cells import cell_shards, locked_file
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info
 from mmlongbench.documents.pages import PageImages
-from mmlongbench.errors import SourceChangedError
+from mmlongbench.errors import BuildError, SourceChangedError
 from mmlongbench.io.files import sweep, write_whole
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS, TOKENIZERS
@@ -55,96 +56,96 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         BuildError: a file of the release has changed since a shard made it.
 
     """
-    build_dir = session.build_dir
+    build_dir, out = session.build_dir, session.build_dir.out
     files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}
-    datasets = dict[str, DatasetCounts | UnreadableCounts]()
+    datasets: dict[str, DatasetCounts | UnreadableCounts] = {}
+    rejects: list[Reject] = []
     for plan in plans:
-        cells, parts = {}, dict[str, Any]()
-        for shard in cell_shards(session, plan.spec.name):
-            made = written_cell(build_dir, shard)
-            files.update(made.files)
-            cells[shard.name] = made.counts
+        name = plan.spec.name
+        cells: dict[str, CellCounts] = {}
+        rejects += (line for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Reject))
+        for shard in cell_shards(session, name):
+            for cell in build_dir.read(shard, CELLS):
+                if isinstance(cell, Reject):
+                    rejects.append(cell)
+                else:
+                    files.update(cell.files)
+                    cells[shard.name] = cell.counts
+        negatives = None
         if plan.corpus:
-            path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
-            parts["negatives"] = _write_negatives(build_dir.out / path, plan, session)
-            files[path] = described(build_dir.out / path)
-        datasets[plan.spec.name] = _counts(plan, session, cells, parts)
-        for shard in image_shards(session, plan.spec.name):
-            for line in build_dir.read(shard, IMAGE_LINES):
-                files[f"{IMAGES}/{line.path}"] = LockedFile(bytes=line.bytes, sha256=line.sha256)
-    write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
-    files[REJECTS] = described(build_dir.out / REJECTS)
-    files |= _keep_tokenizers(plans, build_dir.out)
+            path = f"{ITEMS}/{name}.negatives.jsonl"
+            negatives = _write_negatives(out / path, plan, session)
+            files[path] = locked_file(out / path)
+        datasets[name] = _counts(plan, session, cells, negatives)
+        for shard in image_shards(session, name):
+            for image in build_dir.read(shard, IMAGE_LINES):
+                files[f"{IMAGES}/{image.path}"] = LockedFile(bytes=image.bytes, sha256=image.sha256)
+    write_whole(out / REJECTS, (to_json(reject.fields()) for reject in rejects))
+    files[REJECTS] = locked_file(out / REJECTS)
+    # tokenizers that are no part of this package are kept, so that the release can be counted anywhere
+    for tokenizer in sorted({plan.spec.counter.tokenizer for plan in plans}):
+        if (file := tokenizer_file(tokenizer)) is not None:
+            content = file.read_bytes()
+            path = f"{TOKENIZERS}/{hashlib.sha256(content).hexdigest()}.json"
+            write_whole(out / path, [content])
+            files[path] = locked_file(out / path)
     unmatched = write_asset_table(plans, session, files)
-    files[ASSETS] = described(build_dir.out / ASSETS)
+    files[ASSETS] = locked_file(out / ASSETS)
     manifest = [plan.public() for plan in plans]
     more: dict[str, Any] = {"canary": canary} if (canary := canary_of(plans)) else {}
     more |= {"unmatched_licences": unmatched} if unmatched else {}
     more["files"] = dict(sorted(files.items()))
     lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, **more)
-    check_made(plans, session, files, executor)
-    check_sources(plans, session, executor.progress)
-    sweep(build_dir.out)
-    write_whole(build_dir.out / LOCK, lock_bytes(lock))
+    _check_files(plans, session, files, executor)
+    _check_sources(plans, session, executor)
+    sweep(out)
+    write_whole(out / LOCK, lock_bytes(lock))
     return lock
 
 
-def _keep_tokenizers(plans: Sequence[DatasetPlan], out: Path) -> dict[str, LockedFile]:
-    """Copy the tokenizers that are no part of this package into the release, so that it can be counted anywhere."""
-    kept = {}
-    for name in sorted({plan.spec.counter.tokenizer for plan in plans}):
-        if (file := tokenizer_file(name)) is not None:
-            content = file.read_bytes()
-            path = f"{TOKENIZERS}/{hashlib.sha256(content).hexdigest()}.json"
-            write_whole(out / path, [content])
-            kept[path] = described(out / path)
-    return kept
-
-
-def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts], parts: dict[str, Any]) -> DatasetCounts:
+def _counts(
+    plan: DatasetPlan, session: Session, cells: dict[str, CellCounts], negatives: NegativeCounts | None
+) -> DatasetCounts:
     """Return what the lock says about a dataset: its counts, its renamed and refused documents, its errata and its
-    licence. `parts` has what is counted already.
+    licence.
     """
     sources = session.dataset(plan.spec.name).sources
     rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
+    more: dict[str, Any] = {}  # the lock has these only if they say something
+    if negatives:
+        more["negatives"] = negatives
     if plan.spec.errata:  # `QuestionCounts.repaired` and the rejects show their effect
         errata = sorted(load_errata(plan.spec.errata).items())
         hidden = {id: each.model_copy(update={"source": without_secrets(each.source)}) for id, each in errata}
-        parts["errata"] = {id: each.model_dump(mode="json", exclude_defaults=True) for id, each in hidden.items()}
+        more["errata"] = {id: each.model_dump(mode="json", exclude_defaults=True) for id, each in hidden.items()}
     if plan.corpus:
         info = read_info(plan.corpus.folder)
         ids = info.wikidata_ids if info.keeps_wikidata_ids else None
-        parts["corpus"] = CorpusCounts(articles=info.articles, passages=info.passages, wikidata_ids=ids)
+        more["corpus"] = CorpusCounts(articles=info.articles, passages=info.passages, wikidata_ids=ids)
     if sources.has_image_classes:
-        parts["classes"] = _classes(sources.image_classes)
+        more["classes"] = _classes(sources.image_classes)
     documents, licence = _documents(plan, sources), plan.spec.licence_text
-    return DatasetCounts(questions=rows.counts, cells=cells, documents=documents, licence=licence, **parts)
+    return DatasetCounts(questions=rows.counts, cells=cells, documents=documents, licence=licence, **more)
 
 
 def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
     usable = sources.documents.usable if sources.has_documents else {}
     faults = sources.documents.faults if sources.has_documents else {}
-    resolutions = Counter(
-        str(file.pages.dpi)
-        for file in plan.documents.values()
-        if isinstance(file.pages, PageImages) and file.pages.dpi is not None
-    )
-    damaged = {
+    images = (file.pages for file in plan.documents.values() if isinstance(file.pages, PageImages))
+    resolutions = Counter(str(pages.dpi) for pages in images if pages.dpi is not None)
+    damaged_pages = {
         id: {str(page + 1): why for page, why in document.damaged.items()}
         for id, document in usable.items()
         if document.damaged
     }
     hidden = {id: len(document.hidden_text) for id, document in usable.items() if document.hidden_text}
-    parts: dict[str, Any] = {
-        "images_by_dpi": dict(sorted(resolutions.items())),
-        "damaged": damaged,
-        "hidden_text": hidden,
-    }
+    more: dict[str, Any] = {"images_by_dpi": dict(sorted(resolutions.items())), "damaged": damaged_pages}
+    more["hidden_text"] = hidden
     return DocumentCounts(
         usable=len(usable),
         refused={id: str(fault) for id, fault in sorted(faults.items())},
         renamed={file.id: file.name for file in plan.documents.values() if file.id != file.name},
-        **{name: counts for name, counts in parts.items() if counts},
+        **{name: counts for name, counts in more.items() if counts},
     )
 
 
@@ -152,22 +153,20 @@ def _classes(found: ImageClasses) -> ClassCounts:
     """Return the names of the two splits. For each domain, return the counts of both splits, and the classes that only
     one split has.
     """
-    domains: dict[str, list[ImageClass]] = {}
+    by_domain: dict[str, list[ImageClass]] = {}
     for each in found.classes.values():
-        domains.setdefault(each.domain, []).append(each)
-    return ClassCounts(
-        splits={"exemplars": found.exemplar_split, "tests": found.test_split},
-        domains={
-            domain: DomainCounts(
-                classes=len(classes),
-                exemplars=sum(len(each.exemplars) for each in classes),
-                tests=sum(each.tests for each in classes),
-                without_exemplars=sorted(each.name for each in classes if not each.exemplars),
-                without_tests=sorted(each.name for each in classes if not each.tests),
-            )
-            for domain, classes in sorted(domains.items())
-        },
-    )
+        by_domain.setdefault(each.domain, []).append(each)
+    domains = {
+        domain: DomainCounts(
+            classes=len(classes),
+            exemplars=sum(len(each.exemplars) for each in classes),
+            tests=sum(each.tests for each in classes),
+            without_exemplars=sorted(each.name for each in classes if not each.exemplars),
+            without_tests=sorted(each.name for each in classes if not each.tests),
+        )
+        for domain, classes in sorted(by_domain.items())
+    }
+    return ClassCounts(splits={"exemplars": found.exemplar_split, "tests": found.test_split}, domains=domains)
 
 
 def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> NegativeCounts:
@@ -178,8 +177,8 @@ def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> Negativ
     fewest, digest = list[int](), hashlib.sha256()
 
     def lines() -> Iterator[bytes]:
-        for block in blocks(len(session.questions(plan.spec.name))):
-            for line in session.build_dir.read(Shard("negatives", plan.spec.name, block), NEGATIVES):
+        for shard in block_shards("negatives", plan.spec.name, len(session.questions(plan.spec.name))):
+            for line in session.build_dir.read(shard, NEGATIVES):
                 rejected.update(line.rejected)
                 fewest.append(len(line.numbers))
                 digest.update(to_json({"id": line.id, "numbers": line.numbers, "rejected": line.rejected}))
@@ -191,18 +190,51 @@ def _write_negatives(path: Path, plan: DatasetPlan, session: Session) -> Negativ
     )
 
 
-def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, object]]:
-    """Yield the rejects, dataset after dataset: first the rejected rows, then the questions that do not fit, length
-    after length.
+def _check_files(
+    plans: Sequence[DatasetPlan], session: Session, files: Mapping[str, LockedFile], executor: Executor
+) -> None:
+    """Make sure that every file of the release is as its shard has made it.
+
+    If a file was changed or is missing, the file and the result of its shard are removed, so that both are made again.
+    Files that other machines have uploaded to a URL are not on this machine and are not compared.
+
+    Raises:
+        BuildError: a file was changed or is missing; the error names it.
+
     """
-    for plan in plans:
-        read, name = session.build_dir.read, plan.spec.name
-        cells = (line for shard in cell_shards(session, name) for line in read(shard, CELLS))
-        yield from (line.fields() for line in read(questions_shard(name), QUESTIONS) if isinstance(line, Reject))
-        yield from (line.fields() for line in cells if isinstance(line, Reject))
+    build_dir, out = session.build_dir, session.build_dir.out
+    here = {build_dir.file(path): path for path in files if executor.has_all_files or (out / path).exists()}
+    with executor.progress.bar("finish: files compared", len(here)) as advance:
+        changed = [
+            here[path]
+            for path, hashed in hash_files(list(here), advance)
+            if not (isinstance(hashed, Hashed) and hashed.sha256 == files[here[path]].sha256)
+        ]
+    if not changed:
+        return
+    if session.released:
+        taken = session.released.lock.files
+        if old := [path for path in changed if taken.get(path) == files[path] and not (out / path).exists()]:
+            raise damaged(session.released.out, old[0], "its content is not what the lock says")
+    for name in (plan.spec.name for plan in plans):
+        made = [
+            (path, shard)
+            for shard in cell_shards(session, name)
+            for path in build_dir.only(shard, CELLS, WrittenCell).files
+        ]
+        for shard in image_shards(session, name):
+            made += [(f"{IMAGES}/{line.path}", shard) for line in build_dir.read(shard, IMAGE_LINES)]
+        for path, shard in made:
+            if path in changed:
+                (out / path).unlink(missing_ok=True)
+                build_dir.discard(shard)
+    more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""
+    raise BuildError(
+        f"{out / changed[0]}: is missing or not as this build made it{more}; run the command again to make it again"
+    )
 
 
-def check_sources(plans: Iterable[DatasetPlan], session: Session, progress: Progress) -> None:
+def _check_sources(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> None:
     """List and hash all sources again, to make sure that they have not changed since they were fingerprinted.
 
     Raises:
@@ -210,7 +242,7 @@ def check_sources(plans: Iterable[DatasetPlan], session: Session, progress: Prog
 
     """
     files = session.source_files
-    with progress.bar("finish: sources compared", files.count()) as advance:
+    with executor.progress.bar("finish: sources compared", files.count()) as advance:
         files.check_all(advance)
     for plan in plans:
         for name, path in plan.sources.items():

@@ -18,7 +18,7 @@ from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build

@@ -13,8 +13,8 @@ from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.source_files import stamp_of
 from mmlongbench.errors import BuildError, ManifestError, nearest
 from mmlongbench.io.files import write_whole
-from mmlongbench.io.opening import OpenedSource, SourceOpener
 from mmlongbench.io.progress import Progress
+from mmlongbench.io.sources import OpenedSource, SourceOpener
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.missing import missing_of

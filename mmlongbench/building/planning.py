@@ -13,7 +13,7 @@ from mmlongbench.building.asset_licences import licence_tables, stated_rights
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan, load_interrupted_plan, portable, save_plans
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
 from mmlongbench.building.locating import CORPUS, check_errata, extract_sources, find_sources, refuse_own_output
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
@@ -22,9 +22,9 @@ from mmlongbench.building.source_files import SourceFile, SourceFiles, unchanged
 from mmlongbench.documents.ocr import ocr_engine
 from mmlongbench.documents.pages import PageImages, Pages
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
-from mmlongbench.io.opening import SourceOpener
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, check_reserve, refuse_secrets
+from mmlongbench.io.sources import SourceOpener
+from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, refuse_secrets
 from mmlongbench.manifest.missing import unfinished_downloads
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.task_files import keep_task_file
@@ -44,10 +44,7 @@ def check_manifest(manifest: Manifest) -> list[Bound]:
     for spec in manifest.datasets:
         refuse_secrets(spec)
         bound = bind(spec)
-        _ = bound.reader_type
         check_plugins(bound)
-        _ = bound.placements
-        check_reserve(bound)
         check_ocr(bound)
         datasets.append(bound)
     return datasets

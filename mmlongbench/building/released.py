@@ -1,10 +1,12 @@
 """The finished release that a build extends: what is taken from it instead of being made again."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from mmlongbench.building.source_files import Hashed, hash_files
 from mmlongbench.errors import BuildError, ReleaseError
 from mmlongbench.lengths import format_length
 from mmlongbench.release.items import Item, items_in_order, keys_of_items
@@ -140,3 +142,30 @@ class Released:
             cell = ReleasedCell(self.out, spec, length, files, counts.cells[format_length(length)], rejects)
             self._cells[name, length] = cell
         return self._cells[name, length]
+
+
+def refuse_damage(files: Mapping[str, LockedFile], out: Path, *, is_hashed: bool = False) -> None:
+    """Refuse a finished release with a file that is missing or has another size than the lock says. With `is_hashed`,
+    refuse also a file with other content; images are not hashed, because an extension compares those that it needs.
+
+    Raises:
+        BuildError: the error names the first such file.
+
+    """
+    for name, locked in files.items():
+        size = (out / name).stat().st_size if (out / name).is_file() else None
+        if size != locked.bytes:
+            found = "it is missing" if size is None else f"it has {size} bytes"
+            raise damaged(out, name, f"expected {locked.bytes} bytes, {found}")
+    hashed = {out / name: name for name in files if is_hashed and not name.startswith(f"{IMAGES}/")}
+    for path, content in hash_files(list(hashed), lambda: None):
+        if not (isinstance(content, Hashed) and content.sha256 == files[hashed[path]].sha256):
+            raise damaged(out, hashed[path], "its content is not what the lock says")
+
+
+def damaged(out: Path, name: str, fault: str) -> BuildError:
+    """Return the error for a file of a finished release that is not as the lock says."""
+    return BuildError(
+        f"--out {out}: the release is damaged: {name}: {fault}; put the file back, or remove the folder and build "
+        f"again (`mmlongbench audit {shlex.quote(str(out))}` lists all)"
+    )

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building import lines
-from mmlongbench.building.build_dir import BuildDir, Shard, log_of
-from mmlongbench.building.damage import written_cell
-from mmlongbench.building.executors.executor import Done, Executor
+from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_log import log_of
+from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.files import TEMPORARY, atomic_write
@@ -180,7 +180,7 @@ def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
     if shard.stage == "images":
         files = [f"{IMAGES}/{line.path}" for line in build_dir.read(shard, lines.IMAGES)]
     if shard.stage == "cells":
-        files = list(written_cell(build_dir, shard).files)
+        files = list(build_dir.only(shard, lines.CELLS, lines.WrittenCell).files)
     return [*(build_dir.out / file for file in files), build_dir.result(shard)]
 
 

@@ -1,14 +1,13 @@
 """A session: everything of one build that one process holds open. Each part is opened once, when it is first needed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
-from mmlongbench.building.dataset import Dataset, open_dataset, rows_at
-from mmlongbench.building.lines import QUESTIONS, RECORDS, Asked, RowCounts, ShownImages
+from mmlongbench.building.dataset import Dataset, open_dataset, row_of
+from mmlongbench.building.lines import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
 from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.corpus.corpus import Corpus
@@ -20,8 +19,6 @@ from mmlongbench.lengths import format_length
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
 
-EMBEDDINGS, RANKINGS = "embeddings", "rankings"
-"""Names of folders below `CorpusPlan.cache`."""
 TOGETHER = "all"
 """The name of the only block of records at a length if questions share contexts."""
 NeededImages = tuple[frozenset[str], tuple[tuple[str, str], ...]]
@@ -30,7 +27,7 @@ each picture, sorted. A picture that an extended release has is among them if it
 it is compared, because two names may give one path."""
 
 
-class Session:
+class Session(AbstractContextManager["Session"]):
     """The open parts of a build in one process. Each is opened when it is first needed, and stays open.
 
     A stage may use only what earlier stages have made. `dataset` can be called after the stages documents and rows,
@@ -48,12 +45,7 @@ class Session:
         self._source_files: SourceFiles | None = None
         self._released: Released | None = None
 
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -68,24 +60,35 @@ class Session:
             self._plans = load_plans(self.build_dir)
         return self._plans
 
+    @property
+    def source_files(self) -> SourceFiles:
+        """The source files as they were fingerprinted."""
+        if self._source_files is None:
+            self._source_files = SourceFiles(self.build_dir)
+        return self._source_files
+
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
         if name not in self._datasets:
-            opened = open_dataset(self.plans[name], self.build_dir, self.source_files)
-            canary = canary_of(self.plans.values()) if self.plans[name].spec.canary else ""
-            self._datasets[name] = replace(opened, canary=canary)
+            plan = self.plans[name]
+            canary = canary_of(self.plans.values()) if plan.spec.canary else ""
+            self._datasets[name] = open_dataset(plan, self.build_dir, self.source_files, canary)
         return self._datasets[name]
 
     def questions(self, name: str) -> tuple[Row, ...]:
         """Return the rows that every file of a dataset asks about, in the source's order."""
         if name not in self._questions:
-            chosen = list(self.build_dir.read(questions_shard(name), QUESTIONS))
+            read, shard, kind = self.build_dir.read, rows_shard(name), self.plans[name].bound.reader_type.row_type
+            chosen = list(read(questions_shard(name), QUESTIONS))
             ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
-            rows = dict(rows_at(ids.keys(), self.build_dir, name, self.plans[name].bound.reader_type.row_type))
+            readable = (line for line in read(shard, ROWS) if isinstance(line, ReadRow))
+            rows = {
+                place: row_of(line, kind, self.build_dir, shard) for place, line in enumerate(readable) if place in ids
+            }
             counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
-            is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
+            is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(shard))]
             if not is_of_these_rows or {place: row.id for place, row in rows.items()} != ids:
-                self.build_dir.discard(rows_shard(name))  # either the rows or the choice was changed
+                self.build_dir.discard(shard)  # either the rows or the choice was changed
                 raise self.build_dir.damaged(questions_shard(name))
             self._questions[name] = tuple(rows.values())
         return self._questions[name]
@@ -98,7 +101,7 @@ class Session:
         with one long shard.
         """
         is_shared, rows = isinstance(self.plans[name].bound.builder, SharedContextBuilder), len(self.questions(name))
-        packed = sorted((each for each in lengths if not self.takes_whole(name, each)), reverse=True)
+        packed = sorted((length for length in lengths if not self.takes_whole(name, length)), reverse=True)
         return [
             Shard("records", name, f"{format_length(length)}/{block}", steps)
             for block, steps in ({TOGETHER: rows} if is_shared else blocks(rows)).items()
@@ -115,7 +118,15 @@ class Session:
 
         """
         if name not in self._searches:
-            self._searches[name] = _open_search(self.plans[name])
+            plan, spec = self.plans[name], self.plans[name].spec.retrieval
+            if plan.corpus is None:
+                raise BuildError(f"dataset {name!r} has no corpus: name one in its manifest (`corpus: …`)")
+            corpus, cache, reranker = Corpus.open(plan.corpus.folder), plan.corpus.cache, None
+            if spec.reranker is not None:
+                model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
+                reranker = Reranker.open(model, cache / "embeddings")
+            index = find_index(corpus, cache / FOLDER) if spec.engine == "tantivy" else RankBm25Index(corpus)
+            self._searches[name] = Search(cache / "rankings", corpus, index, spec.k, reranker)
         return self._searches[name]
 
     def needed_images(self, name: str) -> NeededImages:
@@ -134,7 +145,7 @@ class Session:
                 if not isinstance(shown, ShownImages):
                     raise self.build_dir.damaged(shard)
                 pages.update(shown.pages)
-                for path, origin in ((path, each) for path, origins in shown.pictures.items() for each in origins):
+                for path, origin in ((path, origin) for path, names in shown.pictures.items() for origin in names):
                     other = pictures.setdefault(path, origin)
                     if by_content:  # all pictures with one path have the same content
                         pictures[path] = min(origin, other)
@@ -170,34 +181,13 @@ class Session:
         is_same_source = released.source_hashes(name) == self.plans[name].source_hashes
         return is_same_source and released.kept(name) == len(self.questions(name))
 
-    @property
-    def source_files(self) -> SourceFiles:
-        """The source files as they were fingerprinted."""
-        if self._source_files is None:
-            self._source_files = SourceFiles(self.build_dir)
-        return self._source_files
-
     def close(self) -> None:
         """Close all open datasets and source files; they are opened again if they are needed later."""
         for dataset in self._datasets.values():
             dataset.close()
-        self._datasets.clear()
-        self._questions.clear()
-        self._searches.clear()
-        self._needed.clear()
+        for opened in (self._datasets, self._questions, self._searches, self._needed):
+            opened.clear()
         self._released = None
         if self._source_files is not None:
             self._source_files.close()
             self._source_files = None
-
-
-def _open_search(plan: DatasetPlan) -> Search:
-    if plan.corpus is None:
-        raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
-    corpus, spec, cache = Corpus.open(plan.corpus.folder), plan.spec.retrieval, plan.corpus.cache
-    reranker = None
-    if spec.reranker is not None:
-        model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
-        reranker = Reranker.open(model, cache / EMBEDDINGS)
-    index = find_index(corpus, cache / FOLDER) if spec.engine == "tantivy" else RankBm25Index(corpus)
-    return Search(cache / RANKINGS, corpus, index, spec.k, reranker)

@@ -14,11 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build import Built, Demands, do_shards, do_stages
-from mmlongbench.building.build_dir import BuildDir, Shard, logged
+from mmlongbench.building.build import NO_DEMANDS, Built, Demands, do_shards, do_stages, rejects_of
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_log import logged
 from mmlongbench.building.build_plan import DatasetPlan, SavedPlan, load_interrupted_plan, portable, save_page_seconds
 from mmlongbench.building.differences import Described, differences, joined
-from mmlongbench.building.executors.executor import Executor
+from mmlongbench.building.executors import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.out_folder import refuse_links, refuse_moving, resolved
@@ -42,8 +43,8 @@ def run_stage(
     stage: str,
     share: str | None = None,
     *,
+    demands: Demands = NO_DEMANDS,
     is_restart: bool = False,
-    min_kept: float = 0.0,
 ) -> tuple[int, tuple[str, ...]]:
     """Run one share of one stage. Return how many shards the share has, and notes for the user.
 
@@ -53,17 +54,19 @@ def run_stage(
         executor: runs the shards.
         stage: the name of a stage, or `prepare` for all stages up to the questions.
         share: `3/64` is the third of 64 shares; None is the whole.
+        demands: when the stage stops because of rejected rows or questions. `min_kept` is for `prepare` only; questions
+            that do not fit at a length are not counted there.
         is_restart: whether `prepare` discards an unfinished build first.
-        min_kept: the smallest share of its questions that each dataset must keep in `prepare` (`Demands.min_kept`).
-            Questions that do not fit at a length are not counted yet.
 
     Raises:
         BuildError: an earlier stage is not done; another build uses the folder; the folder was prepared with another
             manifest; or an option does not belong to the stage.
-        TooFewKept: see `min_kept`.
+        StrictStop, TooFewKept: see `demands`.
 
     """
-    number, of = _parsed(share) if share else (1, 1)
+    number, slash, of = (share or "1/1").partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 10**6):
+        raise BuildError(f"--shard {share!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
     build_dir = BuildDir(resolved(out))
     if (build_dir.out / LOCK).is_file():
         raise BuildError(
@@ -71,39 +74,31 @@ def run_stage(
             "extend it, or use another folder"
         )
     if stage == "prepare":
-        if of != 1:
+        if int(of) != 1:
             raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
             plans, notes = plan_build(check_manifest(manifest), build_dir, executor, is_restart=is_restart)
             with logged(build_dir.out), Session(build_dir.out) as session:
-                return do_stages(plans, session, executor, Demands(min_kept=min_kept), PREPARED), notes
-    if is_restart or min_kept:
+                return do_stages(plans, session, executor, demands, PREPARED), notes
+    if is_restart or demands.min_kept:
         raise BuildError(f"--stage {stage}: --restart and --min-kept are options of --stage prepare")
     with _locked(build_dir, is_alone=False):
         _refuse_other_manifest(manifest, build_dir)
         save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
-        asked = next((each for each in STAGES if each.name == stage), None)
+        asked = next((known for known in STAGES if known.name == stage), None)
         if asked is None:
-            names = ", ".join(each.name for each in STAGES)
-            raise BuildError(f"there is no stage {stage!r}; the stages are {names}")
+            raise BuildError(f"there is no stage {stage!r}; the stages are {', '.join(known.name for known in STAGES)}")
         with Session(build_dir.out) as session:
-            shards = [shard for name in session.plans for shard in _shards(asked, name, session)]
-            chosen = shards[number - 1 :: of]
+            for name in session.plans:
+                _refuse_undone(STAGES[: STAGES.index(asked)], name, session)
+            shards = [shard for name in session.plans for shard in asked.shards(session, name)]
+            chosen = shards[int(number) - 1 :: int(of)]
             with logged(build_dir.out), closing(executor):
                 do_shards(asked, chosen, session, executor, f"{number}/{of}")
+                if demands.is_strict:
+                    for _ in rejects_of(asked, chosen, session, is_strict=True):
+                        pass
         return len(chosen), ()
-
-
-def _parsed(share: str) -> tuple[int, int]:
-    """Return the number of a share, from 1, and how many shares there are.
-
-    >>> _parsed("3/64")
-    (3, 64)
-    """
-    number, slash, of = share.partition("/")
-    if slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) < 10**6:
-        return int(number), int(of)
-    raise BuildError(f"--shard {share!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
 
 
 def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FILES) -> Built:
@@ -122,34 +117,30 @@ def finish_release(out: Path, executor: Executor, tasks: TaskFiles = NO_TASK_FIL
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):
         plans = list(_saved(build_dir).plans.values())
-        _refuse_other_code(
-            plans, [TaskFile(path, "") for path in tasks.paths], build_dir, "add --task {} to the command"
-        )
+        given = [TaskFile(path, "") for path in tasks.paths]
+        _refuse_other_code(plans, given, build_dir, "add --task {} to the command")
         with Session(build_dir.out) as session:
+            cells = stage_named("cells")
             for plan in plans:
-                _shards(stage_named("images"), plan.spec.name, session, is_done=True)
+                _refuse_undone(STAGES[: STAGES.index(cells)], plan.spec.name, session)
             with logged(build_dir.out):
-                do_stages(plans, session, executor, stages=[stage_named("cells")])
+                do_stages(plans, session, executor, stages=[cells])
                 lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, False, (), shortfalls_of(lock, build_dir.out))
 
 
-def _shards(stage: Stage, name: str, session: Session, *, is_done: bool = False) -> list[Shard]:
-    """Return the shards of a stage of a dataset. Raise an error if an earlier stage is not done or, with `is_done`, if
-    this stage is not.
-    """
-    place = STAGES.index(stage)
-    for required in STAGES[: place + 1 if is_done else place]:
-        shards = required.shards(session, name)
-        missing = [number for number, shard in enumerate(shards, 1) if not session.build_dir.is_done(shard)]
+def _refuse_undone(stages: Sequence[Stage], name: str, session: Session) -> None:
+    """Refuse to go on with a dataset if some shards of these stages are not done."""
+    for stage in stages:
+        shards = stage.shards(session, name)
+        missing = [shard for shard in shards if not session.build_dir.is_done(shard)]
         if missing:
-            said = "prepare" if required.is_prepared else required.name
+            said = "prepare" if stage.is_prepared else stage.name
             raise BuildError(
-                f"stage {said}: {len(missing)} of {len(shards)} shards of {name!r} are not done, first "
-                f"{shards[missing[0] - 1]}; run `mmlongbench build … --stage {said}`"
+                f"stage {said}: {len(missing)} of {len(shards)} shards of {name!r} are not done, first {missing[0]}; "
+                f"run `mmlongbench build … --stage {said}`"
             )
-    return stage.shards(session, name)
 
 
 def _saved(build_dir: BuildDir) -> SavedPlan:

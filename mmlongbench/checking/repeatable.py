@@ -6,14 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import zip_longest
 from pathlib import Path
 
-from mmlongbench.building.build_dir import questions_shard
-from mmlongbench.building.lines import QUESTIONS
-from mmlongbench.building.session import Session
-from mmlongbench.building.stages.checks import difference
+from mmlongbench.building.example_checks import difference
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, Note, Outcome, two_values
 from mmlongbench.checking.world import World
@@ -22,9 +19,8 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.files import read_regular
 from mmlongbench.manifest.binding import Bound, calling
 from mmlongbench.manifest.plugins import ENGINE, plugin_code, reader_type
-from mmlongbench.release.rejects import Reject
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.rows import Row, RowFault, SourcePaths
+from mmlongbench.task.rows import Row, SourcePaths
 
 _FEW = 3
 """With fewer rows, ids that look like row numbers may be chance."""
@@ -37,25 +33,16 @@ _NUMBER = re.compile(r"[0-9]+\Z")
 def rows_are_the_same_twice(bound: Bound, sources: SourcePaths) -> Iterator[Outcome]:
     """Yield the first row that differs when a source is read again with a new reader."""
     readings = (read_rows(bound.reader_type(), sources, name=bound.spec.reader) for _ in range(2))
-    for number, (one, other) in enumerate(zip_longest(*readings), 1):
-        if one != other:
-            yield Failure(f"row {number} differs when the source is read again: {_row_difference(one, other)}", "row()")
-            return
-
-
-def _row_difference(one: Row | RowFault | None, other: Row | RowFault | None) -> str:
-    if isinstance(one, Row) and isinstance(other, Row):
-        before, after = one.model_dump(), other.model_dump()
-        name = next((name for name in before if before[name] != after.get(name)), "")
-        return f"field {name!r} is {two_values(before.get(name), after.get(name))}"
-    return two_values(one, other) if one and other else "it is there only once"
-
-
-def ids_are_unique(session: Session, name: str) -> Iterator[Outcome]:
-    """Yield every id that a second row of the source has too."""
-    for line in session.build_dir.read(questions_shard(name), QUESTIONS):
-        if isinstance(line, Reject) and line.fault.reason == "duplicate-id":
-            yield Failure("another row of the source has the same id; give each row an id of its own", "row()", line.id)
+    for number, (row, other) in enumerate(zip_longest(*readings), 1):
+        if row == other:
+            continue
+        said = two_values(row, other) if row and other else "it is there only once"
+        if isinstance(row, Row) and isinstance(other, Row):
+            before, after = row.model_dump(), other.model_dump()
+            name = next((name for name in before if before[name] != after.get(name)), "")
+            said = f"field {name!r} is {two_values(before.get(name), after.get(name))}"
+        yield Failure(f"row {number} differs when the source is read again: {said}", "row()")
+        return
 
 
 def ids_stay(reader: str, sources: SourcePaths, ids: Sequence[str], folder: Path) -> Iterator[Outcome]:
@@ -94,21 +81,21 @@ def _shorter_tables(sources: SourcePaths, folder: Path) -> dict[str, Path]:
     """Write a copy of every text table without its first row, and return the copies by the names of the sources."""
     shorter = {}
     for name, path in sources.items():
+        is_csv = path.suffix.lower() in _CSV
         with suppress(OSError, ValueError, csv.Error):  # what cannot be read is reported elsewhere
-            if path.suffix.lower() in (*_CSV, *_LINES) and path.is_file():
-                text = read_regular(path, _MAX_BYTES).decode("latin-1")  # every byte stays as it is
-                lines = list(io.StringIO(text, newline=""))
-                first, end = _first_row(lines) if path.suffix.lower() in _CSV else _first_line(lines)
-                shorter[name] = folder / name / path.name
-                shorter[name].parent.mkdir(parents=True)
-                shorter[name].write_bytes("".join([*lines[:first], *lines[end:]]).encode("latin-1"))
+            if not path.is_file() or not (is_csv or path.suffix.lower() in _LINES):
+                continue
+            text = read_regular(path, _MAX_BYTES).decode("latin-1")  # every byte stays as it is
+            lines = list(io.StringIO(text, newline=""))
+            if is_csv:
+                first, end = _first_row(lines)
+            else:  # the first line that is not blank
+                first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+                end = first + 1
+            shorter[name] = folder / name / path.name
+            shorter[name].parent.mkdir(parents=True)
+            shorter[name].write_bytes("".join([*lines[:first], *lines[end:]]).encode("latin-1"))
     return shorter
-
-
-def _first_line(lines: Sequence[str]) -> tuple[int, int]:
-    """Return where the first line that is not blank begins and ends."""
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    return first, first + 1
 
 
 def _first_row(lines: Sequence[str]) -> tuple[int, int]:
@@ -137,62 +124,59 @@ def _numbered(ids: Sequence[str], first: int) -> bool:
     return len(texts) == 1 and all(found and int(found[0]) == n for n, found in enumerate(numbers, first))
 
 
-@dataclass(frozen=True, slots=True)
-class _Drafted:
-    row: Row | None
-    draft: Draft
-    units: list[Unit]
-
-
 def drafts_are_pure(world: World) -> Iterator[Outcome]:
     """Yield every draft that differs when it is made again, after all others; and every take order that differs when it
     is iterated again, or at another length.
     """
+    shortest, longest = world.lengths[0], world.lengths[-1]
     drafted = _drafted(world)
-    again = {each.draft.id: each for each in reversed(_drafted(world, is_reversed=True))}
-    method = "contexts()" if world.is_shared else "draft()"
-    for each in drafted:
-        row = each.row.id if each.row else ""
-        other = again.get(each.draft.id)
-        fault = _difference(each, other) if other else f"context {each.draft.id!r} is not made again"
-        if fault:
-            yield Failure(f"a second call returns a different draft: {fault}", method, row)
-        elif fault := _units_difference(each.units, world.units(each.draft, world.lengths[0], each.row)):
-            yield Failure(f"iterated again, its take order gives other units: {fault}", method, row)
-        elif each.draft.take_order.groups(world.lengths[0]) is None:
-            longest = world.units(each.draft, world.lengths[-1], each.row)
-            if fault := _units_difference(each.units, longest):
-                yield Failure(f"the units of its take order depend on the length: {fault}", method, row)
+    again = {draft.id: (draft, units) for _, draft, units in reversed(_drafted(world, is_reversed=True))}
+    for row, draft, units in drafted:
+        if draft.id not in again:
+            said = f"a second call returns a different draft: context {draft.id!r} is not made again"
+        elif fault := _difference(draft, again[draft.id][0]) or _units_difference(units, again[draft.id][1]):
+            said = f"a second call returns a different draft: {fault}"
+        elif fault := _units_difference(units, world.units(draft, shortest, row)):
+            said = f"iterated again, its take order gives other units: {fault}"
+        elif draft.take_order.groups(shortest) is None and (
+            fault := _units_difference(units, world.units(draft, longest, row))
+        ):
+            said = f"the units of its take order depend on the length: {fault}"
+        else:
+            continue
+        yield Failure(said, "contexts()" if world.is_shared else "draft()", row.id if row else "")
 
 
-def _drafted(world: World, *, is_reversed: bool = False) -> list[_Drafted]:
-    """Return all drafts, made in the order of the rows or in reverse order."""
+def _drafted(world: World, *, is_reversed: bool = False) -> list[tuple[Row | None, Draft, list[Unit]]]:
+    """Return (row, draft, units of its take order) of all drafts, made in the order of the rows or in reverse order."""
     builder, length = world.dataset.builder, world.lengths[0]
     if isinstance(builder, SharedContextBuilder):
         with calling("builder", world.dataset.spec.builder, "contexts()"):
-            made = list(builder.contexts(world.rows, world.dataset.sources))
-        return [_Drafted(None, draft, world.units(draft, length)) for draft in made]
-    found = []
+            drafts = list(builder.contexts(world.rows, world.dataset.sources))
+        return [(None, draft, world.units(draft, length)) for draft in drafts]
+    drafted = list[tuple[Row | None, Draft, list[Unit]]]()
     for row in reversed(world.rows) if is_reversed else world.rows:
         draft = world.draft(row)
-        found.append(_Drafted(row, draft, world.units(draft, length, row)))
-    return found
+        drafted.append((row, draft, world.units(draft, length, row)))
+    return drafted
 
 
-def _difference(one: _Drafted, other: _Drafted) -> str:
-    """Return in words where two drafts of a row first differ; empty if they are equal."""
+def _difference(draft: Draft, other: Draft) -> str:
+    """Return in words where two drafts of a row first differ, but for the units of their take orders; empty if they are
+    equal.
+    """
     for name in ("instruction", "separator", "closing", "noted", "family"):
-        before, after = getattr(one.draft, name), getattr(other.draft, name)
+        before, after = getattr(draft, name), getattr(other, name)
         if before != after:
             return f"{name} is {two_values(before, after)}"
-    if len(one.draft.questions) != len(other.draft.questions):
-        return f"there are {len(one.draft.questions)} questions, then {len(other.draft.questions)}"
-    for first, second in zip(one.draft.questions, other.draft.questions, strict=True):
+    if len(draft.questions) != len(other.questions):
+        return f"there are {len(draft.questions)} questions, then {len(other.questions)}"
+    for first, second in zip(draft.questions, other.questions, strict=True):
         for name, value in _plain(first).items():
             if value != _plain(second)[name]:
                 return f"{name} of the question is {two_values(value, _plain(second)[name])}"
-    fault = _units_difference(one.draft.required, other.draft.required)
-    return f"required: {fault}" if fault else _units_difference(one.units, other.units)
+    fault = _units_difference(draft.required, other.required)
+    return f"required: {fault}" if fault else ""
 
 
 def _plain(question: Question) -> dict[str, object]:
@@ -202,10 +186,10 @@ def _plain(question: Question) -> dict[str, object]:
     return {"parts": parts, **{name: getattr(question, name) for name in names}}
 
 
-def _units_difference(one: Sequence[Unit], other: Sequence[Unit]) -> str:
-    for number, (before, after) in enumerate(zip_longest(one, other), 1):
+def _units_difference(units: Sequence[Unit], others: Sequence[Unit]) -> str:
+    for number, (before, after) in enumerate(zip_longest(units, others), 1):
         if before is None or after is None:
-            return f"there are {len(one)} units, then {len(other)}"
+            return f"there are {len(units)} units, then {len(others)}"
         if before.id != after.id:
             return f"unit {number} is {before.id!r}, then {after.id!r}"
         if before != after:

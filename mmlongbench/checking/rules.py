@@ -1,29 +1,32 @@
-"""The table of all rules, in the order in which they are shown."""
+"""Rules about the packed examples and the files of a small release, and the table of all rules.
+
+A rule yields the cases in which it does not hold. Rules about what a task gives when it is asked again are in
+`repeatable`.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from mmlongbench.building.stages.golds import JUDGED
+from mmlongbench.building.example_checks import JUDGED
 from mmlongbench.checking.findings import Failure, Note, Outcome, Skipped
 from mmlongbench.checking.repeatable import drafts_are_pure, prompts_come_back
 from mmlongbench.checking.second_process import rows_digest
 from mmlongbench.checking.world import World
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.documents.limits import Limits
-from mmlongbench.draft import Draft, Unit
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.plugins import metric_type
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image
+from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock_checks import rejects_of
-from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.verify import undecodable
 from mmlongbench.task.builder import scoring_input
 from mmlongbench.task.metric import Metric, Settings
@@ -37,27 +40,27 @@ _NO_CHANCE = 3
 """An answer with fewer characters may stand in any text by chance."""
 _SENTENCE = 5
 """A text of at least this many words is the same text wherever it stands, and not a chance."""
+_FULL = 1 - 1e-9
+_ONE_LENGTH = "there is one length"
 
 
 def examples_are_within_their_budgets(world: World) -> Iterator[Outcome]:
     """Yield every example that is over its length."""
-    for length in world.lengths:
-        for example in world.examples(length):
-            if (total := example.count.total + example.reserve) > length:
-                found = f"{example.count.total} tokens and a reserve of {example.reserve}"
-                expected = f"expected at most {format_length(length)} ({length} tokens)"
-                yield Failure(f"{expected}, found {found}: {total - length} over", "draft()", example.id)
+    for length, example in world.every_example():
+        if (total := example.count.total + example.reserve) > length:
+            found = f"{example.count.total} tokens and a reserve of {example.reserve}"
+            expected = f"expected at most {format_length(length)} ({length} tokens)"
+            yield Failure(f"{expected}, found {found}: {total - length} over", "draft()", example.id)
 
 
 def recounts_equal_the_counts(world: World) -> Iterator[Outcome]:
     """Yield every example whose prompt has another number of tokens than the sum of its prices."""
-    for length in world.lengths:
-        for example in world.examples(length):
-            counted = world.dataset.pricer.whole(example.prompt)
-            if counted != example.count:
-                expected = f"{example.count.text} text and {example.count.image} image tokens"
-                found = f"{counted.text} and {counted.image} in a recount"
-                yield Failure(f"expected {expected} at {format_length(length)}, found {found}", "draft()", example.id)
+    for length, example in world.every_example():
+        counted = world.dataset.pricer.whole(example.prompt)
+        if counted != example.count:
+            expected = f"{example.count.text} text and {example.count.image} image tokens"
+            found = f"{counted.text} and {counted.image} in a recount"
+            yield Failure(f"expected {expected} at {format_length(length)}, found {found}", "draft()", example.id)
 
 
 def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
@@ -70,20 +73,16 @@ def required_units_are_shown_once(world: World) -> Iterator[Outcome]:
     for length in world.lengths:
         for row, examples in world.packed(length):
             draft = world.draft(row) if row else None
-            required = {unit.id for unit in draft.required} if draft else set()
+            required = {unit.id for unit in draft.required} if draft else set[str]()
             for example in examples:
                 yield from _shown_wrongly(example, required)
-            if row and draft and length == world.lengths[-1]:
-                yield from _taken_again(draft, world.units(draft, length, row), row.id)
-
-
-def _taken_again(draft: Draft, units: Iterable[Unit], row: str) -> Iterator[Failure]:
-    """Yield a failure for every unit of a take order that shows the image of a required unit under another id."""
-    required = {unit.body: unit.id for unit in draft.required if isinstance(unit.body, Image)}
-    for unit in units:
-        if unit.body in required and not unit.excluded and unit.id != required[unit.body]:
-            said = f"unit {unit.id!r} of the take order shows the image of the required unit {required[unit.body]!r}"
-            yield Failure(f"{said} again; leave it out", "draft()", row)
+            if not (row and draft and length == world.lengths[-1]):
+                continue
+            images = {unit.body: unit.id for unit in draft.required if isinstance(unit.body, Image)}
+            for unit in world.units(draft, length, row):
+                if unit.body in images and not unit.excluded and unit.id != images[unit.body]:
+                    said = f"shows the image of the required unit {images[unit.body]!r} again; leave it out"
+                    yield Failure(f"unit {unit.id!r} of the take order {said}", "draft()", row.id)
 
 
 def _shown_wrongly(example: PackedExample, required: set[str]) -> Iterator[Failure]:
@@ -113,18 +112,13 @@ def needles_stand_at_their_depths(world: World) -> Iterator[Outcome]:
                 needles = [needle.unit.id for needle in example.needles]
                 if row and needles != wanted:
                     yield Failure(f"expected the needles {wanted}, found {needles}", "draft()", example.id)
-                elif len(needles) == 1 and _halves_off(example) > 1 + 1e-9:
-                    (one,) = example.needles
-                    found = f"found it at {one.achieved:.3f}"
-                    yield Failure(f"expected {one.unit.id!r} at depth {one.requested}, {found}", "draft()", example.id)
-
-
-def _halves_off(example: PackedExample) -> float:
-    """Return how far the farthest needle is from its requested depth; 1 means half the tokens of the largest unit."""
-    hay = [item.count.total + 2 for item in example.items if item.unit.place is not None]
-    if not hay:
-        return 0.0
-    return max(abs(n.requested - n.achieved) * sum(hay) / (max(hay) / 2) for n in example.needles)
+                    continue
+                hay = [item.count.total + 2 for item in example.items if item.unit.place is not None]
+                for needle in example.needles if hay and len(needles) == 1 else ():
+                    halves = abs(needle.requested - needle.achieved) * sum(hay) / (max(hay) / 2)
+                    if halves > 1 + 1e-9:
+                        expected = f"expected {needle.unit.id!r} at depth {needle.requested}"
+                        yield Failure(f"{expected}, found it at {needle.achieved:.3f}", "draft()", example.id)
 
 
 def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
@@ -134,8 +128,11 @@ def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
     in_padding = in_questions = 0
     for _, examples in world.packed(world.lengths[-1]):
         for example in examples if world.is_shared else examples[:1]:
+            gold = world.gold(example)
+            # Numbers of options or labels, and plain words like yes, are left out.
+            texts = [text for text in (gold if isinstance(gold, list) else [gold]) if isinstance(text, str)]
+            answers = [text for text in texts if text.strip() and text.strip().lower().rstrip(".") not in _PLAIN_WORDS]
             negatives = [unit for unit in example.units if unit.role == "negative" and unit.text.strip()]
-            answers = list(_answers(world.gold(example)))
             held = ((unit, answer) for answer in answers for unit in negatives if contains(unit.text, answer))
             if found := next(held, None):
                 said = f"the text of the negative {found[0].id!r} holds the answer {found[1][:60]!r}"
@@ -154,100 +151,67 @@ def no_negative_holds_an_answer(world: World) -> Iterator[Outcome]:
         yield Note(f"the answer of {', that of '.join(places)}")
 
 
-def _answers(gold: object) -> Iterable[str]:
-    """Return the answers that are texts; numbers of options or labels, and plain words like yes, are left out."""
-    for answer in gold if isinstance(gold, list) else [gold]:
-        if isinstance(answer, str) and answer.strip() and answer.strip().lower().rstrip(".") not in _PLAIN_WORDS:
-            yield answer
-
-
-def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
-    """Yield a slot that the texts around the units of every example still have, and every example with a marker."""
-    declared = set(world.dataset.builder.spec.shown_slots)
-    left: set[str] | None = None
-    for length in world.lengths:
-        for example in world.examples(length):
-            if _MARKER in example.prompt.text:
-                yield Failure(f"the text of the prompt has the marker {_MARKER}; use mt.Image", "draft()", example.id)
-            slots = set(_SLOT.findall(_frame(example)))
-            left = slots if left is None else left & slots
-    for slot in sorted((left or set()) - declared):
-        todo = "fill it in, or name it in TaskSpec.shown_slots if prompts show it on purpose"
-        yield Failure(f"every prompt has the slot {slot} outside its units; {todo}", "draft()")
-
-
-def _frame(example: PackedExample) -> str:
-    """Return the text of a prompt without the bodies of its units, which may have any text."""
-    text = example.prompt.text
-    bodies: Sequence[Unit] = example.units
-    parts = (part for unit in bodies for part in (unit.body, *unit.further))
-    for body in (part for part in parts if isinstance(part, str) and part):
-        text = text.replace(body, "\n", 1)
-    return text
-
-
-def images_are_as_planned(world: World) -> Iterator[Outcome]:
-    """Yield every image of the release that cannot be decoded, or has another size than was counted."""
-    folder, planned = world.release / IMAGES, world.dataset.sources.sizes
-    sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
-    shown = {path: example.id for n in world.lengths for example in world.examples(n) for path in example.prompt.images}
-    if not shown:
-        yield Skipped("prompts show no images")
-    for path, id in sorted(shown.items()):
-        try:
-            size = sizes[path]
-        except (MMLongBenchError, OSError, KeyError) as error:
-            yield Failure(f"image {path!r} cannot be read: {error}", "image()", id)
-            continue
-        if size != planned[path]:
-            yield Failure(f"image {path!r}: expected {planned[path]} pixels, found {size}", "image()", id)
-        elif fault := undecodable(folder / path, pixels):
-            yield Failure(f"image {path!r} cannot be decoded: {fault}", "image()", id)
-
-
-ONE_LENGTH = "there is one length"
-
-
 def contexts_are_nested(world: World) -> Iterator[Outcome]:
     """Yield a failure for every context that lacks units of the next shorter context of the same question, or has them
     in another order. As many units may be missing as `Closing.last` allows.
     """
     if world.is_shared or len(world.lengths) < 2:
-        yield Skipped("contexts that questions share are not nested" if world.is_shared else ONE_LENGTH)
+        yield Skipped("contexts that questions share are not nested" if world.is_shared else _ONE_LENGTH)
         return
     at = [{row.id: examples[0] for row, examples in world.packed(length) if row} for length in world.lengths]
     for row in world.rows:
-        draft = world.draft(row)
+        closing = world.draft(row).closing
         for (short, shorter), (long, longer) in pairwise(zip(world.lengths, at, strict=True)):
-            if row.id in shorter and row.id in longer:
-                fault = _not_nested(shorter[row.id], longer[row.id], draft.closing.last if draft.closing else 0)
-                if fault:
-                    lengths = f"{format_length(short)} in that of {format_length(long)}"
-                    yield Failure(f"expected the context of {lengths}: {fault}", "draft()", row.id)
+            if row.id not in shorter or row.id not in longer:
+                continue
+            if fault := _not_nested(shorter[row.id], longer[row.id], closing.last if closing else 0):
+                lengths = f"{format_length(short)} in that of {format_length(long)}"
+                yield Failure(f"expected the context of {lengths}: {fault}", "draft()", row.id)
 
 
 def _not_nested(shorter: PackedExample, longer: PackedExample, last: int) -> str:
     """Return why a context is not nested in a longer one; at most `last` units may be missing there."""
-    missing = [unit.id for unit in shorter.units if unit.id not in {each.id for each in longer.units}]
+    there = {unit.id for unit in longer.units}
+    missing = [unit.id for unit in shorter.units if unit.id not in there]
     if len(missing) > last:
         return f"{len(missing)} units are missing, first {missing[0]!r} ({last} may be exchanged at the end)"
     before = [unit.id for unit in shorter.units if unit.place is not None and unit.id not in missing]
     after = [unit.id for unit in longer.units if unit.place is not None and unit.id in set(before)]
-    if before != after:
-        one, other = next(pair for pair in zip(before, after, strict=True) if pair[0] != pair[1])
-        return f"the order differs: {one!r} stands where {other!r} stands"
-    return ""
+    pairs = zip(before, after, strict=True) if before != after else ()
+    return next(
+        (f"the order differs: {one!r} stands where {other!r} stands" for one, other in pairs if one != other), ""
+    )
+
+
+def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
+    """Yield every shared context that shows a label twice in a round, a picture twice, or not the label it asks for."""
+    if not world.is_shared:
+        yield Skipped("questions share no contexts")
+        return
+    for length, example in world.every_example():
+        groups = [unit.group for unit in example.units]
+        count = len(set(groups))
+        turns = [groups[start : start + count] for start in range(0, len(groups), count)]
+        where = f"the context of {format_length(length)}"
+        if any(len(set(turn)) < len(turn) for turn in turns) or any(len(turn) < count for turn in turns[:-1]):
+            yield Failure(f"{where} shows a label twice in one round", "contexts()", example.id)
+        elif len(set(example.prompt.images)) < len(example.prompt.images):
+            yield Failure(f"{where} shows a picture twice", "contexts()", example.id)
+        elif example.question.group is not None and example.question.group not in groups:
+            yield Failure(f"{where} does not show {example.question.group!r}", "contexts()", example.id)
 
 
 def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
     """Yield every file without a question that another file has and no reject names, or with an unknown question."""
     if len(world.lengths) < 2:
-        yield Skipped(ONE_LENGTH)
+        yield Skipped(_ONE_LENGTH)
         return
     rejected = frozenset(rejects_of(world.release))
     order = [row.id for row in world.rows]
-    found = {length: list(dict.fromkeys(str(each["id"]) for each in records)) for length, records in world.released()}
-    for length, ids in sorted(found.items()):
+    files = {
+        length: list(dict.fromkeys(str(record["id"]) for record in records)) for length, records in world.released()
+    }
+    for length, ids in sorted(files.items()):
         expected = [id for id in order if (world.name, id, length) not in rejected]
         if world.is_shared:  # a longer context shows more classes, and is asked about them
             expected = [id for id in expected if id in set(ids)]
@@ -256,7 +220,7 @@ def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
             said = f"question {other!r} is in one of them only" if other else "their order differs"
             yield Failure(f"the file of {format_length(length)} has other questions than were chosen: {said}")
     if world.is_shared:
-        for (short, shorter), (long, longer) in pairwise(sorted(found.items())):
+        for (short, shorter), (long, longer) in pairwise(sorted(files.items())):
             if gone := sorted(set(shorter) - set(longer)):
                 lengths = f"the file of {format_length(short)}, and not in that of {format_length(long)}"
                 yield Failure(f"question {gone[0]!r} is in {lengths}", "contexts()", gone[0])
@@ -264,40 +228,17 @@ def files_have_the_same_questions(world: World) -> Iterator[Outcome]:
 
 def questions_have_one_cluster(world: World) -> Iterator[Outcome]:
     """Yield every question whose cluster differs between lengths or placements."""
-    builder, known = world.dataset.builder, dict[str, tuple[str, int]]()
-    failed: set[str] = set()
-    for length, records in sorted(world.released(), key=lambda each: each[0]):
+    known, failed = dict[str, tuple[str, int]](), set[str]()
+    for length, records in sorted(world.released(), key=lambda file: file[0]):
         for record in records:
             id = str(record["id"])
             with calling("builder", world.dataset.spec.builder, "cluster()", about=f"row {id!r}"):
-                cluster = builder.cluster(record)
+                cluster = world.dataset.builder.cluster(record)
             first, at = known.setdefault(id, (cluster, length))
             if cluster != first and id not in failed:
                 failed.add(id)
                 where = f"{first!r} at {format_length(at)} and {cluster!r} at {format_length(length)}"
                 yield Failure(f"expected one cluster of a question, found {where}", "cluster()", id)
-
-
-def shared_contexts_are_rounds(world: World) -> Iterator[Outcome]:
-    """Yield every shared context that shows a label twice in a round, a picture twice, or not the label it asks for."""
-    if not world.is_shared:
-        yield Skipped("questions share no contexts")
-        return
-    for length in world.lengths:
-        for example in world.examples(length):
-            groups = [unit.group for unit in example.units]
-            count = len(set(groups))
-            turns = [groups[start : start + count] for start in range(0, len(groups), count)]
-            where = f"the context of {format_length(length)}"
-            if any(len(set(turn)) < len(turn) for turn in turns) or any(len(turn) < count for turn in turns[:-1]):
-                yield Failure(f"{where} shows a label twice in one round", "contexts()", example.id)
-            elif len(set(example.prompt.images)) < len(example.prompt.images):
-                yield Failure(f"{where} shows a picture twice", "contexts()", example.id)
-            elif example.question.group is not None and example.question.group not in groups:
-                yield Failure(f"{where} does not show {example.question.group!r}", "contexts()", example.id)
-
-
-_FULL = 1 - 1e-9
 
 
 def answers_score_full(world: World) -> Iterator[Outcome]:
@@ -313,30 +254,29 @@ def answers_score_full(world: World) -> Iterator[Outcome]:
         yield Skipped(str(error))
         return
     has_answer = False
-    for length in world.lengths[-1:]:
-        for example in world.examples(length):
-            found = _scored(world, example, metric, plain)
-            has_answer |= found is not None
-            if found:
-                yield Failure(found, "record()", example.id)
+    for example in world.examples(world.lengths[-1]):
+        fault = _wrong_score(world, example, metric, plain)
+        has_answer |= fault is not None
+        if fault:
+            yield Failure(fault, "record()", example.id)
     if not has_answer:
         yield Skipped(f"metric {name!r} has no output that scores full (Metric.full_answer)")
 
 
-def _scored(world: World, example: PackedExample, metric: Metric, plain: Metric) -> str | None:
+def _wrong_score(world: World, example: PackedExample, metric: Metric, plain: Metric) -> str | None:
     """Return what is wrong with the scores of an example; empty if nothing is, None if there is no full answer.
 
     `plain` is the metric under rules that do not guess if there is no answer.
     """
-    builder, name = world.dataset.builder, world.dataset.spec.builder
+    builder = world.dataset.builder
     record, row = world.record(example), world.row(example)
-    with calling("builder", name, "a method that scoring calls", row):
+    with calling("builder", world.dataset.spec.builder, "a method that scoring calls", row):
         asked = scoring_input(builder, record, builder.spec.files.write(world.name, K, 1, 1))
     with calling("metric", metric.name, "score()", about=f"the answer {asked.gold!r:.60}"):
-        said = metric.full_answer(asked)
-        if said is None:
+        answer = metric.full_answer(asked)
+        if answer is None:
             return None
-        full, empty = metric.score(replace(asked, prediction=said)), plain.score(asked)
+        full, empty = metric.score(replace(asked, prediction=answer)), plain.score(asked)
     if full.score is None or full.score < _FULL:
         found = full.failure if full.score is None else f"{full.score:.3f}"
         return f"metric {metric.name!r}: expected score 1 for the answer {asked.gold!r:.60}, found {found}"
@@ -345,18 +285,50 @@ def _scored(world: World, example: PackedExample, metric: Metric, plain: Metric)
     return ""
 
 
-def audit_finds_nothing(world: World) -> Iterator[Outcome]:
-    """Yield what the second process could not rebuild, and every kind of problem that its audit found."""
-    yield from world.looked.failures
+def images_are_as_planned(world: World) -> Iterator[Outcome]:
+    """Yield every image of the release that cannot be decoded, or has another size than was counted."""
+    folder, planned = world.release / IMAGES, world.dataset.sources.sizes
+    sizes, pixels = ImageSizes(folder), world.dataset.spec.limits.pixels or Limits().pixels
+    shown = {path: example.id for _, example in world.every_example() for path in example.prompt.images}
+    if not shown:
+        yield Skipped("prompts show no images")
+    for path, id in sorted(shown.items()):
+        try:
+            size = sizes[path]
+        except (MMLongBenchError, OSError, KeyError) as error:
+            yield Failure(f"image {path!r} cannot be read: {error}", "image()", id)
+            continue
+        if size != planned[path]:
+            yield Failure(f"image {path!r}: expected {planned[path]} pixels, found {size}", "image()", id)
+        elif fault := undecodable(folder / path, pixels):
+            yield Failure(f"image {path!r} cannot be decoded: {fault}", "image()", id)
+
+
+def nothing_is_left_of_a_template(world: World) -> Iterator[Outcome]:
+    """Yield a slot that the texts around the units of every example still have, and every example with a marker."""
+    left: set[str] | None = None
+    for _, example in world.every_example():
+        text = example.prompt.text
+        if _MARKER in text:
+            yield Failure(f"the text of the prompt has the marker {_MARKER}; use mt.Image", "draft()", example.id)
+        # The bodies of units may have any text.
+        for body in (part for unit in example.units for part in (unit.body, *unit.further)):
+            if isinstance(body, str) and body:
+                text = text.replace(body, "\n", 1)
+        slots = set(_SLOT.findall(text))
+        left = slots if left is None else left & slots
+    for slot in sorted((left or set()) - set(world.dataset.builder.spec.shown_slots)):
+        todo = "fill it in, or name it in TaskSpec.shown_slots if prompts show it on purpose"
+        yield Failure(f"every prompt has the slot {slot} outside its units; {todo}", "draft()")
 
 
 def bytes_are_the_same(world: World) -> Iterator[Outcome]:
     """Yield what another process read or built otherwise, or why it built nothing."""
     plan, where = world.dataset.plan, "in other surroundings (hash seed, date, HOME, LANG, working directory, workers)"
-    if world.looked.rows and world.looked.rows != rows_digest(plan.bound, plan.sources):
+    if world.look.rows and world.look.rows != rows_digest(plan.bound, plan.sources):
         yield Failure(f"{where}: the rows of the source, or their order, differ", "raw_rows()")
-    if world.looked.build_error:
-        yield Failure(f"{where}: {world.looked.build_error}")
+    if world.look.build_error:
+        yield Failure(f"{where}: {world.look.build_error}")
     elif found := world.difference:
         yield replace(found, detail=f"{where}: {found.detail}")
 
@@ -368,7 +340,6 @@ KEPT = "questions are kept, and fit every length"
 ROWS = "rows are the same when they are read again"
 IDS = "ids are unique, and stay the same"
 DRAFTS = "a draft is the same each time it is made"
-BYTES = "another process builds the same bytes"
 RULES: Mapping[str, Find] = {
     DRAFTS: drafts_are_pure,
     "prompts come back from records": prompts_come_back,
@@ -384,9 +355,7 @@ RULES: Mapping[str, Find] = {
     "answers score full, empty outputs do not": answers_score_full,
     "images can be decoded, in the planned sizes": images_are_as_planned,
     "no slot or marker is left in prompts": nothing_is_left_of_a_template,
-    "an audit in another process finds nothing": audit_finds_nothing,
-    BYTES: bytes_are_the_same,
+    "an audit in another process finds nothing": lambda world: world.look.failures,
+    "another process builds the same bytes": bytes_are_the_same,
 }
 """The rules about a built dataset, by what they say; `check` adds those before: `BUILT`, `KEPT`, `ROWS` and `IDS`."""
-NEEDS_NO_RELEASE = (DRAFTS,)
-"""The rules that only look at the chosen questions."""

@@ -12,16 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from mmlongbench.building.build import build
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.checking.findings import Failure, two_values
-from mmlongbench.errors import MMLongBenchError, error_text
+from mmlongbench.errors import error_text
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.io.progress import Progress
@@ -29,7 +30,8 @@ from mmlongbench.manifest.binding import Bound, PluginCallError, bind, calling
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.task_files import TaskFiles, tasks_of
 from mmlongbench.release.assets import ASSETS
-from mmlongbench.release.audit import audit_release
+from mmlongbench.release.audit import Target
+from mmlongbench.release.audit import audit as audit_files
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.lock import lock_bytes, read_lock
 from mmlongbench.release.release import open_release
@@ -39,7 +41,6 @@ WORKERS = 2
 """The processes of a build that is compared with a build in one process."""
 _DATES = ("<+14>-14", "<-12>12")
 """Two time zones in which it is never the same day, as the variable TZ names them."""
-_BUILD = ".build"
 _QUIET = Progress(is_shown=False)
 
 
@@ -70,36 +71,39 @@ class SecondLook:
 def look_again(releases: Sequence[BuiltRelease], folder: Path) -> list[SecondLook]:
     """Audit and build every release in another process; `folder` is for files that are passed to it.
 
-    Raises:
-        MMLongBenchError: the process died.
-
+    If a task ends the process, each release gets a process of its own; one that ends again has failed.
     """
+    if not releases:
+        return []
     given, results = folder / "releases.json", folder / "results.json"
+    results.unlink(missing_ok=True)
     given.write_bytes(TypeAdapter(list[BuiltRelease]).dump_json(list(map(rooted, releases))))
     command = [sys.executable, "-P", "-m", "mmlongbench.checking.second_process", str(given), str(results)]
     done = subprocess.run(command, cwd=folder, env=surroundings(folder), check=False, capture_output=True, text=True)
-    if done.returncode or not results.is_file():
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise MMLongBenchError(f"the process that builds again ended with exit code {done.returncode}: {last}")
-    return TypeAdapter(list[SecondLook]).validate_json(results.read_bytes())
+    if not done.returncode and results.is_file():
+        return TypeAdapter(list[SecondLook]).validate_json(results.read_bytes())
+    if len(releases) > 1:
+        return [look for release in releases for look in look_again([release], folder)]
+    last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    said = f"the process that builds again ended with exit code {done.returncode}: {last}"
+    return [SecondLook(failures=(Failure(said),), build_error=said)]
 
 
 def rooted(built: BuiltRelease) -> BuiltRelease:
     """Make all paths absolute, so that another working directory does not change them."""
-    specs = (spec.model_copy(update={k: _absolute(v) for k, v in spec}) for spec in built.manifest.datasets)
-    sources = {name: path.absolute() for name, path in built.sources.items()}
-    manifest = Manifest(datasets=tuple(specs))
-    return BuiltRelease(manifest, built.release.absolute(), built.out.absolute(), sources, built.workers)
 
+    def absolute(value: Any) -> Any:  # noqa: ANN401  (any value of a manifest)
+        if isinstance(value, Path):
+            return value.absolute()
+        if isinstance(value, LocalPath):
+            return LocalPath(value.path.absolute())
+        if isinstance(value, tuple):
+            return tuple(map(absolute, value))
+        return {key: absolute(inner) for key, inner in value.items()} if isinstance(value, dict) else value
 
-def _absolute(value: object) -> object:
-    if isinstance(value, Path):
-        return value.absolute()
-    if isinstance(value, LocalPath):
-        return LocalPath(value.path.absolute())
-    if isinstance(value, tuple):
-        return tuple(map(_absolute, value))
-    return {key: _absolute(each) for key, each in value.items()} if isinstance(value, dict) else value
+    specs = [spec.model_copy(update=absolute(dict(spec))) for spec in built.manifest.datasets]
+    paths = {"release": absolute(built.release), "out": absolute(built.out), "sources": absolute(built.sources)}
+    return replace(built, manifest=Manifest(datasets=tuple(specs)), **paths)
 
 
 def surroundings(folder: Path) -> dict[str, str]:
@@ -120,11 +124,11 @@ def surroundings(folder: Path) -> dict[str, str]:
     return {**variables, **changed}
 
 
-def difference(one: Path, other: Path) -> Failure | None:
+def difference(release: Path, other: Path) -> Failure | None:
     """Return how two releases of one manifest differ, public files before others; None if they do not."""
-    if read_lock(one).manifest != read_lock(other).manifest:
+    if read_lock(release).manifest != read_lock(other).manifest:
         return Failure("the fingerprints of the sources differ; a sample is the same every time", "draw()")
-    first, second = hashes(one), hashes(other)
+    first, second = _hashes(release), _hashes(other)
     changed = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
     if not changed:
         return None
@@ -132,7 +136,7 @@ def difference(one: Path, other: Path) -> Failure | None:
     more = f", and {len(changed) - 1} more files" if len(changed) > 1 else ""
     if name not in first or name not in second:
         return Failure(f"only one of the two builds has {name}{more}")
-    pairs = zip((one / name).read_bytes().splitlines(), (other / name).read_bytes().splitlines(), strict=False)
+    pairs = zip((release / name).read_bytes().splitlines(), (other / name).read_bytes().splitlines(), strict=False)
     for number, (ours, theirs) in enumerate(pairs if name.endswith(".jsonl") else (), 1):
         if ours != theirs:
             record, again = json.loads(ours), json.loads(theirs)
@@ -143,21 +147,18 @@ def difference(one: Path, other: Path) -> Failure | None:
     return Failure(f"{name} differs{more}")
 
 
-def hashes(release: Path) -> dict[str, str]:
+def _hashes(release: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a release, by its path; the files of an unfinished build are left out. So is
     the table of assets, also in the lock: the second build reads the sources where the first one has unpacked or
     downloaded them to, so it knows other origins.
     """
-    files = (path for path in sorted(release.rglob("*")) if path.is_file())
-    named = {path.relative_to(release).as_posix(): path for path in files}
-    found = {name: sha256_of(path) for name, path in named.items() if not name.startswith(f"{_BUILD}/")}
-    found.pop(ASSETS, None)
-    if LOCK in found:
-        lock = read_lock(release)
-        files_of_lock = {name: file for name, file in lock.files.items() if name != ASSETS}
-        data = b"".join(lock_bytes(lock.model_copy(update={"files": files_of_lock})))
-        found[LOCK] = hashlib.sha256(data).hexdigest()
-    return found
+    files = {path.relative_to(release).as_posix(): path for path in sorted(release.rglob("*")) if path.is_file()}
+    hashes = {name: sha256_of(path) for name, path in files.items() if not name.startswith(".build/")}
+    hashes.pop(ASSETS, None)
+    lock = read_lock(release)
+    locked = {name: file for name, file in lock.files.items() if name != ASSETS}
+    data = b"".join(lock_bytes(lock.model_copy(update={"files": locked})))
+    return {**hashes, LOCK: hashlib.sha256(data).hexdigest()}
 
 
 def rows_digest(bound: Bound, sources: SourcePaths) -> str:
@@ -178,7 +179,7 @@ def _look(built: BuiltRelease) -> SecondLook:
         tasks = tasks_of(spec.builder, spec.reader)
         failures += _prompts(built.release, tasks)
         rows = rows_digest(bind(spec), built.sources)
-        for audit in audit_release(built.release, _QUIET, tasks=tasks):
+        for audit in audit_files(Target((built.release,), tasks=tasks), _QUIET):
             for kind, count in audit.problems.items():
                 failures.append(Failure(f"{audit.file}: {kind} ({count} times): {audit.first[kind]}"))
     except Exception as error:  # noqa: BLE001  (one dataset must not end the checks of the others)

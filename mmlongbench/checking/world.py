@@ -1,7 +1,8 @@
-"""What rules look at: a dataset whose small release is built, and its examples, packed again when a rule needs them."""
+"""What rules look at: a dataset with its small release, and its examples, packed again when a rule needs them."""
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -28,7 +29,7 @@ MOST_UNITS = 5000
 """How many units of a take order are compared."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class World:
     """A dataset of a small release."""
 
@@ -41,7 +42,7 @@ class World:
     """The folder of the small release."""
     tasks: TaskFiles = NO_TASK_FILES
     """The task files that it was built with."""
-    looked: SecondLook = field(default_factory=SecondLook)
+    look: SecondLook = field(default_factory=SecondLook)
     """What a second process found that audited the release and built it again."""
     difference: Failure | None = None
     """How the release of the second process differs."""
@@ -59,25 +60,24 @@ class World:
 
     def packed(self, length: int) -> list[PackedRow]:
         """Return the examples of each row at a length, packed once. Rows that do not fit the length are left out."""
-        if length not in self._packed:
-            self._packed[length] = list(self._pack(length))
-        return self._packed[length]
+        if length in self._packed:
+            return self._packed[length]
+        packed = self._packed[length] = list[PackedRow]()
+        if self.is_shared:
+            contexts = pack_contexts(self.dataset, self.rows, length)
+            packed += [(None, examples) for _, examples in contexts if isinstance(examples, list)]
+        for row in () if self.is_shared else self.rows:
+            with suppress(DoesNotFitError, Rejected):  # the build has listed it among the rejects
+                packed.append((row, pack_row(self.dataset, row, length)))
+        return packed
 
     def examples(self, length: int) -> list[PackedExample]:
         """Return all examples at a length."""
         return [example for _, examples in self.packed(length) for example in examples]
 
-    def _pack(self, length: int) -> Iterator[PackedRow]:
-        if self.is_shared:
-            for _, made in pack_contexts(self.dataset, self.rows, length):
-                if isinstance(made, list):
-                    yield None, made
-            return
-        for row in self.rows:
-            try:
-                yield row, pack_row(self.dataset, row, length)
-            except (DoesNotFitError, Rejected):  # the build has listed it among the rejects
-                continue
+    def every_example(self) -> Iterator[tuple[int, PackedExample]]:
+        """Yield (length, example) of all lengths."""
+        return ((length, example) for length in self.lengths for example in self.examples(length))
 
     def row(self, example: PackedExample) -> Row:
         """Return the row of an example."""

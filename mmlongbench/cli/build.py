@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 import mmlongbench as mm
-from mmlongbench.building.build import Built
-from mmlongbench.building.executors.executor import Executor
-from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
+from mmlongbench.building.build import Built, Demands
+from mmlongbench.building.executors import PATIENCE, Executor, LocalExecutor
 from mmlongbench.building.forecast import CellForecast, DatasetForecast, forecast
 from mmlongbench.building.remote import placed, remote_of
 from mmlongbench.building.shares import finish_release, run_stage
@@ -128,7 +127,8 @@ def build(
     executor = _engine(engine_name, workers, ray_address, progress, out)
     if stage:
         with placed(out, executor) as (folder, spread):
-            done, notes = run_stage(loaded, folder, spread, stage, shard, is_restart=restart, min_kept=min_kept)
+            demands = Demands(strict, min_kept)
+            done, notes = run_stage(loaded, folder, spread, stage, shard, demands=demands, is_restart=restart)
         if not (quiet or as_json):
             say_notes(notes)
             say(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
@@ -163,7 +163,7 @@ def _engine(name: str, workers: int | None, address: str | None, progress: Progr
         if address:
             raise click.UsageError("--ray-address needs --engine ray")
         return LocalExecutor(workers or cores(), progress, 0 if workers else PATIENCE)
-    from mmlongbench.building.executors.ray import RayExecutor  # needs the extra
+    from mmlongbench.building.ray_executor import RayExecutor  # needs the extra
 
     if workers:
         raise click.UsageError("--workers is for --engine local: Ray uses the cores of its nodes")

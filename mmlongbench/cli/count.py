@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import click
 
 from mmlongbench.cli.console import print_table, say
-from mmlongbench.cli.options import PATH, json_option, tokenizers_option
+from mmlongbench.cli.options import PATH, json_option, number_of, tokenizers_option
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import page_sizes
+from mmlongbench.documents.pdf import page_sizes
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
-from mmlongbench.io.folders import visible_files
+from mmlongbench.io.files import visible_files
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import CounterSpec
-from mmlongbench.release.measuring import Model, ask
+from mmlongbench.release.example_cost import Model, models_of
 from mmlongbench.table import Table
 from tokenization import TextTokenizer, TokenizationError
 
@@ -28,10 +28,11 @@ MAX_TEXT = 256 * 1024 * 1024
 """The maximum size in bytes of all texts of a thing together, because they are in memory at once."""
 _ALL_TEXT = f"at most {MAX_TEXT // 1024 // 1024} MiB of text"
 _UNKNOWN = "unknown-file"
-_TODO = "give a folder with such files, or one file"
 _PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
 _NOT_OPENED = (".avif", ".heic", ".eps", ".xpm", ".ppm", ".pgm", ".pbm", ".dds", ".qoi")
 """Endings of pictures of other formats, which are named as broken pictures, not counted as texts or unknown files."""
+_Content: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
+"""(description, texts, sizes of images) of a thing."""
 
 
 @click.command()
@@ -48,29 +49,32 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     A folder counts as one thing: everything in it together, also in folders below it, except hidden files. A file that
     cannot be counted is named, the others are counted, and the exit code is 1; it is 2 if nothing could be counted.
     """
-    opened, progress = [each.open() for each in ask(models, (), tokenizers)], Progress()
+    counted, progress = models_of(models, (), tokenizers), Progress()
+    is_own = any(model.text is None for model in counted)
     rows: list[dict[str, Any]] = []
-    broken: list[str] = []
+    faults: list[str] = []
     for thing in things:
         try:
-            rows.append({"thing": thing.name or str(thing), **_described(thing, dpi, opened, progress, broken)})
+            what, texts, sizes = _of_folder(thing, dpi, faults) if thing.is_dir() else _of_file(thing, dpi)
+            tokens = _tokens(texts, sizes, counted, progress)
+            rows.append({"thing": thing.name or str(thing), "what": what, "tokens": tokens})
         except MMLongBenchError as error:
-            broken.append(str(error))
+            faults.append(str(error))
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
     elif rows:
-        _show(rows, [model.name for model in opened], is_own=any(model.text is None for model in opened))
-    for said in broken:
-        say(f"error: {said}" if not rows else f"not counted: {said}", err=True)
-    if broken:
+        _show(rows, is_own=is_own)
+    for fault in faults:
+        say(f"not counted: {fault}" if rows else f"error: {fault}", err=True)
+    if faults:
         sys.exit(1 if rows else 2)
 
 
-def _show(rows: Sequence[Mapping[str, Any]], models: Sequence[str], *, is_own: bool) -> None:
+def _show(rows: Sequence[Mapping[str, Any]], *, is_own: bool) -> None:
     """Print the tokens of each thing on each model; `is_own`: the text of some models is counted with Llama 2."""
     lines: list[tuple[str, ...]] = []
-    for model in dict.fromkeys(("mmlongbench", *models)):
+    for model in rows[0]["tokens"]:
         cells = [row["tokens"][model] for row in rows]
         lines.append((model, *(f"{cell:,}" if isinstance(cell, int) else "refused" for cell in cells)))
     columns = ("model", *(f"{row['thing']} ({row['what']})" for row in rows))
@@ -87,52 +91,42 @@ def _show(rows: Sequence[Mapping[str, Any]], models: Sequence[str], *, is_own: b
     print_table(Table(columns, lines, "tokens", notes))
 
 
-def _described(
-    thing: Path, dpi: int, models: Sequence[Model], progress: Progress, broken: list[str]
-) -> dict[str, object]:
-    """Return what a thing is (`what`), and its tokens by the benchmark's counter and on each model (`tokens`). What
-    cannot be counted in a folder is added to `broken`.
+def _tokens(
+    texts: Sequence[str], sizes: Sequence[tuple[int, int]], models: Sequence[Model], progress: Progress
+) -> dict[str, int | str]:
+    """Return the tokens of texts and images by the benchmark's counter and on each model, or why a model cannot count
+    them. Equal tokenizers count once.
     """
     counter = CounterSpec().open()
-    what, texts, sizes = _of_folder(thing, dpi, broken) if thing.is_dir() else _of_file(thing, dpi)
-    counts = _text_tokens(texts, [counter.text, *(model.text or counter.text for model in models)], progress)
-    if isinstance(counts[0], TokenizationError):
-        raise counts[0]
-    tokens: dict[str, int | str] = {"mmlongbench": counts[0] + (counter.count("", sizes).total if sizes else 0)}
-    for model, found in zip(models, counts[1:], strict=True):
-        try:
-            of_images = model.rule.total(sizes) if sizes else 0
-            tokens[model.name] = str(found) if isinstance(found, TokenizationError) else found + of_images
-        except TokenizationError as error:
-            tokens[model.name] = str(error)
-    return {"what": what, "tokens": tokens}
-
-
-def _text_tokens(
-    texts: Sequence[str], tokenizers: Sequence[TextTokenizer], progress: Progress
-) -> list[int | TokenizationError]:
-    """Return for each tokenizer the tokens of all texts, or why it cannot count them. Equal tokenizers count once."""
-    known: dict[TextTokenizer, int | TokenizationError] = {}
+    tokenizers = [counter.text, *(model.text or counter.text for model in models)]
     different = list(dict.fromkeys(tokenizers))
+    of_texts: dict[TextTokenizer, int | TokenizationError] = {}
     with progress.bar("counting texts", len(texts) * len(different)) as advance:
         for tokenizer in different:
-            total = 0
             try:
+                total = 0
                 for text in texts:
                     total += tokenizer.count(text)
                     advance()
-                known[tokenizer] = total
+                of_texts[tokenizer] = total
             except TokenizationError as error:
-                known[tokenizer] = error
-    return [known[tokenizer] for tokenizer in tokenizers]
+                of_texts[tokenizer] = error
+    own = of_texts[counter.text]
+    if isinstance(own, TokenizationError):
+        raise own
+    tokens: dict[str, int | str] = {"mmlongbench": own + (counter.count("", sizes).total if sizes else 0)}
+    for model, tokenizer in zip(models, tokenizers[1:], strict=True):
+        counted = of_texts[tokenizer]
+        try:
+            of_images = model.rule.total(sizes) if sizes else 0
+            tokens[model.name] = str(counted) if isinstance(counted, TokenizationError) else counted + of_images
+        except TokenizationError as error:
+            tokens[model.name] = str(error)
+    return tokens
 
 
-_Opened: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
-"""(description, texts, sizes of images) of a thing."""
-
-
-def _of_folder(folder: Path, dpi: int, broken: list[str]) -> _Opened:
-    """Open everything in a folder.
+def _of_folder(folder: Path, dpi: int, faults: list[str]) -> _Content:
+    """Read everything in a folder; what cannot be counted is added to `faults`.
 
     Raises:
         SourceError: nothing in the folder can be counted, or there is too much to count.
@@ -140,7 +134,7 @@ def _of_folder(folder: Path, dpi: int, broken: list[str]) -> _Opened:
     """
     files, size = visible_files(folder), 0
     if len(files) > MAX_FILES:
-        raise SourceError(_too_much(folder, f"a folder of at most {MAX_FILES:,} files", f"{len(files):,}"))
+        raise _too_much(folder, f"a folder of at most {MAX_FILES:,} files", f"{len(files):,}")
     texts: list[str] = []
     sizes: list[tuple[int, int]] = []
     others = 0
@@ -148,51 +142,52 @@ def _of_folder(folder: Path, dpi: int, broken: list[str]) -> _Opened:
         try:
             _, more, images = _of_file(file, dpi)
         except SourceError as error:
-            if error.fault.reason != _UNKNOWN:
-                broken.append(str(error))
-            else:
+            if error.fault.reason == _UNKNOWN:
                 others += 1
+            else:
+                faults.append(str(error))
             continue
         size += file.stat().st_size if more else 0
         if size > MAX_TEXT:
-            raise SourceError(_too_much(folder, _ALL_TEXT, "more"))
+            raise _too_much(folder, _ALL_TEXT, "more")
         texts += more
         sizes += images
-    if not texts and not sizes and not broken:
-        found = f"{others} other files" if others else "none"
+    if not texts and not sizes and not faults:
+        found, todo = f"{others} other files" if others else "none", "give a folder with such files, or one file"
         raise SourceError(
-            Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name, todo=_TODO)
+            Fault("nothing-to-count", "pictures, PDFs or texts in the folder", found, folder.name, todo=todo)
         )
     counts = {"image": len(sizes), "text": len(texts), "other file": others}
-    said = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for what, number in counts.items() if number)
-    return f"{said}{', not counted' if others else ''}", texts, sizes
+    what = ", ".join(number_of(number, kind) for kind, number in counts.items() if number)
+    return f"{what}{', not counted' if others else ''}", texts, sizes
 
 
-def _of_file(thing: Path, dpi: int) -> _Opened:
+def _of_file(thing: Path, dpi: int) -> _Content:
     with thing.open("rb") as file:
         head = file.read(64)
     if head.startswith(b"%PDF-") or thing.suffix.lower() == ".pdf":
-        sizes = page_sizes(thing, dpi, Limits())
+        sizes = list(page_sizes(thing, dpi, Limits()))
         return f"{len(sizes)} pages at {dpi} DPI", [], sizes
     try:
-        picture = header_size(thing)
+        width, height = header_size(thing)
+        return f"{width} × {height}", [], [(width, height)]
     except unreadable() as error:
         if head.startswith(_PICTURES) or thing.suffix.lower() in (*PICTURE_ENDINGS, *_NOT_OPENED):
             todo = "give a picture that can be opened"
             fault = Fault("broken-image", "a picture that can be opened", str(error), thing.name, todo=todo)
             raise SourceError(fault) from error
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(head)
-            if (size := thing.stat().st_size) > MAX_TEXT:
-                raise SourceError(_too_much(thing, _ALL_TEXT, f"{size:,} bytes"))
-            text = thing.read_bytes().decode("utf-8")
-        except UnicodeDecodeError as error:
-            expected = "a picture (JPEG, PNG, WebP, GIF, BMP, TIFF), a PDF or text in UTF-8"
-            found, todo = f"neither, at byte {error.start}", "give a picture or a text in UTF-8"
-            raise SourceError(Fault(_UNKNOWN, expected, found, thing.name, todo=todo)) from error
-        return f"{len(text):,} characters", [text], []
-    return f"{picture[0]} × {picture[1]}", [], [picture]
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        if (size := thing.stat().st_size) > MAX_TEXT:
+            raise _too_much(thing, _ALL_TEXT, f"{size:,} bytes")
+        text = thing.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        expected = "a picture (JPEG, PNG, WebP, GIF, BMP, TIFF), a PDF or text in UTF-8"
+        found, todo = f"neither, at byte {error.start}", "give a picture or a text in UTF-8"
+        raise SourceError(Fault(_UNKNOWN, expected, found, thing.name, todo=todo)) from error
+    return f"{len(text):,} characters", [text], []
 
 
-def _too_much(thing: Path, expected: str, found: str) -> Fault:
-    return Fault("too-much-to-count", expected, found, thing.name, todo="count its parts, such as the folders in it")
+def _too_much(thing: Path, expected: str, found: str) -> SourceError:
+    todo = "count its parts, such as the folders in it"
+    return SourceError(Fault("too-much-to-count", expected, found, thing.name, todo=todo))

@@ -15,8 +15,7 @@ from mmlongbench.cli.options import json_option
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.exports.registry import InstalledTarget, installed_targets, target_named
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.describing import code_and_about, describe_manifest, describe_plugin
-from mmlongbench.manifest.json_schema import manifest_schema
+from mmlongbench.manifest.describing import code_and_about, describe_manifest, describe_plugin, manifest_schema
 from mmlongbench.manifest.loading import find_manifest, installed_manifests
 from mmlongbench.manifest.plugins import GROUPS, Plugin, installed
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS

@@ -26,7 +26,7 @@ from mmlongbench.cli.options import (
     quiet_option,
 )
 from mmlongbench.documents.limits import Limits
-from mmlongbench.io.folders import shown_name
+from mmlongbench.io.files import shown_name
 from mmlongbench.io.pool import cores
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions.layer.make import DOCUMENTS, LAYERS, Made, Settings, make_questions

@@ -15,9 +15,9 @@ from mmlongbench.cli.options import COUNT, FOLDER, NEW_FILE, number_of, with_tas
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.release.anatomy import Block, NeedlePlace, ShownExample, ShownImage, ShownText, shown_example
 from mmlongbench.release.release import Example, Release, open_release
 from mmlongbench.release.selection import Place, find_example
+from mmlongbench.release.shown_example import Block, NeedlePlace, ShownExample, ShownImage, ShownText, shown_example
 from mmlongbench.web.kit import write_page
 from mmlongbench.web.show_page import embedded_bytes, show_page
 

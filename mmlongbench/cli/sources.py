@@ -16,7 +16,8 @@ from mmlongbench.corpus.cutting import Mode
 from mmlongbench.corpus.retrieval.bm25 import FOLDER as INDEX
 from mmlongbench.corpus.retrieval.bm25 import find_index
 from mmlongbench.io.files import said_bytes
-from mmlongbench.manifest.download_record import Fetched, FetchedPlace, load_record, places_of, state_of
+from mmlongbench.manifest.downloads import load_record, state_of
+from mmlongbench.manifest.fetch import Fetched, FetchedPlace, places_of
 from mmlongbench.manifest.fetch import fetch as run_fetch
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import Manifest
@@ -99,7 +100,7 @@ def _list(loaded: Manifest, to: Path, only: tuple[str, ...]) -> None:
             say(f"  agree first to {spec.agree}")
         if spec.unverified:
             say("  unverified: nothing confirms this place")
-        say(f"  {state_of(place, to, record)}")
+        say(f"  {state_of(spec, to, record)}")
     if not places:
         say("nothing to download: the manifest names no downloads")
 

@@ -11,7 +11,7 @@ from mmlongbench.cli.console import say, say_notes
 from mmlongbench.cli.options import COUNT, NEW_FILE, NEW_PATH, PATH, bars, quiet_option, with_tasks
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.release.measuring import ask
+from mmlongbench.release.example_cost import models_of
 
 if TYPE_CHECKING:
     from mmlongbench.web.viewer.site import Site
@@ -83,7 +83,7 @@ def view(
         raise click.UsageError(f"--token: {len(token)} characters, expected at least 16")
     _check_review(suspects, review, write, annotator, is_static=static is not None)
     reviewed = (suspects, review, write, annotator or "")
-    given = Given(predictions, scores, ask(models, windows), shortcuts, against, images, tasks, *reviewed)
+    given = Given(predictions, scores, models_of(models, windows), shortcuts, against, images, tasks, *reviewed)
     site = open_site(release, given, bars(is_quiet=quiet))
     say_notes(site.answers.notes)
     if static:

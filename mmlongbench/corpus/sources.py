@@ -29,11 +29,10 @@ from mmlongbench.corpus.articles import (
 )
 from mmlongbench.corpus.corpus import SourceInfo
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import read_pages
+from mmlongbench.documents.pdf import read_pages
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import sha256_of
-from mmlongbench.io.folders import file_inside
+from mmlongbench.io.files import file_inside, sha256_of
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -21,9 +21,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, wraps
-from inspect import signature
+from inspect import signature, unwrap
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,6 +36,7 @@ from mmlongbench.io.pool import end_with
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# The program of the process. It does not run the package's `__init__`, which would take most of the time to start.
 _START = """
 import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
@@ -44,39 +45,54 @@ package.__path__ = json.loads(sys.argv[2])
 from mmlongbench.documents.confined import main
 main(int(sys.argv[3]), int(sys.argv[4]))
 """
-"""The program of the process. It does not run the package's `__init__`, which would take most of the time to start."""
 _PACKAGE = Path(__file__).parents[1]
-_MAX_SAID = 300
-"""The bytes at the end of the process's output that are searched for its last line."""
-_ERRORS = {each.__name__: each for each in (BuildError, ReaderDiedError)}
+_ERRORS = {error.__name__: error for error in (BuildError, ReaderDiedError)}
 """The errors that the process may report beside those of a document."""
 
 
-def confined(function: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
-    """Return a function that calls another one in a process with limits, and yields its answers.
+def confined(
+    answer: Callable[..., Any] = lambda value: value, *, is_needed: bool = False
+) -> Callable[[Callable[P, Iterator[T]]], Callable[P, Iterator[T]]]:
+    """Return a decorator that runs a function in a process with limits, and yields what the function yields.
+
+    The function has the arguments `path` and `limits`, and calls `begin_page` before each page that it reads. Its other
+    arguments and what it yields are plain values, of which tuples arrive as lists, and dataclasses as dicts; or it
+    yields tuples of a number, a size and bytes.
 
     Args:
-        function: a function of a module. It has the arguments `path` and `limits`, and calls `begin_page` before each
-            page that it reads. Its other arguments and its answers are plain values, of which tuples arrive as lists;
-            or an answer is a tuple of a number, a size and bytes.
+        answer: makes a value of the function of the plain value that arrives.
+        is_needed: whether a release needs the pages, because they were read within the limits before, at a resolution
+            that may have been lower. They may take more, and a page that cannot be read is a BuildError.
 
-    Errors that the function raises beside its own:
+    Raises:
+        SourceError: the document or a page cannot be read.
         PageLimitError: a page takes too much time or memory.
         ReaderDiedError: the process died twice.
         BuildError: the file cannot be read on this machine.
 
     """
 
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        given = signature(function).bind(*args, **kwargs).arguments
-        return ask(function, given.pop("path"), given.pop("limits"), **given)
+    def decorate(function: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+            given = signature(function).bind(*args, **kwargs).arguments
+            path, limits = given.pop("path"), given.pop("limits")
+            if is_needed:
+                limits = replace(limits, seconds_a_page=100 * limits.seconds_a_page, memory=2 * limits.memory)
+            try:
+                yield from map(answer, ask(function, path, limits, **given))
+            except SourceError as error:
+                if is_needed:
+                    raise BuildError(str(error)) from error
+                raise
 
-    return call
+        return call
+
+    return decorate
 
 
 def ask(function: Callable[..., Iterator[Any]], path: Path, limits: Limits, **arguments: object) -> Iterator[Any]:
-    """Yield the answers of a function, computed in another process (see `confined`)."""
+    """Yield what a function yields in another process (see `confined`)."""
     known = 0
     for is_last in (False, True):
         reader = _free_reader()
@@ -100,12 +116,11 @@ class _DiedError(Exception):
 
 
 class _Reader:
-    """A process that reads files."""
+    """A process that reads files; it ends when the current process ends."""
 
     def __init__(self) -> None:
-        """Start the process; it ends when the current process ends."""
         self._channel, theirs = Pipe()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         folders = [json.dumps(sys.path), json.dumps([str(_PACKAGE)])]
         words = [sys.executable, "-c", _START, *folders, str(theirs.fileno()), str(os.getpid())]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it must not get the signal of Ctrl-C
@@ -114,7 +129,7 @@ class _Reader:
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=self._said,
+                stderr=self._stderr,
                 pass_fds=[theirs.fileno()],
                 # NumPy is used without linear algebra; the buffers of many threads would count as memory
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -125,15 +140,13 @@ class _Reader:
         self._has_started = False
 
     def is_alive(self) -> bool:
-        """Return whether the process is running."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """End the process at once."""
         self._channel.close()
         self._process.kill()
         self._process.wait()
-        self._said.close()
+        self._stderr.close()
 
     def answers(
         self, function: Callable[..., Iterator[Any]], path: Path, limits: Limits, arguments: Mapping[str, object]
@@ -145,7 +158,9 @@ class _Reader:
         where = str(path.absolute())  # this process may change its working folder, the other one does not
         request = [function.__module__, function.__qualname__, where, asdict(limits), arguments]
         try:
-            self._start()
+            if not self._has_started and (error := json.loads(self._channel.recv_bytes()).get("error")):
+                raise BuildError(error)
+            self._has_started = True
             self._channel.send_bytes(json.dumps(request, default=list).encode())
             while True:
                 last = json.loads(self._channel.recv_bytes())
@@ -160,8 +175,11 @@ class _Reader:
             is_free = "memory" not in last
         except (EOFError, OSError) as error:
             self._process.kill()
-            if self._process.wait() != -signal.SIGXCPU:
-                raise _DiedError(self._how_it_ended()) from error
+            if (code := self._process.wait()) != -signal.SIGXCPU:
+                how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+                self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 300))
+                lines = self._stderr.read().decode("utf-8", "replace").strip().split("\n")
+                raise _DiedError(f"{how} ({lines[-1].strip()})" if lines[-1] else how) from error
             last = {"time": True}
         finally:
             if is_free:
@@ -177,31 +195,10 @@ class _Reader:
         if "error" in last:
             raise _ERRORS.get(last["kind"], BuildError)(last["error"])
 
-    def _start(self) -> None:
-        if not self._has_started and (error := json.loads(self._channel.recv_bytes()).get("error")):
-            raise BuildError(error)
-        self._has_started = True
-
-    def _how_it_ended(self) -> str:
-        code = self._process.returncode
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        size = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, size - _MAX_SAID))
-        said = self._said.read().decode("utf-8", "replace").split("\n")
-        last = next((line.strip() for line in reversed(said) if line.strip()), "")
-        return f"{how} ({last})" if last else how
-
 
 def _above(what: str, bound: str, option: str, path: Path, place: str) -> PageLimitError:
     todo = f"raise limits.{option} and build into a new folder if the document is meant to be so, or exclude it"
     return PageLimitError(Fault(f"{what}-of-a-page", f"at most {bound}", "more", path.name, place, todo=todo))
-
-
-def end_readers() -> None:
-    """End the processes that wait for a request; the next request starts a new process with the environment variables
-    of that moment.
-    """
-    _end_all(_free(os.getpid()), os.getpid())
 
 
 def _free_reader() -> _Reader:
@@ -217,31 +214,35 @@ def _free_reader() -> _Reader:
 
 @cache
 def _free(process: int) -> list[_Reader]:
-    """Return the processes that this process has started and that wait for a request; a forked process has its own
+    """Return the processes that a process has started and that wait for a request; a forked process has its own
     list.
     """
-    free: list[_Reader] = []
-    atexit.register(_end_all, free, process)
-    return free
+    atexit.register(end_readers)
+    return []
 
 
-def _end_all(free: list[_Reader], process: int) -> None:
-    if os.getpid() == process:
-        while free:
-            free.pop().end()
+def end_readers() -> None:
+    """End the processes that wait for a request; the next request starts a new process with the environment variables
+    of that moment.
+    """
+    free = _free(os.getpid())
+    while free:
+        free.pop().end()
 
 
 # --- in the process ---------------------------------------------------------------------------------------------------
 
 
-_at_page: Callable[[int], None] | None = None
+_at_page: Callable[[int, bool], None] | None = None
 """What happens when a page begins; None in a process without limits."""
 
 
-def begin_page(number: int) -> None:
-    """Say that the reading of a page begins, by its number from 0. The page gets processor time of its own."""
+def begin_page(number: int, *, has_own_time: bool = True) -> None:
+    """Say that the reading of a page begins, by its number from 0. The page gets processor time of its own, or goes on
+    with the time that is left.
+    """
     if _at_page:
-        _at_page(number)
+        _at_page(number, has_own_time)
 
 
 def main(channel: int, parent: int) -> None:
@@ -250,8 +251,12 @@ def main(channel: int, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process gets the signal and ends this one
     end_with(parent)  # even in the middle of a page: MuPDF holds the interpreter while it draws
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a process that is ended for its time would leave a file
-    connection = Connection(channel)
-    connection.send_bytes(_started())
+    connection, first = Connection(channel), dict[str, str]()
+    try:
+        import mmlongbench.documents.mupdf  # noqa: F401
+    except (ImportError, MemoryError, OSError) as error:
+        first = {"error": f"PyMuPDF cannot be loaded: {' '.join(str(error).split()) or 'memory ran out'}"}
+    connection.send_bytes(json.dumps(first).encode())
     while True:
         try:
             module, name, path, limits, arguments = json.loads(connection.recv_bytes())
@@ -259,25 +264,18 @@ def main(channel: int, parent: int) -> None:
             return
         bounds = Limits(**limits)
 
-        def begin(number: int, seconds: float = bounds.seconds_a_page) -> None:  # bound now, not at the next request
+        # bound now, not at the next request
+        def begin(number: int, has_own_time: bool, seconds: float = bounds.seconds_a_page) -> None:
             connection.send_bytes(json.dumps({"page": number}).encode())
-            _allow(seconds)
+            if has_own_time:
+                _allow(seconds)
 
         _at_page = begin
         _allow(bounds.seconds_a_page)
         _limit(resource.RLIMIT_DATA, bounds.memory)
-        function = getattr(importlib.import_module(module), name)
-        _answer(connection, function(Path(path), **arguments, limits=bounds))
-
-
-def _started() -> bytes:
-    """Return the first message, a JSON object. It is empty, or its `error` says why PDFs cannot be read at all."""
-    try:
-        import mmlongbench.documents.mupdf  # noqa: F401
-    except (ImportError, MemoryError, OSError) as error:
-        said = f"PyMuPDF cannot be loaded: {' '.join(str(error).split()) or 'memory ran out'}"
-        return json.dumps({"error": said}).encode()
-    return b"{}"
+        function = unwrap(getattr(importlib.import_module(module), name))
+        last = _answer(connection, function(Path(path), **arguments, limits=bounds))
+        connection.send_bytes(json.dumps(last).encode())
 
 
 def _allow(seconds: float) -> None:
@@ -291,7 +289,8 @@ def _limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def _answer(connection: Connection, answers: Iterator[Any]) -> None:
+def _answer(connection: Connection, answers: Iterator[Any]) -> dict[str, object]:
+    """Send answers to a request; return how it ended, as the last message."""
     try:
         for answer in answers:
             if isinstance(answer, tuple) and isinstance(answer[-1], bytes):
@@ -299,13 +298,12 @@ def _answer(connection: Connection, answers: Iterator[Any]) -> None:
                 connection.send_bytes(json.dumps({"number": number, "size": size}).encode())
                 connection.send_bytes(data)
             else:
-                connection.send_bytes(json.dumps({"item": answer}).encode())
-        last: dict[str, object] = {"done": True}
+                connection.send_bytes(json.dumps({"item": answer}, default=asdict).encode())
     except SourceError as error:
-        last = {"fault": error.fault.fields()}
+        return {"fault": error.fault.fields()}
     except MemoryError:
         resource.setrlimit(resource.RLIMIT_DATA, (resource.getrlimit(resource.RLIMIT_DATA)[1],) * 2)  # enough to say so
-        last = {"memory": True}
+        return {"memory": True}
     except BuildError as error:
-        last = {"error": str(error), "kind": type(error).__name__}
-    connection.send_bytes(json.dumps(last).encode())
+        return {"error": str(error), "kind": type(error).__name__}
+    return {"done": True}

@@ -10,16 +10,11 @@ from pymupdf import mupdf
 
 from mmlongbench.documents.mupdf import Matrix, Page, Pixmap, Stroke, pymupdf
 
-MAX_COUNTED = 500_000
-"""So many painted things of a page are looked at for hairlines."""
-MAX_LINES = 10_000
-"""So many fills of a page are drawn as hairlines; further ones stay as MuPDF paints them."""
-_THIN = 0.5
-"""A line that covers less than this share of a pixel's width is a hairline."""
-_SHORT = 8
-"""In pixels; what is shorter is no line but a part of a drawing or of a letter."""
-_LEAST_PAINTED = 1 / 15
-"""The share of a pixel that MuPDF paints for a fill without a height."""
+MAX_COUNTED = 500_000  # so many painted things of a page are looked at for hairlines
+MAX_LINES = 10_000  # so many fills of a page are drawn as hairlines; further ones stay as MuPDF paints them
+_THIN = 0.5  # a line that covers less than this share of a pixel's width is a hairline
+_SHORT = 8  # in pixels; what is shorter is no line but a part of a drawing or of a letter
+_LEAST_PAINTED = 1 / 15  # the share of a pixel that MuPDF paints for a fill without a height
 
 
 class _Hairlines(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types

@@ -15,8 +15,7 @@ from mmlongbench.messages import Size, data_uri
 
 FORMS = ("path", "file-url", "data-uri")
 """The forms of an address; any other form is the beginning of a URL."""
-MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of an image file that is sent."""
+MAX_BYTES = 256 * 1024 * 1024  # the maximum size of an image file that is sent
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S+")
 _MEDIA_TYPES = {
     "JPEG": "image/jpeg",
@@ -48,13 +47,17 @@ class ImageUrls:
             ReleaseError: the form is not known, or cannot hold smaller images.
 
         """
-        if form not in FORMS and not _is_url(form):
-            said = without_password(form)
-            raise ReleaseError(f"images {said!r}: expected {', '.join(FORMS)}, or a URL such as http://127.0.0.1:8080")
-        if form not in FORMS and "@" in urlsplit(form).netloc:
-            raise ReleaseError(
-                f"images {without_password(form)!r}: has a user or a password, which every message would contain"
-            )
+        if form not in FORMS:
+            shown = without_password(form)
+            try:
+                parts = urlsplit(form)
+            except ValueError:  # such as http://[abc
+                parts = urlsplit("")
+            if not (_PREFIX.fullmatch(form) and parts.scheme):
+                url = "a URL such as http://127.0.0.1:8080"
+                raise ReleaseError(f"images {shown!r}: expected {', '.join(FORMS)}, or {url}")
+            if "@" in parts.netloc:
+                raise ReleaseError(f"images {shown!r}: has a user or a password, which every message would contain")
         if max_pixels is not None and form != "data-uri":
             raise ReleaseError(f"max_pixels: images as {form} are files, which are not changed; use data-uri")
         if max_pixels is not None and (type(max_pixels) is not int or max_pixels < 1):
@@ -74,51 +77,29 @@ class ImageUrls:
             ReleaseError: the image is missing, is not an image, or its path leaves the folder.
 
         """
-        file = self._file(path)
+        file = self._root / path
+        if path not in self._there:
+            pure = PurePosixPath(path)
+            if pure.is_absolute() or ".." in pure.parts or not file.resolve().is_relative_to(self._resolved):
+                raise ReleaseError(f"image {path!r}: the path leaves the folder of images")
+            if not file.is_file():
+                raise ReleaseError(f"image {path!r}: is missing; see `mmlongbench verify`")
+            self._there.add(path)
         if self.form == "path":
             return str(file)
         if self.form == "file-url":
             return f"file://{quote(os.fsencode(file))}"
-        if self.form == "data-uri":
-            return self._data_uri(path, file)
-        return f"{self.form.rstrip('/')}/{quote(os.fsencode(path))}"
-
-    def _file(self, path: str) -> Path:
-        file = self._root / path
-        if path in self._there:
-            return file
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or not file.resolve().is_relative_to(self._resolved):
-            raise ReleaseError(f"image {path!r}: the path leaves the folder of images")
-        if not file.is_file():
-            raise ReleaseError(f"image {path!r}: is missing; see `mmlongbench verify`")
-        self._there.add(path)
-        return file
-
-    def _data_uri(self, path: str, file: Path) -> str:
+        if self.form != "data-uri":
+            return f"{self.form.rstrip('/')}/{quote(os.fsencode(path))}"
         try:
             data = read_regular(file, MAX_BYTES)
-            if self._max_pixels is not None:
-                data = self._small(path, data, header(file)[0], self._max_pixels)
+            if self._max_pixels is not None and math.prod(size := header(file)[0]) > self._max_pixels:
+                self.shrunk[path] = (size, fitting_size(size, self._max_pixels))
+                data = released_bytes(data, self.shrunk[path][1])
             with opened(io.BytesIO(data)) as picture:
-                media_type = _MEDIA_TYPES[str(picture.format)]
+                return data_uri(_MEDIA_TYPES[str(picture.format)], data)
         except unreadable() as error:
             raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}: {error}"[:200]) from error
-        return data_uri(media_type, data)
-
-    def _small(self, path: str, data: bytes, size: Size, most: int) -> bytes:
-        if size[0] * size[1] <= most:
-            return data
-        smaller = fitting_size(size, most)
-        self.shrunk[path] = (size, smaller)
-        return released_bytes(data, smaller)
-
-
-def _is_url(form: str) -> bool:
-    try:
-        return bool(_PREFIX.fullmatch(form)) and urlsplit(form).scheme != ""
-    except ValueError:  # such as http://[abc
-        return False
 
 
 def fitting_size(size: Size, most: int) -> Size:

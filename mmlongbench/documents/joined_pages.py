@@ -13,7 +13,6 @@ MAX_JOINED_PIXELS = 12_845_056
 """The pixels of a joined image at most, if a manifest sets no other number: the count of the benchmark shrinks larger
 images to so many (16,384 tokens), and so do the models it is made for."""
 MAX_JOINED_SIDE = 16_384
-"""The longest side of a joined image in pixels."""
 
 Size: TypeAlias = tuple[int, int]
 
@@ -46,7 +45,6 @@ class Layout:
     """Where each page stands in a joined image."""
 
     size: Size
-    """The (width, height) of the image in pixels."""
     boxes: tuple[tuple[int, int, int, int], ...]
     """The x, y, width and height of each page in the image."""
 
@@ -60,7 +58,14 @@ def layout(sizes: Sequence[Size], most: int) -> Layout:
     (200, 280)
     """
     width, height = max(each[0] for each in sizes), max(each[1] for each in sizes)
-    columns = min(range(1, len(sizes) + 1), key=lambda n: (_elongation(n, len(sizes), width, height), n))
+
+    def elongation(columns: int) -> float:
+        """Return how far an image is from a square, with the cells that stay empty."""
+        rows = math.ceil(len(sizes) / columns)
+        sides = columns * width, rows * height
+        return max(sides) / min(sides) * (columns * rows / len(sizes))
+
+    columns = min(range(1, len(sizes) + 1), key=elongation)
     rows = math.ceil(len(sizes) / columns)
     whole = columns * width, rows * height
     scale = min(1.0, math.sqrt(most / (whole[0] * whole[1])), MAX_JOINED_SIDE / max(whole))
@@ -70,12 +75,6 @@ def layout(sizes: Sequence[Size], most: int) -> Layout:
         x, y = place % columns * cell[0], place // columns * cell[1]
         boxes.append((x, y, max(1, math.floor(wide * scale)), max(1, math.floor(high * scale))))
     return Layout((columns * cell[0], rows * cell[1]), tuple(boxes))
-
-
-def _elongation(columns: int, pages: int, width: int, height: int) -> float:
-    """Return how far an image is from a square, with the cells that stay empty."""
-    sides = columns * width, math.ceil(pages / columns) * height
-    return max(sides) / min(sides) * (columns * math.ceil(pages / columns) / pages)
 
 
 def join(pages: Iterator[bytes], sizes: Sequence[Size], most: int, quality: int) -> tuple[Size, bytes]:

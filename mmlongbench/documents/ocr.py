@@ -25,14 +25,13 @@ DPI = 288
 MAX_PIXELS = 20_000_000
 """The maximum area of a picture when all pages are read; larger pages are read at a lower resolution. On such a
 picture, `tesseract` takes up to half a gigabyte of memory."""
-MAX_SIDE = 16_384
-"""The maximum side of a picture when all pages are read; `tesseract` reads none above 32,767."""
+MAX_SIDE = 16_384  # the maximum side of a picture when all pages are read; `tesseract` reads none above 32,767
+SECONDS_A_PAGE = "limits.seconds_a_page"
+"""How a manifest sets the seconds that `tesseract` may take at a page."""
 _LANGUAGE = "eng"
 _OPTIONS = ("--oem", "1", "--psm", "3", "-c", "page_separator=")
 """The options for reading all pages: the neural network, whole pages, and no form feed at the end."""
-_ANSWERING = 60.0
-"""The seconds within which `tesseract` must answer questions about itself."""
-_FOLDER = re.compile(r'"(.+)"')
+_ANSWERING = 60.0  # the seconds within which `tesseract` must answer questions about itself
 _POINTS_PER_INCH = 72
 
 
@@ -41,7 +40,6 @@ class OcrEngine:
     """Everything that decides which text is read in a picture; the lock names it as `pages.ocr`."""
 
     pages: Literal["all"] = "all"
-    """The pages that are read."""
     engine: str
     """The program and its version."""
     library: str
@@ -49,11 +47,8 @@ class OcrEngine:
     language: dict[str, str]
     """The `name` of the language, and the `sha256` of its data; empty if the program does not say where they are."""
     options: str = " ".join(_OPTIONS)
-    """The options of the program."""
     dpi: int = DPI
-    """The resolution at which pages are read."""
     most_pixels: int = MAX_PIXELS
-    """The maximum area of a picture."""
 
 
 @cache
@@ -70,15 +65,15 @@ def ocr_engine() -> OcrEngine:
         BuildError: `tesseract` is not installed, does not answer, or lacks its data for English.
 
     """
-    found = (line.strip() for line in _answer("--version"))
-    library = next((line for line in found if line.startswith("leptonica")), "")
+    lines = (line.strip() for line in _answer("--version"))
+    library = next((line for line in lines if line.startswith("leptonica")), "")
     title, *languages = _answer("--list-langs") or [""]
     if _LANGUAGE not in (line.strip() for line in languages):
         raise BuildError(
             f"pages.ocr: `tesseract` has no data for the language {_LANGUAGE!r}; install them (on Debian: `apt-get "
             f"install tesseract-ocr-{_LANGUAGE}`), or leave pages.ocr out"
         )
-    folder = _FOLDER.search(title)
+    folder = re.search('"(.+)"', title)
     data = Path(folder[1]) / f"{_LANGUAGE}.traineddata" if folder else None
     sha256 = hashlib.sha256(data.read_bytes()).hexdigest() if data and data.is_file() else ""
     return OcrEngine(engine=ocr_version(), library=library, language={"name": _LANGUAGE, "sha256": sha256})
@@ -90,8 +85,7 @@ def dpi_of(width: float, height: float) -> int:
     >>> dpi_of(612, 792), dpi_of(4000, 3000), dpi_of(7200, 1)
     (288, 92, 163)
     """
-    largest = min(math.sqrt(MAX_PIXELS / (width * height)), MAX_SIDE / max(width, height))
-    return max(1, min(DPI, math.floor(_POINTS_PER_INCH * largest)))
+    return max(1, min(DPI, math.floor(_POINTS_PER_INCH * _largest_scale(width, height))))
 
 
 def scale_of(size: tuple[int, int], dpi: int | None) -> float:
@@ -101,13 +95,16 @@ def scale_of(size: tuple[int, int], dpi: int | None) -> float:
     >>> scale_of((612, 792), 72), scale_of((612, 792), None), scale_of((8000, 10000), 288)
     (4.0, 1.0, 0.5)
     """
-    width, height = size
-    largest = min(math.sqrt(MAX_PIXELS / (width * height)), MAX_SIDE / max(width, height))
-    return min(max(1.0, DPI / dpi) if dpi else 1.0, largest)
+    return min(max(1.0, DPI / dpi) if dpi else 1.0, _largest_scale(*size))
 
 
-def read_page(picture: bytes, page: str, seconds: float) -> str:
-    """Return the text in a picture; messages name it as `page`.
+def _largest_scale(width: float, height: float) -> float:
+    return min(math.sqrt(MAX_PIXELS / (width * height)), MAX_SIDE / max(width, height))
+
+
+def read_page(picture: bytes, page: str, seconds: float, limit: str = SECONDS_A_PAGE) -> str:
+    """Return the text in a picture; messages name it as `page`, and call the limit of `seconds` by its name in the
+    manifest or by the option `limit`.
 
     Raises:
         ReaderDiedError: `tesseract` fails, or takes longer than `seconds`. A document is never refused for this,
@@ -116,15 +113,22 @@ def read_page(picture: bytes, page: str, seconds: float) -> str:
 
     """
     try:
-        return run(find_tesseract(), picture, page, seconds, ("-l", _LANGUAGE, *_OPTIONS))
+        return run(find_tesseract(), picture, page, seconds, ("-l", _LANGUAGE, *_OPTIONS), limit)
     except ValueError as error:
         raise ReaderDiedError(
             f"{page}: tesseract failed ({error}); run the command again to continue, or leave the document out"
         ) from error
 
 
-def run(program: str, picture: bytes, page: str, seconds: float, options: Sequence[str] = ()) -> str:
-    """Return what `tesseract` prints for a picture; messages name it as `page`.
+def run(
+    program: str,
+    picture: bytes,
+    page: str,
+    seconds: float,
+    options: Sequence[str] = (),
+    limit: str = SECONDS_A_PAGE,
+) -> str:
+    """Return what `tesseract` prints for a picture; for messages see `read_page`.
 
     Raises:
         ReaderDiedError: it takes longer than `seconds`.
@@ -132,18 +136,13 @@ def run(program: str, picture: bytes, page: str, seconds: float, options: Sequen
 
     """
     try:
-        done = _run([program, "stdin", "stdout", *options], picture, seconds)
+        code, out, err = _run([program, "stdin", "stdout", *options], picture, seconds)
     except subprocess.TimeoutExpired as error:
-        todo = "leave the document out, or raise limits.seconds_a_page, and run the command again to continue"
+        todo = f"leave the document out, or raise {limit}, and run the command again to continue"
         raise ReaderDiedError(f"{page}: tesseract takes longer than {seconds:g} s; {todo}") from error
-    if done.returncode:
-        raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [_how(done.returncode)])[-1])
-    return str(done.stdout, "utf-8", "replace")
-
-
-def _how(code: int) -> str:
-    """Return how a program ended, in words."""
-    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+    if code:
+        raise ValueError(err[-1])
+    return out
 
 
 def find_tesseract() -> str:
@@ -165,27 +164,22 @@ def _answer(question: str) -> list[str]:
 
     """
     try:
-        done = _run([find_tesseract(), question], b"", _ANSWERING)
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(
-            f"pages.ocr: `tesseract {question}` does not answer within {_ANSWERING:g} s; repair it, or leave out "
-            "pages.ocr"
-        ) from error
-    lines = (done.stdout or done.stderr).decode("utf-8", "replace").splitlines()
-    if done.returncode:
-        raise BuildError(
-            f"pages.ocr: `tesseract {question}` fails ({lines[-1] if lines else _how(done.returncode)}); repair it, or "
-            "leave out pages.ocr"
-        )
-    return lines
+        code, out, err = _run([find_tesseract(), question], b"", _ANSWERING)
+        how = f"fails ({(out.splitlines() or err)[-1]})" if code else ""
+    except subprocess.TimeoutExpired:
+        how = f"does not answer within {_ANSWERING:g} s"
+    if how:
+        raise BuildError(f"pages.ocr: `tesseract {question}` {how}; repair it, or leave out pages.ocr")
+    return out.splitlines() or err
 
 
-def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program with a time limit. On Linux, the kernel kills the program if this process dies.
+def _run(command: Sequence[str], given: bytes, seconds: float) -> tuple[int, str, list[str]]:
+    """Run a program with a time limit; return its exit code, its output, and the lines of its errors, or how it ended
+    if it failed without a word. On Linux, the kernel kills the program if this process dies.
 
     It gets one thread: many pages are read at once, and more threads take many times as long for the same text.
     """
-    return subprocess.run(
+    done = subprocess.run(
         command,
         input=given,
         capture_output=True,
@@ -194,3 +188,8 @@ def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.Co
         env={**os.environ, "OMP_THREAD_LIMIT": "1"},
         preexec_fn=partial(end_with, os.getpid()),
     )
+    code = done.returncode
+    errors = str(done.stderr, "utf-8", "replace").splitlines()
+    if code and not errors:
+        errors = [f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"]
+    return code, str(done.stdout, "utf-8", "replace"), errors

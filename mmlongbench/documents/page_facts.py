@@ -7,11 +7,12 @@ import importlib.metadata
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mmlongbench.documents.confined import confined
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import at_page, open_pdf, read_page
 
@@ -24,33 +25,27 @@ the word in the line."""
 
 VERSION = 1
 """Changes when the same page gives other lines."""
-MAX_WORDS = 8_000
-"""A page with more words is not looked at: its tables would take minutes."""
+MAX_WORDS = 8_000  # a page with more words is not looked at: its tables would take minutes
 MAX_DRAWINGS = 1_000
 """A page with more lines and shapes is not looked at: the network of the layout takes milliseconds for each."""
-MAX_TABLES = 20
-"""At most so many boxes of tables of a page are looked at."""
+MAX_TABLES = 20  # the boxes of tables of a page that are looked at
 INK_DPI = 100
-"""The resolution at which ink is looked for."""
 CROP_DPI = 300
 """The resolution of the pictures that OCR reads."""
 CROP_MARGIN = 2.0
 """The points left and right of a box that its picture shows too."""
-_INK = 48
-"""The least difference between the lightest and the darkest pixel of a box that holds ink."""
-_INVISIBLE = 3
-"""The type of text that is not painted, as PyMuPDF's trace of texts numbers it."""
-_BOLD = 1 << 4
-"""The bit of a span's flags that says that its font is bold."""
+_INK = 48  # the least difference between the lightest and the darkest pixel of a box that holds ink
+_GAP = 0.8  # the smallest blank between two cells of a row, in heights of its words
+_SAME_LINE = 0.5  # how far the middles of words of one line may be apart, in heights of the words
+MAX_ROWS = 200  # maximum number of rows of a page that are kept
+_NUMBER = re.compile(r"[-+(]*[$€£]?[-+(]?[\d.,]*\d[\d.,]*\s?(?:%|[kKmMbB]|bn)?\)?")
+_INVISIBLE = 3  # the type of text that is not painted, as PyMuPDF's trace of texts numbers it
+_BOLD = 1 << 4  # the bit of a span's flags that says that its font is bold
 
 
+@confined()
 def page_layers(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them).
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
+    """Yield what the layer of each page has, as plain values (`questions.layer.page.PageLayer` names them)."""
     load_layout()
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
@@ -72,30 +67,30 @@ def load_layout() -> None:
 def _layer(page: "Page") -> dict[str, Any]:
     import pymupdf
 
-    flags = pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES  # a question and its answer have letters
+    # a question and its answer have letters, not ligatures
+    flags = pymupdf.TEXTFLAGS_WORDS & ~pymupdf.TEXT_PRESERVE_LIGATURES
     words = [] if page.rotation else page.get_text("words", flags=flags)
     is_crowded = len(words) > MAX_WORDS or len(page.get_cdrawings()) > MAX_DRAWINGS
-    found: dict[str, Any] = {
+    layer: dict[str, Any] = {
         "size": [round(float(page.rect.width), 2), round(float(page.rect.height), 2)],
         "rotation": int(page.rotation),
         "word_count": len(words),
         "is_crowded": is_crowded,
-        "words": [],
-        "lines": [],
-        "boxes": [],
-        "grids": [],
-        "rules": [],
     }
     if not words or is_crowded:
-        return found
+        return layer | {"words": [], "lines": [], "boxes": [], "grids": [], "rules": []}
     page.get_layout()
     boxes = page.layout_information or []
-    found["words"] = _words(page, words)
-    found["lines"] = _text_lines(page)
-    found["boxes"] = [[*_rounded(box[:4]), str(box[4])] for box in boxes]
-    found["grids"] = _grids(page, boxes)
-    found["rules"] = _rules(page)
-    return found
+    layer |= {
+        "words": _words(page, words),
+        "lines": _text_lines(page),
+        "boxes": [[*_rounded(box[:4]), str(box[4])] for box in boxes],
+        "grids": _grids(page, [box[:4] for box in boxes if box[4] == "table"][:MAX_TABLES]),
+    }
+    # the horizontal rules that are drawn: x0, x1 and y of each
+    drawn = (_rounded(drawing["rect"]) for drawing in page.get_drawings())
+    rules = {(x0, x1, round((y0 + y1) / 2, 2)) for x0, y0, x1, y1 in drawn if y1 - y0 <= 2 and x1 - x0 >= 8}
+    return layer | {"rules": [list(rule) for rule in sorted(rules)][:2000]}
 
 
 def _words(page: "Page", words: Sequence[Any]) -> list[list[Any]]:
@@ -140,75 +135,47 @@ def _text_lines(page: "Page") -> list[list[Any]]:
 
 def _grids(page: "Page", boxes: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the grids of tables: for each, how it was found, and the box of each cell of each row (or null)."""
-    tables = [box for box in boxes if box[4] == "table"][:MAX_TABLES]
-    if not tables:
+    if not boxes:
         return []
-    found = [("network", table) for table in page.find_tables(refine=True).tables]
-    for box in tables:
+    tables = [("network", table) for table in page.find_tables(refine=True).tables]
+    for box in boxes:
         for strategy in ("lines", "text"):
-            finder = page.find_tables(clip=box[:4], strategy=strategy, use_layout=False)
-            found += [(strategy, table) for table in finder.tables]
+            finder = page.find_tables(clip=box, strategy=strategy, use_layout=False)
+            tables += [(strategy, table) for table in finder.tables]
     return [
         {"how": how, "rows": [[_rounded(cell) if cell else None for cell in row.cells] for row in table.rows]}
-        for how, table in found
+        for how, table in tables
     ]
-
-
-def _rules(page: "Page") -> list[list[float]]:
-    """Return the horizontal rules that are drawn: x0, x1 and y of each."""
-    found = set()
-    for drawing in page.get_drawings():
-        x0, y0, x1, y1 = _rounded(drawing["rect"])
-        if y1 - y0 <= 2 and x1 - x0 >= 8:
-            found.add((x0, x1, round((y0 + y1) / 2, 2)))
-    return [list(each) for each in sorted(found)][:2000]
 
 
 def _rounded(box: Sequence[float]) -> list[float]:
     return [round(float(value), 2) for value in box]
 
 
+@confined()
 def page_crops(
     path: Path, crops: Sequence[tuple[int, Sequence[Sequence[float]]]], limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
     """Yield (page, (number of pictures, 0), TIFF bytes) for each of `crops`: (page from 1, boxes in points).
 
     The TIFF has a picture for each box, grey, with a white margin, as OCR reads it best.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
     """
-    with open_pdf(path, limits) as document:
-        for number, boxes in crops:
-            with at_page(path, number - 1, "a page that can be drawn"):
-                data = _tiff(document.load_page(number - 1), boxes)
-            yield number, (len(boxes), 0), data
-
-
-def _tiff(page: "Page", boxes: Sequence[Sequence[float]]) -> bytes:
     import pymupdf
     from PIL import Image, ImageOps
 
-    pictures = []
-    for x0, y0, x1, y1 in boxes:
-        x, y = page.rect.x0, page.rect.y0
-        clip = pymupdf.Rect(x0 + x - CROP_MARGIN, y0 + y - 1, x1 + x + CROP_MARGIN, y1 + y + 1) & page.rect
-        pixels = page.get_pixmap(dpi=CROP_DPI, clip=clip, colorspace="GRAY", alpha=False)
-        picture = Image.frombytes("L", (pixels.width, pixels.height), pixels.samples)
-        pictures.append(ImageOps.expand(picture, 20, fill=255))
-    buffer = io.BytesIO()
-    pictures[0].save(buffer, "TIFF", save_all=True, append_images=pictures[1:])
-    return buffer.getvalue()
-
-
-_GAP = 0.8
-"""The smallest blank between two cells of a row, in heights of its words."""
-_SAME_LINE = 0.5
-"""How far the middles of words of one line may be apart, in heights of the words."""
-MAX_ROWS = 200
-"""The maximum number of rows of a page that are kept."""
-_NUMBER = re.compile(r"[-+(]*[$€£]?[-+(]?[\d.,]*\d[\d.,]*\s?(?:%|[kKmMbB]|bn)?\)?")
+    with open_pdf(path, limits) as document:
+        for number, boxes in crops:
+            with at_page(path, number - 1, "a page that can be drawn"):
+                page, pictures = document.load_page(number - 1), []
+                x, y = page.rect.x0, page.rect.y0
+                for x0, y0, x1, y1 in boxes:
+                    clip = pymupdf.Rect(x0 + x - CROP_MARGIN, y0 + y - 1, x1 + x + CROP_MARGIN, y1 + y + 1) & page.rect
+                    pixels = page.get_pixmap(dpi=CROP_DPI, clip=clip, colorspace="GRAY", alpha=False)
+                    picture = Image.frombytes("L", (pixels.width, pixels.height), pixels.samples)
+                    pictures.append(ImageOps.expand(picture, 20, fill=255))
+                tiff = io.BytesIO()
+                pictures[0].save(tiff, "TIFF", save_all=True, append_images=pictures[1:])
+            yield number, (len(boxes), 0), tiff.getvalue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +191,6 @@ class PageFacts:
     raster: float
     """The share of the page that pictures cover, from 0 to 1."""
     drawings: int
-    """How many lines and shapes are drawn."""
     rows: list[list[str]]
     """The lines of the page with several cells, from the top: the texts of their cells. A line with one cell is there
     if it stands directly before such a line, because it may be a heading of a part of a table."""
@@ -232,13 +198,9 @@ class PageFacts:
     """Why the page is not drawn whole; empty if it is."""
 
 
-def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the facts of each page, as plain values.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
+@confined(lambda facts: PageFacts(**facts))
+def page_facts(path: Path, limits: Limits) -> Iterator[PageFacts]:
+    """Yield the facts of each page."""
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page that can be read"):
@@ -246,43 +208,30 @@ def page_facts(path: Path, limits: Limits) -> Iterator[dict[str, Any]]:
                 rows = rows_of(page.get_text("words"))
                 width, height, drawings = page.rect.width, page.rect.height, len(page.get_cdrawings())
                 size = round(width, 2), round(height, 2)
-                facts = PageFacts(read.key, read.text, *size, _raster(page), drawings, rows, read.lost)
-            yield asdict(facts)
-
-
-def _raster(page: "Page") -> float:
-    """Return the share of a page under pictures; each is clipped to the page, and overlaps count twice, up to 1."""
-    whole = page.rect
-    area = max(whole.width * whole.height, 1.0)
-    covered = 0.0
-    for each in page.get_image_info():
-        x0, y0, x1, y1 = each["bbox"]
-        width = min(x1, whole.x1) - max(x0, whole.x0)
-        height = min(y1, whole.y1) - max(y0, whole.y0)
-        covered += max(width, 0.0) * max(height, 0.0)
-    return round(float(min(covered / area, 1.0)), 4)
+                whole, covered = page.rect, 0.0  # overlaps of pictures count twice
+                for picture in page.get_image_info():
+                    x0, y0, x1, y1 = picture["bbox"]
+                    across = min(x1, whole.x1) - max(x0, whole.x0)
+                    covered += max(across, 0.0) * max(min(y1, whole.y1) - max(y0, whole.y0), 0.0)
+                raster = round(float(min(covered / max(width * height, 1.0), 1.0)), 4)
+                facts = PageFacts(read.key, read.text, *size, raster, drawings, rows, read.lost)
+            yield facts
 
 
 def rows_of(words: Sequence[Word]) -> list[list[str]]:
     """Return the rows of cells among the words of a page."""
-    lines = [_cells(line) for line in _lines(words)]
-    kept = [line for at, line in enumerate(lines) if len(line) > 1 or (at + 1 < len(lines) and len(lines[at + 1]) > 1)]
-    return kept[:MAX_ROWS]
-
-
-def _lines(words: Sequence[Word]) -> Iterator[list[Word]]:
-    """Yield the words of each line of a page, from the top and from the left; columns of text are not told apart."""
-    line: list[Word] = []
-    middle = 0.0
-    for word in sorted(words, key=lambda each: (each[1] + each[3], each[0], each[4])):
+    # lines from the top, words from the left; columns of text are not told apart
+    lines, line, middle = list[list[str]](), list[Word](), 0.0
+    for word in sorted(words, key=lambda word: (word[1] + word[3], word[0], word[4])):
         own, height = (word[1] + word[3]) / 2, max(word[3] - word[1], 1.0)
         if line and own - middle > _SAME_LINE * height:
-            yield sorted(line, key=lambda each: (each[0], each[4]))
+            lines.append(_cells(line))
             line = []
         middle = own if not line else middle
         line.append(word)
-    if line:
-        yield sorted(line, key=lambda each: (each[0], each[4]))
+    lines += [_cells(line)] if line else []
+    kept = [line for at, line in enumerate(lines) if len(line) > 1 or (at + 1 < len(lines) and len(lines[at + 1]) > 1)]
+    return kept[:MAX_ROWS]
 
 
 def _cells(line: Sequence[Word]) -> list[str]:
@@ -290,7 +239,7 @@ def _cells(line: Sequence[Word]) -> list[str]:
     gap = _GAP * median(word[3] - word[1] for word in line)
     cells: list[list[str]] = []
     end = float("-inf")
-    for word in line:
+    for word in sorted(line, key=lambda word: (word[0], word[4])):
         if not cells or word[0] - end > gap:
             cells.append([])
         cells[-1].append(word[4])
@@ -301,7 +250,7 @@ def _cells(line: Sequence[Word]) -> list[str]:
 def is_number(cell: str) -> bool:
     """Return whether a cell of a table is a number.
 
-    >>> [is_number(each) for each in ("1,066", "$ 12.5", "(3.1)%", "2019", "12 of 40", "Total")]
+    >>> [is_number(cell) for cell in ("1,066", "$ 12.5", "(3.1)%", "2019", "12 of 40", "Total")]
     [True, True, True, True, False, False]
     """
     return bool(_NUMBER.fullmatch(cell.replace(" ", "").rstrip("%)")))

@@ -1,6 +1,7 @@
-"""The pages of a document, which is a PDF or a list of image files: their sizes, texts, keys, parts and images.
+"""A document, which is a PDF or a list of image files: the sizes, texts, keys, parts and images of its pages.
 
-Of image files, sizes come from headers, and pages are released unchanged or as JPEG.
+Of image files, sizes come from headers, and pages are released unchanged or as JPEG. A document that cannot be read is
+a SourceError; a page that cannot be drawn for a release, which needs it, is a BuildError.
 """
 
 import hashlib
@@ -16,16 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import Ocr, read_page, scale_of
-from mmlongbench.documents.page_parts import WHOLE_PAGE
-from mmlongbench.documents.pdf import PageRead, oversized
-from mmlongbench.documents.pdf_reader import (
-    crop_pages,
-    page_parts,
-    page_sizes,
-    pages_to_read,
-    read_pages,
-    render_pages,
-)
+from mmlongbench.documents.page_parts import WHOLE_PAGE, crop_pages, page_parts
+from mmlongbench.documents.pdf import PageRead, oversized, page_sizes, pages_to_read, read_pages, render_pages
 from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import BuildError, Fault, SourceError
 
@@ -56,7 +49,6 @@ class PageImages:
 
 
 Pages: TypeAlias = Path | PageImages
-"""The pages of a document: a PDF, or image files."""
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -65,36 +57,31 @@ Pages: TypeAlias = Path | PageImages
 def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]:
     """Return (width, height) in pixels of each page as released, without decoding any. The size of an image file is
     that after EXIF rotation.
-
-    Raises:
-        SourceError: the document is missing or broken, or larger than is allowed.
-
     """
     if not isinstance(document, PageImages):
-        return page_sizes(document, dpi, limits)
+        return list(page_sizes(document, dpi, limits))
     if not 1 <= len(document.files) <= limits.pages:
         bound = f"1 to {limits.pages} pages"
         raise SourceError(Fault("pages-of-a-document", bound, str(len(document.files)), todo="raise limits.pages"))
-    return [_size(file, limits) for file in document.files]
-
-
-def _size(file: Path, limits: Limits) -> tuple[int, int]:
-    with _named(file):
-        if fault := oversized(file, limits.bytes, "size-of-a-page"):
-            raise SourceError(fault)
-        width, height = header_size(file)
-    if not 0 < min(width, height) <= max(width, height) <= limits.side or width * height > limits.pixels:
-        bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels}"
-        todo = "make the picture smaller, raise limits.pixels, or exclude the document"
-        raise SourceError(Fault("size-of-a-page", bound, f"{width} × {height}", file.name, todo=todo))
-    return width, height
+    sizes = []
+    for file in document.files:
+        with _named(file):
+            if fault := oversized(file, limits.bytes, "size-of-a-page"):
+                raise SourceError(fault)
+            width, height = header_size(file)
+        if not 0 < min(width, height) <= max(width, height) <= limits.side or width * height > limits.pixels:
+            bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels}"
+            todo = "make the picture smaller, raise limits.pixels, or exclude the document"
+            raise SourceError(Fault("size-of-a-page", bound, f"{width} × {height}", file.name, todo=todo))
+        sizes.append((width, height))
+    return sizes
 
 
 # --- keys and texts ---------------------------------------------------------------------------------------------------
 
 
 class _PageText(BaseModel):
-    """A line of a file of texts that are kept."""
+    """A line of a file of texts that OCR has read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -112,7 +99,6 @@ class KeptTexts:
         """
         self._path = path
         self.texts: dict[int, str] = {}
-        """The known texts, by the number of the page."""
         for line in path.read_bytes().splitlines() if path and path.exists() else ():
             try:
                 known = _PageText.model_validate_json(line)
@@ -187,10 +173,6 @@ def _recognised(document: Pages, limits: Limits, kept: KeptTexts) -> Iterator[st
 def images_to_read(document: PageImages, known: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Yield (page number, PNG bytes) of each page for OCR; pages in `known` are not opened. If the resolution of the
     pages is known, they are enlarged to that of OCR, because `tesseract` reads small letters badly.
-
-    Raises:
-        SourceError: a page cannot be decoded.
-
     """
     left_out = set(known)
     for number, file in enumerate(document.files):
@@ -202,12 +184,12 @@ def images_to_read(document: PageImages, known: Sequence[int]) -> Iterator[tuple
 def _to_read(file: Path, dpi: int | None) -> bytes:
     from PIL import Image
 
-    buffer, size = io.BytesIO(), header_size(file)
+    size = header_size(file)
+    scale = scale_of(size, dpi)
+    wanted, buffer = shrunk(size, scale), io.BytesIO()
     with opened(io.BytesIO(released_bytes(file.read_bytes(), size))) as picture:
         picture.load()
         layer = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
-        scale = scale_of(size, dpi)
-        wanted = shrunk(size, scale)
         layer = layer if wanted == size else layer.resize(wanted, Image.Resampling.LANCZOS)
         ground = Image.new("RGB", wanted, "white")
         ground.paste(layer, mask=layer.getchannel("A") if layer.mode == "RGBA" else None)
@@ -230,39 +212,30 @@ def images_of(
     """Yield (page number, (width, height), bytes) of the pages in `numbers`, which count from 0; `paths` and `sizes`
     have one entry for each of these pages. If the ending of a page's path in the release does not fit the format of the
     page's file in the source, the page is encoded anew.
-
-    Raises:
-        BuildError: a page cannot be rendered or decoded.
-
     """
     if not isinstance(document, PageImages):
         yield from render_pages(document, numbers, dpi, quality, limits)
         return
+    from PIL import Image
+
     files = dict(zip(document.numbers, document.files, strict=True))
     for number, path, size in zip(numbers, paths, sizes, strict=True):
         try:
             with _named(files[number]):
                 data = released_bytes(files[number].read_bytes(), size)
                 form = _FORMATS.get(Path(path).suffix.lower(), "JPEG")
-                data = data if _FORMATS.get(ending_of(data)) == form else _encoded(data, form, quality)
+                if _FORMATS.get(ending_of(data)) != form:
+                    with opened(io.BytesIO(data)) as picture:
+                        picture.load()
+                        layer, buffer = picture.convert("RGBA"), io.BytesIO()
+                        ground = Image.new("RGBA", layer.size, "white")  # for transparent parts
+                        ground.alpha_composite(layer)
+                        ground.convert("RGB").save(buffer, form, quality=quality)
+                    data = buffer.getvalue()
         except SourceError as error:  # the file has changed since the document was read
             todo = "mend the document, or take it out of the sources, and build into a new folder"
             raise BuildError(f"{error}; {todo}") from error
         yield number, size, data
-
-
-def _encoded(data: bytes, form: str, quality: int) -> bytes:
-    """Return a picture in another format, with transparent parts in white."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    with opened(io.BytesIO(data)) as picture:
-        picture.load()
-        layer = picture.convert("RGBA")
-        ground = Image.new("RGBA", layer.size, "white")
-        ground.alpha_composite(layer)
-        ground.convert("RGB").save(buffer, form, quality=quality)
-    return buffer.getvalue()
 
 
 def parts_of(
@@ -270,10 +243,6 @@ def parts_of(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield each page as texts with crops between them (see `page_parts.page_parts`). The page of an image file is a
     crop of the whole page.
-
-    Raises:
-        SourceError: a page cannot be read.
-
     """
     if not isinstance(document, PageImages):
         return page_parts(document, dpi, limits)
@@ -284,12 +253,7 @@ def parts_of(
 def crops_of(
     document: Pages, crops: Sequence[tuple[int, Sequence[float]]], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (place in `crops`, (width, height), bytes) of each of `crops`: (page from 0, box in points).
-
-    Raises:
-        BuildError: a page cannot be drawn.
-
-    """
+    """Yield (place in `crops`, (width, height), bytes) of each of `crops`: (page from 0, box in points)."""
     if isinstance(document, PageImages) or not crops:
         return iter(())
     return crop_pages(document, crops, dpi, quality, limits)

@@ -1,7 +1,7 @@
 """Opens PDFs with PyMuPDF, reads the sizes, texts and words of their pages, and draws them.
 
-A PDF may be hostile, so the functions that take a path run in a process with limits (see `pdf_reader`). MuPDF is not
-thread-safe: one process reads one document at a time.
+A PDF may be hostile, so the functions that take a path run in a process with limits, and also raise the errors of
+`confined`. MuPDF is not thread-safe: one process reads one document at a time.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mmlongbench.documents.confined import begin_page
+from mmlongbench.documents.confined import begin_page, confined
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import DPI, dpi_of, find_tesseract, run
 from mmlongbench.errors import Fault, MMLongBenchError, SourceError
@@ -28,11 +28,9 @@ PageWord: TypeAlias = tuple[float, float, float, float, str, float, float]
 POINTS_PER_INCH = 72
 _REPLACE = "replace the file, or exclude the document"
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
-_LETTERS = 40
-"""A page with fewer letters has no useful text; it is compared with others by its pixels."""
+_LETTERS = 40  # a page with fewer letters has no useful text; it is compared with others by its pixels
 _KEY_DPI = 36
-_INK = 16
-"""The least difference between the lightest and the darkest pixel under a text that can be seen."""
+_INK = 16  # the least difference between the lightest and the darkest pixel under a text that can be seen
 _SMALLEST = 2.0
 """The size of the smallest letters, in points, that count as text; one is four pixels high at the usual 144 DPI."""
 _NO_MEMORY = re.compile(
@@ -50,25 +48,23 @@ _LOST = re.compile(
     re.IGNORECASE,
 )
 """The warnings of MuPDF that say that a page is not drawn whole. Others say that something was repaired, or is drawn in
-another font or colour. A stream that ends too early may only lack its checksum (see `_is_cut`)."""
+another font or colour. A stream that ends too early may only lack its checksum."""
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]")
 _MOST_UNREADABLE = 0.1
 
 
+@confined(tuple)
 def page_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[tuple[int, int]]:
-    """Yield (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone.
-
-    Raises:
-        SourceError: the file is missing, too large, not a PDF, encrypted, truncated, without pages, or has a page that
-            cannot be loaded or is too large.
-
-    """
+    """Yield (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone."""
     sizes, zoom = [], dpi / POINTS_PER_INCH
     with open_pdf(path, limits) as document:
         import pymupdf
 
         for number in range(document.page_count):
-            with at_page(path, number, "a page that can be loaded"):
+            # All pages have the time of one: a page is found in no time, unless the tree of pages has so many levels
+            # that each page of thousands costs a second.
+            begin_page(number, has_own_time=False)
+            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number + 1}"):
                 box = (document.load_page(number).rect * pymupdf.Matrix(zoom, zoom)).irect
                 sizes.append((int(box.width), int(box.height)))
     for number, (width, height) in enumerate(sizes):
@@ -81,13 +77,9 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[tuple[int, int]
     yield from sizes
 
 
+@confined()
 def page_words(path: Path, limits: Limits) -> Iterator[list[PageWord]]:
-    """Yield the words of each page, as a list. The box of a word is where the word is on the page before rotation.
-
-    Raises:
-        SourceError: the document or a page cannot be read.
-
-    """
+    """Yield the words of each page, as a list. The box of a word is where the word is on the page before rotation."""
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with at_page(path, number, "a page whose words can be read"):
@@ -111,6 +103,7 @@ class PageRead(NamedTuple):
     """Whether the layer has text that cannot be seen, which is not in `text`."""
 
 
+@confined(lambda page: PageRead(*page))
 def read_pages(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[PageRead]:
     """Yield what is read of each page. With `ocr`, `tesseract` reads the text of pages that have few letters.
 
@@ -138,9 +131,28 @@ def read_page(document: "Document", number: int) -> tuple["Page", PageRead]:
 
     pymupdf.TOOLS.mupdf_warnings()  # forgets the last one, which would only be counted on the next page
     page = document.load_page(number)
-    text, is_text_hidden = seen_text(page)
-    key = key_of_page(page, text)  # both draw the page, so MuPDF has warned of all that it cannot draw
-    return page, PageRead(key, text, _lost(document, page), is_text_hidden)
+    # the text without what cannot be seen
+    lines, at = str(page.get_text()).split("\n"), 0
+    unseen = blank_unseen(page, page.get_text("dict", flags=pymupdf.TEXTFLAGS_TEXT)["blocks"]) if any(lines) else []
+    for line, seen in unseen:
+        if line in lines[at:]:
+            at = lines.index(line, at)
+            lines[at : at + 1] = [seen] if seen.strip() else []
+    text = readable("\n".join(lines))
+    words = " ".join(text.casefold().split())
+    if has_words(words):
+        key = _key("words", words.encode("utf-8", "replace"))
+    else:
+        pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
+        samples = pixels.samples  # one byte each; PyMuPDF's own `is_unicolor` takes a third of a second
+        is_blank = samples == samples[:1] * len(samples)
+        key = "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
+    # the page was drawn, for the text or for the key, so MuPDF has warned of all that it cannot draw
+    return page, PageRead(key, text, _lost(document, page), bool(unseen))
+
+
+def _key(kind: str, data: bytes) -> str:
+    return hashlib.sha256(kind.encode() + b"\0" + data).hexdigest()[:16]
 
 
 def _lost(document: "Document", page: "Page") -> str:
@@ -152,34 +164,16 @@ def _lost(document: "Document", page: "Page") -> str:
         raise MemoryError  # the page is whole where there is more memory
     lost = next((line for line in said if _LOST.match(line)), "")
     if not lost and _CUT in said:
-        streams = (*page.get_contents(), *(form[0] for form in page.get_xobjects()))
-        lost = _CUT if any(_is_cut(document, xref) for xref in streams) else ""
+        # the data end before their end, or only lack the checksum after them, as many writers leave it out
+        for xref in (*page.get_contents(), *(form[0] for form in page.get_xobjects())):
+            if document.xref_get_key(xref, "Filter")[1].strip("[]/ ") == "FlateDecode":
+                unpacked = zlib.decompressobj(-zlib.MAX_WBITS)  # without the two bytes before the data
+                with suppress(zlib.error):
+                    unpacked.decompress((document.xref_stream_raw(xref) or b"")[2:])
+                lost = lost if unpacked.eof else _CUT
     if lost:
         pymupdf.TOOLS.store_shrink(100)  # a broken picture that is kept is drawn on other pages without a warning
     return lost
-
-
-def _is_cut(document: "Document", xref: int) -> bool:
-    """Return whether data end before their end; many writers only leave out the checksum after them."""
-    if document.xref_get_key(xref, "Filter")[1].strip("[]/ ") != "FlateDecode":
-        return False
-    unpacked = zlib.decompressobj(-zlib.MAX_WBITS)  # without the two bytes before the data, and without the checksum
-    with suppress(zlib.error):
-        unpacked.decompress((document.xref_stream_raw(xref) or b"")[2:])
-    return not unpacked.eof
-
-
-def seen_text(page: "Page") -> tuple[str, bool]:
-    """Return the text of a page without what cannot be seen (see `blank_unseen`), and whether there is such text."""
-    import pymupdf
-
-    lines, at = str(page.get_text()).split("\n"), 0
-    unseen = blank_unseen(page, page.get_text("dict", flags=pymupdf.TEXTFLAGS_TEXT)["blocks"]) if any(lines) else []
-    for line, seen in unseen:
-        if line in lines[at:]:
-            at = lines.index(line, at)
-            lines[at : at + 1] = [seen] if seen.strip() else []
-    return readable("\n".join(lines)), bool(unseen)
 
 
 def blank_unseen(page: "Page", blocks: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -214,21 +208,6 @@ def blank_unseen(page: "Page", blocks: Sequence[dict[str, Any]]) -> list[tuple[s
     return changed
 
 
-def key_of_page(page: "Page", text: str) -> str:
-    """Return the key of a page with this text (see `PageRead`)."""
-    words = " ".join(text.casefold().split())
-    if has_words(words):
-        return _key("words", words.encode("utf-8", "replace"))
-    pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
-    samples = pixels.samples  # one byte each; PyMuPDF's own `is_unicolor` takes a third of a second
-    is_blank = samples == samples[:1] * len(samples)
-    return "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
-
-
-def _key(kind: str, data: bytes) -> str:
-    return hashlib.sha256(kind.encode() + b"\0" + data).hexdigest()[:16]
-
-
 def readable(text: str) -> str:
     r"""Return the text of a layer without control characters and private-use glyphs, which no reader sees as a page
     shows them; empty if these are more than a tenth of it, since then the layer is none.
@@ -246,15 +225,11 @@ def has_words(text: str) -> bool:
     return sum(map(str.isalpha, text)) >= _LETTERS
 
 
+@confined(is_needed=True)
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0.
-
-    Raises:
-        SourceError: a page cannot be drawn.
-
-    """
+    """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0."""
     with open_pdf(path, limits) as document:
         for number in numbers:
             with at_page(path, number, "a page that can be rendered", "unrenderable-page", _LEAVE_OUT):
@@ -262,13 +237,9 @@ def render_pages(
             yield number, size, data
 
 
+@confined()
 def pages_to_read(path: Path, known: Sequence[int], limits: Limits) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn.
-
-    Raises:
-        SourceError: the document cannot be opened, or a page cannot be drawn.
-
-    """
+    """Yield (page number, (width, height), PNG bytes) of each page for OCR; pages in `known` are not drawn."""
     left_out = set(known)
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
@@ -302,7 +273,22 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
     """Open a PDF after checking that it is one, and can be read; it is closed when the block ends."""
     from mmlongbench.documents.mupdf import pymupdf
 
-    _check_file(path, limits)
+    try:
+        if not path.is_file():
+            found = "a folder" if path.is_dir() else "no such file"
+            raise _fault(path, "missing-document", "a PDF file", found, "add the file")
+        if fault := oversized(path, limits.bytes):
+            raise SourceError(fault)
+        with path.open("rb") as file:
+            head = file.read(1024)
+            file.seek(max(0, path.stat().st_size - 2048))
+            has_end = b"%%EOF" in file.read()
+    except OSError as error:
+        raise _fault(path, "unreadable-document", "a file that can be read", str(error.strerror)) from error
+    if not head:
+        raise _fault(path, "broken-document", "a PDF", "an empty file")
+    if b"%PDF-" not in head:
+        raise _fault(path, "not-a-pdf", "%PDF- within the first 1024 bytes", repr(head[:12]))
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
     with _named(path, "broken-document", "a PDF that can be opened"):
@@ -310,9 +296,28 @@ def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
     with document:
         with _named(path, "broken-document", "a PDF whose pages can be counted"):
             pages = int(document.page_count)
-        _check(path, document, pages, limits)
+        if document.needs_pass:
+            crypt = [document.xref_get_key(-1, f"Encrypt/{key}")[1] for key in ("V", "StmF", "StrF")]
+            if crypt[0] in ("4", "5") and {*crypt[1:]} <= {"/Identity", "null"}:
+                found = "one whose attachments alone are encrypted"
+                todo = "save it without encryption, or print it to PDF"
+                raise _fault(path, "encrypted-attachments", "a PDF without encryption", found, todo)
+            expected, todo = "a PDF that opens without a password", "save it without one"
+            raise _fault(path, "encrypted-document", expected, "an encrypted one", todo)
+        if document.is_repaired and not has_end:
+            found, todo = "none, and a broken page table", "fetch it again"
+            raise _fault(path, "truncated-document", "%%EOF at the end", found, todo)
+        if pages < 1:
+            raise _fault(path, "document-without-pages", "at least one page", "none")
+        if pages > limits.pages:
+            raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(pages), "raise limits.pages")
         with _named(path, "broken-document", "a PDF whose catalogue can be read"):
-            is_form = _is_form(document)
+            root = document.pdf_catalog()
+            # a program of Adobe's makes the pages of a dynamic XFA form when it opens it
+            is_form = document.xref_get_key(root, "AcroForm/XFA")[0] != "null" and (
+                document.xref_get_key(root, "NeedsRendering")[1] == "true"
+                or str(document.load_page(0).get_text()).lstrip().startswith("Please wait")
+            )
         if is_form:
             found = "a dynamic XFA form, which has only the page “Please wait…”"
             raise _fault(path, "dynamic-xfa-form", "a PDF that has its pages", found, "print it to PDF first")
@@ -362,55 +367,6 @@ def oversized(path: Path, max_bytes: int, reason: str = "size-of-a-document") ->
     if not path.is_file() or (size := path.stat().st_size) <= max_bytes:
         return None
     return Fault(reason, f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")
-
-
-def _check_file(path: Path, limits: Limits) -> None:
-    try:
-        if not path.is_file():
-            found = "a folder" if path.is_dir() else "no such file"
-            raise _fault(path, "missing-document", "a PDF file", found, "add the file")
-        if fault := oversized(path, limits.bytes):
-            raise SourceError(fault)
-        with path.open("rb") as file:
-            head = file.read(1024)
-    except OSError as error:
-        raise _fault(path, "unreadable-document", "a file that can be read", str(error.strerror)) from error
-    if not head:
-        raise _fault(path, "broken-document", "a PDF", "an empty file")
-    if b"%PDF-" not in head:
-        raise _fault(path, "not-a-pdf", "%PDF- within the first 1024 bytes", repr(head[:12]))
-
-
-def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None:
-    if document.needs_pass:
-        crypt = [document.xref_get_key(-1, f"Encrypt/{key}")[1] for key in ("V", "StmF", "StrF")]
-        if crypt[0] in ("4", "5") and {*crypt[1:]} <= {"/Identity", "null"}:
-            found, todo = "one whose attachments alone are encrypted", "save it without encryption, or print it to PDF"
-            raise _fault(path, "encrypted-attachments", "a PDF without encryption", found, todo)
-        raise _fault(
-            path, "encrypted-document", "a PDF that opens without a password", "an encrypted one", "save it without one"
-        )
-    if document.is_repaired and not _has_end(path):
-        raise _fault(path, "truncated-document", "%%EOF at the end", "none, and a broken page table", "fetch it again")
-    if pages < 1:
-        raise _fault(path, "document-without-pages", "at least one page", "none")
-    if pages > limits.pages:
-        raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(pages), "raise limits.pages")
-
-
-def _is_form(document: "Document") -> bool:
-    """Return whether a program of Adobe's makes the pages of a PDF when it opens it (a dynamic XFA form)."""
-    root = document.pdf_catalog()
-    if document.xref_get_key(root, "AcroForm/XFA")[0] == "null":
-        return False
-    is_made = document.xref_get_key(root, "NeedsRendering")[1] == "true"
-    return is_made or str(document.load_page(0).get_text()).lstrip().startswith("Please wait")
-
-
-def _has_end(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 2048))
-        return b"%%EOF" in file.read()
 
 
 def _fault(path: Path, reason: str, expected: str, found: str, todo: str = _REPLACE) -> SourceError:

@@ -80,11 +80,9 @@ class Picture:
     path: str
     """The path below `mmlb_image/`."""
     width: int
-    """The width in pixels, as released."""
+    """In pixels, as released."""
     height: int
-    """The height in pixels, as released."""
     source: PictureFile
-    """The file of the source."""
     is_renamed: bool
     """Whether the name of its file had to be changed, for example because the name has a double quote; the public
     loader drops such names."""
@@ -157,23 +155,23 @@ class Pictures:
         as_jpeg: bool = False,
         reading: Reading = _unguarded,
     ) -> None:
-        """`folder` is the folder of the pictures in the release; `find` returns the file of a picture by its name in a
-        row.
+        """Look pictures up for a dataset.
 
-        With `longest`, a picture with a longer side is shrunk until its long side has this number of pixels. With
-        `by_content`, the name of a picture in the release is a hash of the picture's bytes, so that the name does not
-        reveal an answer and equal pictures are released once. With `as_jpeg`, all pictures are written anew as JPEG.
-        Every file is read inside the context manager that `reading` returns; in a build, this raises an error if the
-        file has changed since it was fingerprinted.
+        Args:
+            folder: the folder of the pictures in the release.
+            find: returns the file of a picture by its name in a row.
+            most_pixels: the most pixels of a picture of the source.
+            longest: a picture with a longer side is shrunk until its long side has this number of pixels.
+            cap: what a picture may cost.
+            by_content: the name of a picture in the release is a hash of its bytes, so that the name does not reveal an
+                answer and equal pictures are released once.
+            as_jpeg: all pictures are written anew as JPEG.
+            reading: see `Picture.reading`.
+
         """
-        self._folder = folder
-        self._find = find
-        self._most_pixels = most_pixels
-        self._longest = longest
-        self._cap = cap
-        self._by_content = by_content
-        self._as_jpeg = as_jpeg
-        self._reading = reading
+        self._folder, self._find, self._reading = folder, find, reading
+        self._most_pixels, self._longest, self._cap = most_pixels, longest, cap
+        self._by_content, self._as_jpeg = by_content, as_jpeg
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         """(width, height) by released path, of the pictures looked up so far."""
@@ -190,12 +188,17 @@ class Pictures:
         """
         name = normpath(name)  # `./a.png` means `a.png`
         if name not in self._known:
-            picture = self._read(name)
+            file = self._find(name)
+            if file is None:
+                todo = "add the picture to the sources, or correct its name"
+                raise _rejected("missing-image", f"a picture {name!r} among the sources", "none", todo, field="image")
+            with _reading(file, self._reading):
+                picture = self._read(name, file)
             other = self.origins.setdefault(picture.path, name)
             if other != name and not self._by_content:
                 expected, found = "names that differ in the release", f"{other!r} is {picture.path} already"
                 todo = "rename one of the two pictures"
-                raise Rejected(Fault("two-images-of-one-name", expected, found, field="image", todo=todo))
+                raise _rejected("two-images-of-one-name", expected, found, todo, field="image")
             self._known[name] = picture
             self.sizes[picture.path] = (picture.width, picture.height)
         return self._known[name]
@@ -204,59 +207,35 @@ class Pictures:
         """Return the file of a picture by its name in the source, or None if there is none; the file is not read."""
         return self._find(normpath(name))
 
-    def _read(self, name: str) -> Picture:
-        file = self._find(name)
-        if file is None:
-            expected, todo = (
-                f"a picture {name!r} among the sources",
-                "add the picture to the sources, or correct its name",
-            )
-            raise Rejected(Fault("missing-image", expected, "none", field="image", todo=todo))
-        with _reading(file, self._reading):
-            return self._picture(name, file)
-
-    def _picture(self, name: str, file: PictureFile) -> Picture:
+    def _read(self, name: str, file: PictureFile) -> Picture:
         try:
-            if isinstance(file, Path) and (size := file.stat().st_size) > MAX_BYTES:
+            if isinstance(file, Path) and (bytes := file.stat().st_size) > MAX_BYTES:
                 bound, todo = f"at most {MAX_BYTES} bytes", "make the file of the picture smaller"
-                raise Rejected(Fault("size-of-an-image", bound, str(size), file.name, todo=todo))
-            width, height = header_size(file)
+                raise _rejected("size-of-an-image", bound, str(bytes), todo, file.name)
+            size = width, height = header_size(file)
         except unreadable() as error:
             raise Rejected(_broken(file, error)) from error
-        if width * height > self._most_pixels or min(width, height) < 1:
+        if width * height > self._most_pixels or min(size) < 1:
             bound, todo = f"1 to {self._most_pixels} pixels", "make the picture smaller, or raise limits.pixels"
-            raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name, todo=todo))
-        fitted, scale = self._fitted((width, height), file.name)
-        path, is_renamed = self._path(name, file)
-        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading, self._as_jpeg)
-
-    def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
-        """Return the path of a picture in the release, and whether its name had to be changed. A name that is a hash
-        (`by_content`) does not count as changed.
-        """
-        if self._by_content:
-            data = file.read_bytes()
-            ending = ".jpg" if self._as_jpeg else ending_of(data)
-            return hashlib.sha256(data).hexdigest()[:24] + ending, False
-        released = file_name(file.name)
-        if self._as_jpeg:
-            released = f"{PurePosixPath(released).stem}.jpg"
-        folders = map(file_name, PurePosixPath(name).parts[:-1])
-        return "/".join((*folders, released)), released != file.name
-
-    def _fitted(self, size: tuple[int, int], name: str) -> tuple[tuple[int, int], float]:
-        """Return the size in the release, and the scale."""
-        long = max(size)
-        longest = min(self._longest or long, long)
-        cap = self._cap
+            raise _rejected("size-of-an-image", bound, f"{width} × {height}", todo, file.name)
+        longest, cap = min(self._longest or max(size), max(size)), self._cap
         if cap and (cost := cap.tokens(*_at(size, longest))) > cap.most:
             if cap.above == "reject":
                 todo = "set pictures.above to shrink, or give pictures.longest_side"
-                expected, found = f"at most {cap.most} tokens", f"{cost} tokens"
-                raise Rejected(Fault("image-above-cap", expected, found, name, todo=todo))
-            fits = bisect_right(range(1, longest + 1), cap.most, key=lambda side: cap.tokens(*_at(size, side)))
-            longest = max(1, fits)
-        return _at(size, longest), longest / long
+                raise _rejected("image-above-cap", f"at most {cap.most} tokens", f"{cost} tokens", todo, file.name)
+            sides = range(1, longest + 1)
+            longest = max(1, bisect_right(sides, cap.most, key=lambda side: cap.tokens(*_at(size, side))))
+        if self._by_content:  # such a name does not count as changed
+            data = file.read_bytes()
+            path = hashlib.sha256(data).hexdigest()[:24] + (".jpg" if self._as_jpeg else ending_of(data))
+            is_renamed = False
+        else:
+            released = file_name(file.name)
+            released = f"{PurePosixPath(released).stem}.jpg" if self._as_jpeg else released
+            path = "/".join((*map(file_name, PurePosixPath(name).parts[:-1]), released))
+            is_renamed = released != file.name
+        path, scale = f"{self._folder}/{path}", longest / max(size)
+        return Picture(path, *_at(size, longest), file, is_renamed, scale, self._reading, self._as_jpeg)
 
 
 def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[None]:
@@ -282,6 +261,10 @@ def file_name(name: str) -> str:
     ending = pure.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,5}", pure.suffix) else ""
     head, _, digits = safe_name(name).rpartition("-")
     return f"{head.removesuffix(ending).rstrip('._-') or 'image'}-{digits}{ending}"
+
+
+def _rejected(reason: str, expected: str, found: str, todo: str, file: str = "", field: str = "") -> Rejected:
+    return Rejected(Fault(reason, expected, found, file, field=field, todo=todo))
 
 
 def _broken(file: PictureFile, error: Exception) -> Fault:

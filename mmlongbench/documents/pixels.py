@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 ORIENTATION = 0x0112
 """The EXIF tag of the orientation. The values 2 to 8 rotate or mirror a picture; the values 5 to 8 also swap width and
 height."""
-_SIDE = 16
-"""The number of cells along each side of the grid of a `likeness`."""
+_SIDE = 16  # the number of cells along each side of the grid of a `likeness`
 ALIKE = 2.5
 """The largest mean difference, in levels of 255, of two pictures that count as near-duplicates. The mean difference is
 below 1 for re-encoded and shrunk copies, up to 3 for copies that were cropped by 3 %, and at least 3.7, mostly tens,
 for other pictures (measured on 60 small objects on white, sky and noise)."""
-_MAX_EXIF = 1024 * 1024
-"""The bytes of an EXIF chunk that are read."""
+_MAX_EXIF = 1024 * 1024  # the bytes of an EXIF chunk that are read
 _KEPT = ("icc_profile", "gamma", "dpi", "transparency")
 """What a picture that is written anew keeps beside its pixels."""
 OTHER_FORMATS = {"avif": "AVIF", "avis": "AVIF", **dict.fromkeys(("heic", "heix", "heim", "heis", "mif1"), "HEIC")}
@@ -35,6 +33,9 @@ OTHER_FORMATS = {"avif": "AVIF", "avis": "AVIF", **dict.fromkeys(("heic", "heix"
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """The formats that are opened. Pillow can save each of them, and reads them without another program (as EPS needs)."""
 
+_SAME_ENDINGS = {".jpeg": ".jpg", ".jpe": ".jpg", ".jfif": ".jpg", ".tiff": ".tif"}
+_ENDS = {".jpg": b"\xff\xd9", ".png": b"IEND\xaeB`\x82", ".gif": b";"}
+"""The last bytes of complete pictures, by format."""
 PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 """The endings of picture files of these formats, in small letters."""
 
@@ -45,11 +46,9 @@ class PictureFile(Protocol):
     @property
     def name(self) -> str:
         """The name in messages."""
-        ...
 
     def read_bytes(self) -> bytes:
         """Return all bytes of the file."""
-        ...
 
 
 @runtime_checkable
@@ -59,7 +58,6 @@ class PictureInFile(PictureFile, Protocol):
     @property
     def file(self) -> Path:
         """The file that has it; its source, licence and origin are those of the picture."""
-        ...
 
 
 def header_size(file: PictureFile) -> tuple[int, int]:
@@ -92,20 +90,13 @@ def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
         try:
             picture = Image.open(file, formats=FORMATS)
         except UnidentifiedImageError as error:
-            raise UnidentifiedImageError(_unidentified(file)) from error
+            with file.open("rb") if isinstance(file, Path) else io.BytesIO(file.getvalue()) as read:
+                head = read.read(32)
+            kind = OTHER_FORMATS.get(head[8:12].decode("latin-1")) if head[4:8] == b"ftyp" else None
+            found = f"a picture in {kind}: convert it to JPEG or PNG" if kind else f"none of {', '.join(FORMATS)}"
+            raise UnidentifiedImageError(found) from error
         with picture:
             yield picture
-
-
-def _unidentified(file: Path | io.BytesIO) -> str:
-    """Return what a file is that is no picture of `FORMATS`, from its first bytes."""
-    if isinstance(file, Path):
-        with file.open("rb") as read:
-            head = read.read(32)
-    else:
-        head = file.getvalue()[:32]
-    kind = OTHER_FORMATS.get(head[8:12].decode("latin-1")) if head[4:8] == b"ftyp" else None
-    return f"a picture in {kind}: convert it to JPEG or PNG" if kind else f"none of {', '.join(FORMATS)}"
 
 
 def _turn(picture: "Image.Image") -> int:
@@ -165,7 +156,10 @@ def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
     with opened(io.BytesIO(data)) as picture:
         turned = _turn(picture)
         shown = _shown(picture)
-        is_upright = turned == 1 and not _is_turned_by_some(picture)
+        try:
+            is_upright = turned == 1 == _orientation(picture.getexif())  # only some readers find one in XMP, say
+        except unreadable():
+            is_upright = False  # a reader may stumble over it
         if shown.size == size and _is_plain(picture) and is_upright and not _is_transparent(shown):
             return data
         form = "JPEG" if picture.format == "MPO" else picture.format
@@ -196,11 +190,6 @@ def ending_of(data: bytes) -> str:
     return next((ending for start, ending in kinds.items() if data.startswith(start)), ".jpg")
 
 
-_SAME_ENDINGS = {".jpeg": ".jpg", ".jpe": ".jpg", ".jfif": ".jpg", ".tiff": ".tif"}
-_ENDS = {".jpg": b"\xff\xd9", ".png": b"IEND\xaeB`\x82", ".gif": b";"}
-"""The last bytes of complete pictures, by format."""
-
-
 def oddities(path: Path) -> tuple[str, ...]:
     """Return what is odd about a picture that every reader can open, in words that follow `with an image`.
 
@@ -211,16 +200,13 @@ def oddities(path: Path) -> tuple[str, ...]:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - 8))
         tail = file.read()
-    kind, said = ending_of(head), path.suffix.lower()
+    kind, ending = ending_of(head), path.suffix.lower()
     ends_well = tail.endswith(_ENDS.get(kind, b""))
     if kind == ".webp":
         ends_well = size - 8 - int.from_bytes(head[4:8], "little") in (0, 1)
-    found = []
-    if said and _SAME_ENDINGS.get(said, said) != kind:
-        found.append("whose ending names another format")
-    if not ends_well:
-        found.append("with bytes after its end, or without its end")
-    return tuple(found)
+    is_misnamed = ending and _SAME_ENDINGS.get(ending, ending) != kind
+    names_another = ("whose ending names another format",) if is_misnamed else ()
+    return (*names_another, *(() if ends_well else ("with bytes after its end, or without its end",)))
 
 
 def likeness(data: bytes) -> bytes:
@@ -279,28 +265,15 @@ def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
 
 def _shown(picture: "Image.Image") -> "Image.Image":
     """Return the pixels of an opened picture, upright and in 8 bits."""
-    turned = _turn(picture)
-    picture.load()
-    return _plain(_turned(picture, turned))
-
-
-def _turned(picture: "Image.Image", turned: int) -> "Image.Image":
     from PIL import Image
 
-    if turned == 1 or picture.format == "TIFF":  # Pillow turns a TIFF while it loads it
-        return picture
-    turns = Image.Transpose
-    by = {2: turns.FLIP_LEFT_RIGHT, 3: turns.ROTATE_180, 4: turns.FLIP_TOP_BOTTOM, 5: turns.TRANSPOSE}
-    by |= {6: turns.ROTATE_270, 7: turns.TRANSVERSE, 8: turns.ROTATE_90}
-    return picture.transpose(by[turned])
-
-
-def _is_turned_by_some(picture: "Image.Image") -> bool:
-    """Whether a loaded picture has an orientation that only some readers find, as in XMP or a raw profile of a PNG."""
-    try:
-        return _orientation(picture.getexif()) != 1
-    except unreadable():
-        return True  # a reader may stumble over it
+    turned, turns = _turn(picture), Image.Transpose
+    picture.load()
+    if turned != 1 and picture.format != "TIFF":  # Pillow turns a TIFF while it loads it
+        by = {2: turns.FLIP_LEFT_RIGHT, 3: turns.ROTATE_180, 4: turns.FLIP_TOP_BOTTOM, 5: turns.TRANSPOSE}
+        by |= {6: turns.ROTATE_270, 7: turns.TRANSVERSE, 8: turns.ROTATE_90}
+        picture = picture.transpose(by[turned])
+    return _plain(picture)
 
 
 def _is_transparent(picture: "Image.Image") -> bool:

@@ -10,7 +10,6 @@ import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mmlongbench.documents.confined import confined
 from mmlongbench.documents.limits import Limits
@@ -18,13 +17,8 @@ from mmlongbench.documents.pdf import open_pdf
 from mmlongbench.documents.pixels import PictureFile, opened, unreadable
 from mmlongbench.errors import ReaderDiedError, SourceError
 
-if TYPE_CHECKING:
-    from PIL import Image
-
-MAX_HINT = 300
-"""The maximum characters of a hint."""
-_ARTIST, _COPYRIGHT = 315, 33432
-"""Tags of EXIF."""
+MAX_HINT = 300  # the maximum characters of a hint
+_EXIF = {315: "EXIF artist", 33432: "EXIF copyright"}
 _IPTC = {(2, 80): "IPTC by-line", (2, 116): "IPTC copyright"}
 _XMP = re.compile(
     rb"<(dc:rights|dc:creator|xmpRights:UsageTerms|xmpRights:WebStatement|cc:license)\b[^>]*>(.{0,4000}?)</\1>|"
@@ -36,31 +30,24 @@ _MAX_XMP = 256 * 1024
 
 def picture_hint(file: PictureFile) -> str:
     """Return what the metadata of a picture say about rights; empty if they say nothing, or cannot be read."""
-    try:
-        with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
-            return _joined(_of_picture(picture))
-    except unreadable():
-        return ""
-
-
-def _of_picture(picture: "Image.Image") -> list[tuple[str, str]]:
     from PIL import ImageFile, IptcImagePlugin
 
-    found: list[tuple[str, str]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about damaged metadata
-        try:
-            exif = picture.getexif()
-            found += [
-                (name, str(exif.get(tag) or ""))
-                for tag, name in ((_ARTIST, "EXIF artist"), (_COPYRIGHT, "EXIF copyright"))
-            ]
-            iptc = IptcImagePlugin.getiptcinfo(picture) if isinstance(picture, ImageFile.ImageFile) else None
-            found += [(name, _text((iptc or {}).get(tag))) for tag, name in _IPTC.items()]
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, SyntaxError, struct.error):
-            found.append(("metadata", "damaged"))
-    xmp = picture.info.get("xmp") or picture.info.get("XML:com.adobe.xmp") or b""
-    return found + _of_xmp(xmp.encode() if isinstance(xmp, str) else bytes(xmp))
+    hints: list[tuple[str, str]] = []
+    try:
+        with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # about damaged metadata
+                    exif = picture.getexif()
+                    hints += [(name, str(exif.get(tag) or "")) for tag, name in _EXIF.items()]
+                    iptc = IptcImagePlugin.getiptcinfo(picture) if isinstance(picture, ImageFile.ImageFile) else None
+                    hints += [(name, _text((iptc or {}).get(tag))) for tag, name in _IPTC.items()]
+            except (OSError, ValueError, TypeError, LookupError, AttributeError, SyntaxError, struct.error):
+                hints.append(("metadata", "damaged"))
+            xmp = picture.info.get("xmp") or picture.info.get("XML:com.adobe.xmp") or b""
+            return _joined(hints + _of_xmp(xmp.encode() if isinstance(xmp, str) else bytes(xmp)))
+    except unreadable():
+        return ""
 
 
 def _text(value: object) -> str:
@@ -84,13 +71,13 @@ def pdf_hint(path: Path, limits: Limits) -> str:
     read.
     """
     try:
-        return "".join(confined(pdf_hints)(path, limits))
+        return "".join(_pdf_hints(path, limits))
     except (SourceError, ReaderDiedError):
         return ""
 
 
-def pdf_hints(path: Path, limits: Limits) -> Iterator[str]:
-    """Yield the one hint of `pdf_hint`."""
+@confined()
+def _pdf_hints(path: Path, limits: Limits) -> Iterator[str]:
     with open_pdf(path, limits) as document:
         said = [("PDF author", str((document.metadata or {}).get("author") or ""))]
         yield _joined(said + _of_xmp(document.get_xml_metadata().encode("utf-8", "replace")))

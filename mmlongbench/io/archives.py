@@ -37,11 +37,11 @@ FREE_BYTES = 64 * 1024 * 1024
 """So many bytes may always be unpacked, whatever the ratio is."""
 BROKEN = "broken-archive"
 """The reason of a fault: an archive or a packed file that cannot be unpacked."""
+MORE_SPACE = "free some space, build in a folder on another disk, or unpack it there and give the folder"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the errors of a full disk."""
 _STEP = 1024 * 1024
-_MACOS = "__MACOSX"
-"""The folder in which macOS keeps attributes of files."""
+_MACOS = "__MACOSX"  # the folder in which macOS keeps attributes of files
 _ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OverflowError)
 
 
@@ -72,10 +72,11 @@ def unpack_file(path: Path, into: Path, field: str, advance: Advance) -> None:
         SourceError: the file is broken, unpacks to far more than it should, or does not fit on the disk.
 
     """
-    with _named_errors(path, field), _whole(into) as temporary, temporary.open("wb") as file, path.open("rb") as raw:
+    packed = _Packed(path, field)
+    with packed.named_errors(), _whole(into) as temporary, temporary.open("wb") as file, path.open("rb") as raw:
         if not path.stat().st_size:
             raise EOFError("empty file")
-        content, at = _Content(raw, packed_ending(path.name), path, field), 0
+        content, at = _Content(raw, packed_ending(path.name), packed), 0
         while part := content.read(_STEP):
             file.write(part)
             advance(raw.tell() - at)
@@ -91,16 +92,16 @@ def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
             unpacks to far more than it should, or does not fit on the disk.
 
     """
-    written = set[str]()
-    unpack = _unpack_zip if archive_ending(path.name).lower() == ".zip" else _unpack_tar
-    with _named_errors(path, field):
-        for name in unpack(path, into, field, advance):
-            if name in written:
-                raise _refused("file-twice", "each file once", name, path, field)
-            if len(written) == MAX_FILES:
-                raise _refused("too-many-files", f"at most {MAX_FILES:,} files", "more", path, field)
-            written.add(name)
-    return len(written)
+    packed, count = _Packed(path, field), 0
+    is_zip = archive_ending(path.name).lower() == ".zip"
+    with packed.named_errors():
+        for name in packed.unpack_zip(into, advance) if is_zip else packed.unpack_tar(into, advance):
+            if os.path.lexists(into / name):  # some disks take names for the same that differ in case or Unicode form
+                raise packed.refused("file-twice", "each file once", name)
+            if count == MAX_FILES:
+                raise packed.refused("too-many-files", f"at most {MAX_FILES:,} files", "more")
+            count += 1
+    return count
 
 
 def unpacked_size(path: Path) -> int | None:
@@ -117,66 +118,103 @@ def unpacked_size(path: Path) -> int | None:
         return None
 
 
-def _unpack_zip(path: Path, into: Path, field: str, advance: Advance) -> Iterator[str]:
-    """Yield the name of each file before it is written."""
-    with zipfile.ZipFile(path) as archive:
-        members = [info for info in archive.infolist() if not info.is_dir()]
-        most = _most(path)
-        if sum(info.file_size for info in members) > most:  # `zipfile` reads no more of a file than this size
-            raise _too_much(path, field)
-        for info in members:
-            kind = stat.S_IFMT(
-                info.external_attr >> 16
-            )  # other values mean nothing: some programs leave odd bits there
-            is_special = kind in (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK)
-            other = "a link" if kind == stat.S_IFLNK else "a device or a pipe" if is_special else ""
-            if name := _safe_name(_zip_name(info), other, path, field):
-                yield name
-                info.filename = name
-                archive.extract(info, into)
-            advance(info.compress_size)
+class _Packed:
+    """An archive or a packed file; `field` is the source as messages name it."""
 
+    def __init__(self, path: Path, field: str) -> None:
+        self._path, self._field, self._size = path, field, path.stat().st_size
+        self.most = FREE_BYTES + MAX_RATIO * self._size
+        """The bytes that it may unpack to."""
 
-def _zip_name(info: zipfile.ZipInfo) -> str:
-    """Return the name of a file. Many programs, such as `zip` on Linux and the Finder, write the bytes of the name
-    without saying that they are UTF-8 (bit 11); Python then reads them as code page 437.
-    """
-    if info.flag_bits & 0x800:
-        return info.filename
-    is_unix = info.create_system == 3
-    with suppress(UnicodeError):
-        return info.filename.encode("cp437").decode(errors="surrogateescape" if is_unix else "strict")
-    return info.filename
+    def refused(self, reason: str, expected: str, found: str) -> SourceError:
+        todo = "check where it comes from; unpack what you need of it, and give the folder"
+        return SourceError(Fault(reason, expected, found, self._path.name, "", self._field, todo))
 
+    def too_much(self) -> SourceError:
+        expected = f"at most {self.most:,} bytes in a file of {self._size:,}"
+        return self.refused("unpacks-to-too-much", expected, "more")
 
-def _unpack_tar(path: Path, into: Path, field: str, advance: Advance) -> Iterator[str]:
-    with path.open("rb") as raw:
-        content, at = _Content(raw, archive_ending(path.name), path, field), 0
-        with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
-            while (info := archive.next()) is not None:
-                archive.members.clear()  # otherwise all members stay in memory
-                if info.isdir():
-                    continue
-                other = "a link" if info.issym() or info.islnk() else "a sparse file" if info.issparse() else ""
-                other = other or ("" if info.isreg() else "a device or a pipe")
-                if name := _safe_name(info.name, other, path, field):
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (*_ERRORS, NotImplementedError, RuntimeError, ValueError) as error:  # encrypted, an unknown method
+            expected, todo = (
+                "a whole archive that can be unpacked",
+                "download it again, or unpack it and give the folder",
+            )
+            found = (str(error) or type(error).__name__)[:200]
+            raise SourceError(Fault(BROKEN, expected, found, self._path.name, "", self._field, todo)) from error
+        except OSError as error:
+            raise disk_error(error, self._path.name, self._field) from error
+
+    def unpack_zip(self, into: Path, advance: Advance) -> Iterator[str]:
+        """Yield the name of each file before it is written."""
+        with zipfile.ZipFile(self._path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir()]
+            if sum(info.file_size for info in members) > self.most:  # `zipfile` reads no more of a file than this size
+                raise self.too_much()
+            for info in members:
+                kind = stat.S_IFMT(info.external_attr >> 16)  # some programs leave odd bits there, which mean nothing
+                is_special = kind in (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK)
+                other = "a link" if kind == stat.S_IFLNK else "a device or a pipe" if is_special else ""
+                name = info.filename
+                if not info.flag_bits & 0x800:
+                    # Many programs, such as `zip` on Linux and the Finder, write the bytes of the name without saying
+                    # that they are UTF-8 (bit 11); Python then reads them as code page 437.
+                    is_unix = info.create_system == 3
+                    with suppress(UnicodeError):
+                        name = name.encode("cp437").decode(errors="surrogateescape" if is_unix else "strict")
+                if name := self._safe_name(name, other):
                     yield name
-                    info.name = name
-                    archive.extract(info, into, set_attrs=False, filter="data")
-                advance(raw.tell() - at)
-                at = raw.tell()
-        if content.last.strip(b"\0"):  # `tarfile` takes a damaged header for the end
-            raise tarfile.ReadError("a damaged header")
-        if not content.last:
-            raise tarfile.ReadError("no mark of its end: it may have been cut off")
-        while content.read(_STEP):  # the sum that gzip keeps of its content follows the last file
-            pass
+                    info.filename = name
+                    archive.extract(info, into)
+                advance(info.compress_size)
+
+    def unpack_tar(self, into: Path, advance: Advance) -> Iterator[str]:
+        """Yield the name of each file before it is written."""
+        with self._path.open("rb") as raw:
+            content, at = _Content(raw, archive_ending(self._path.name), self), 0
+            with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
+                while (info := archive.next()) is not None:
+                    archive.members.clear()  # otherwise all members stay in memory
+                    if info.isdir():
+                        continue
+                    other = "a link" if info.issym() or info.islnk() else "a sparse file" if info.issparse() else ""
+                    other = other or ("" if info.isreg() else "a device or a pipe")
+                    if name := self._safe_name(info.name, other):
+                        yield name
+                        info.name = name
+                        archive.extract(info, into, set_attrs=False, filter="data")
+                    advance(raw.tell() - at)
+                    at = raw.tell()
+            if content.last.strip(b"\0"):  # `tarfile` takes a damaged header for the end
+                raise tarfile.ReadError("a damaged header")
+            if not content.last:
+                raise tarfile.ReadError("no mark of its end: it may have been cut off")
+            while content.read(_STEP):  # the sum that gzip keeps of its content follows the last file
+                pass
+
+    def _safe_name(self, name: str, other: str) -> str:
+        """Return the path of a member below the folder that it is unpacked into; empty for hidden files.
+
+        `other` says what the member is, if it is no file.
+        """
+        parts = [part for part in name.split("/") if part not in ("", ".")]
+        is_bad = name.startswith(("/", "\\")) or ".." in parts or not parts or name[1:2] == ":"
+        if is_bad or any("\\" in part and ".." in part for part in parts) or "\0" in name:
+            raise self.refused("path-out-of-archive", "names below the archive", repr(name)[:120])
+        if any(part.startswith(".") for part in parts) or parts[0] == _MACOS:
+            return ""
+        if other:
+            raise self.refused("not-a-file", "files and folders only", f"{other}, {name!r:.120}")
+        return str(PurePosixPath(*parts))
 
 
 class _Content:
     """The unpacked content of a file, read forward and counted: as much of a file object as `tarfile` needs."""
 
-    def __init__(self, raw: io.BufferedReader, ending: str, path: Path, field: str) -> None:
+    def __init__(self, raw: io.BufferedReader, ending: str, packed: _Packed) -> None:
         self._content: Any = raw
         if ending.lower() == ".zst":
             import pyarrow as pa
@@ -184,10 +222,8 @@ class _Content:
             self._content = pa.CompressedInputStream(raw, "zstd")
         elif ending.lower() != ".tar":
             self._content = gzip.GzipFile(fileobj=raw)
-        self._path, self._field = path, field
-        self._most, self._at = _most(path), 0
+        self._packed, self._at = packed, 0
         self.last = b""
-        """What was read last."""
 
     def read(self, size: int) -> bytes:
         """Return the next bytes; fewer only at the end of a tar."""
@@ -195,70 +231,25 @@ class _Content:
             raise tarfile.ReadError(f"a header of {size:,} bytes")
         self.last = self._content.read(size)
         self._at += len(self.last)
-        if self._at > self._most:
-            raise _too_much(self._path, self._field)
+        if self._at > self._packed.most:
+            raise self._packed.too_much()
         return self.last
 
     def tell(self) -> int:
-        """Return the number of bytes read."""
         return self._at
 
     def seek(self, place: int) -> None:
-        """Skip to a place that is not before the present one."""
         if place < self._at:
             raise tarfile.ReadError("files that overlap")
         while self._at < place and self.read(min(_STEP, place - self._at)):
             pass
 
 
-def _safe_name(name: str, other: str, archive: Path, field: str) -> str:
-    """Return the path of a member below the folder that it is unpacked into; empty for hidden files.
-
-    `other` says what the member is, if it is no file.
-    """
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    is_bad = name.startswith(("/", "\\")) or ".." in parts or not parts or name[1:2] == ":"
-    if is_bad or any("\\" in part and ".." in part for part in parts) or "\0" in name:
-        raise _refused("path-out-of-archive", "names below the archive", repr(name)[:120], archive, field)
-    if any(part.startswith(".") for part in parts) or parts[0] == _MACOS:
-        return ""
-    if other:
-        raise _refused("not-a-file", "files and folders only", f"{other}, {name!r:.120}", archive, field)
-    return str(PurePosixPath(*parts))
-
-
-def _most(path: Path) -> int:
-    return FREE_BYTES + MAX_RATIO * path.stat().st_size
-
-
-def _too_much(path: Path, field: str) -> SourceError:
-    expected = f"at most {_most(path):,} bytes in a file of {path.stat().st_size:,}"
-    return _refused("unpacks-to-too-much", expected, "more", path, field)
-
-
-def _refused(reason: str, expected: str, found: str, path: Path, field: str) -> SourceError:
-    todo = "check where it comes from; unpack what you need of it, and give the folder"
-    return SourceError(Fault(reason, expected, found, path.name, "", field, todo))
-
-
-@contextmanager
-def _named_errors(path: Path, field: str) -> Iterator[None]:
-    try:
-        yield
-    except (*_ERRORS, NotImplementedError, RuntimeError, ValueError) as error:  # encrypted, an unknown method
-        found = str(error) or type(error).__name__
-        todo = "download it again, or unpack it and give the folder"
-        fault = Fault(BROKEN, "a whole archive that can be unpacked", found[:200], path.name, "", field, todo)
-        raise SourceError(fault) from error
-    except OSError as error:
-        raise disk_error(error, path.name, field) from error
-
-
 def disk_error(error: OSError, file: str, field: str) -> SourceError:
     """Return the error for a file that cannot be unpacked or downloaded; a full disk is named."""
     if error.errno in FULL:
-        todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-        return SourceError(Fault("disk-full", "space for the unpacked files", "a full disk", file, "", field, todo))
+        expected = "space for the unpacked files"
+        return SourceError(Fault("disk-full", expected, "a full disk", file, "", field, MORE_SPACE))
     found = error.strerror or str(error) or type(error).__name__
     todo = "download it again, or unpack it and give the folder"
     return SourceError(Fault(BROKEN, "files that can be unpacked", found[:200], file, "", field, todo))

@@ -10,14 +10,13 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mmlongbench.errors import Fault, FetchError, SourceError
-from mmlongbench.io.folders import visible_files
 from mmlongbench.io.locations import HubFiles
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance
@@ -25,12 +24,9 @@ from mmlongbench.io.progress import Advance
 T = TypeVar("T")
 ATTEMPTS = 5
 """How often a request is made that may succeed later."""
-MAX_ASKED = 300.0
-"""The longest wait that a server may ask for, in seconds."""
-_SECONDS = 60.0
-"""The seconds that a server has to answer, and to send more of a file."""
-_WORTH = (408, 425, 429, 500, 502, 503, 504)
-"""The HTTP statuses after which the same request may succeed."""
+MAX_ASKED = 300.0  # the longest wait that a server may ask for, in seconds
+_SECONDS = 60.0  # the seconds that a server has to answer, and to send more of a file
+_WORTH = (408, 425, 429, 500, 502, 503, 504)  # the HTTP statuses after which the same request may succeed
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -68,7 +64,6 @@ class HttpRefusal(FetchError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status."""
 
 
 class NoRevisionError(FetchError):
@@ -145,16 +140,13 @@ def url_facts(url: str) -> tuple[int | None, str]:
         FetchError: the server refuses the file, sends a web page instead, or cannot be reached.
 
     """
-    from huggingface_hub import get_session
     from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # it is documented
 
     name = without_secrets(url)
 
     def look() -> tuple[int | None, str]:
         headers = {"accept-encoding": "identity"}
-        with get_session().stream("GET", url, headers=headers, timeout=_SECONDS) as response:
-            if url.startswith("https:") and response.url.scheme != "https":
-                raise FetchError(f"{name}: leads to an address without https; download it by hand")
+        with _client_for(url) as client, client.stream("GET", url, headers=headers, timeout=_SECONDS) as response:
             hf_raise_for_status(response)
             kind, length = response.headers.get("content-type", ""), response.headers.get("content-length", "")
             if kind.startswith("text/html") and not re.search(r"\.html?$", url.partition("?")[0]):
@@ -185,12 +177,33 @@ def url_file(url: str, size: int | None, version: str, into: Path, advance: Adva
     headers = {"accept-encoding": "identity", "if-range": version or '"unknown"'}
 
     def get() -> None:
-        with into.open("wb") as file:  # the client refuses 50 GB and more if it knows the size
+        # the client refuses 50 GB and more if it knows the size
+        with _client_for(url), into.open("wb") as file:
             http_get(url, file, headers=headers, **options)
 
     asked(name, get)
     if size not in (None, found := into.stat().st_size):
         raise FetchError(f"{name}: expected {size:,} bytes, found {found:,}; run the same command again later")
+
+
+@contextmanager
+def _client_for(url: str) -> Iterator[Any]:
+    """Yield the hub's client, which in this block refuses a redirect away from https before it asks the other address;
+    `http_get` uses the same client.
+    """
+    from huggingface_hub import get_session
+
+    def refuse(request: Any) -> None:  # noqa: ANN401  (of the client's library)
+        if url.startswith("https:") and request.url.scheme != "https":
+            raise FetchError(f"{without_secrets(url)}: leads to an address without https; download it by hand")
+
+    client = get_session()
+    hooks = client.event_hooks
+    client.event_hooks = {**hooks, "request": [*hooks["request"], refuse]}
+    try:
+        yield client
+    finally:
+        client.event_hooks = hooks
 
 
 def asked(what: str, call: Callable[[], T]) -> T:
@@ -324,33 +337,26 @@ def snapshot(location: HubFiles, path: str, patterns: Sequence[str], field: str,
         SourceError: the dataset cannot be downloaded, or has no such file; the message says why.
 
     """
-    wanted = [path, f"{path}/**"] if path else list(patterns)
-    if not wanted:
-        expected, todo = f"hub:{location.repository}/<path>", "name the file or folder that is needed, or download it"
-        raise SourceError(Fault("unknown-source", expected, f"{location}", "", "", field, f"{todo} and give its path"))
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars
 
+    wanted = [path, f"{path}/**"] if path else list(patterns)
+    if not wanted:
+        todo = "name the file or folder that is needed, or download it and give its path"
+        expected = f"hub:{location.repository}/<path>"
+        raise SourceError(Fault("unknown-source", expected, str(location), field=field, todo=todo))
     _hide_secrets()
     (enable_progress_bars if is_shown else disable_progress_bars)()
-    revision = location.revision or None
+    options: dict[str, Any] = {"repo_type": "dataset", "revision": location.revision or None}
     try:
-        found = Path(
-            snapshot_download(location.repository, repo_type="dataset", revision=revision, allow_patterns=wanted)
-        )
+        folder = Path(snapshot_download(location.repository, allow_patterns=wanted, **options))
     except Exception as error:  # the errors of the hub's client have no common base
-        expected, todo = "a dataset of the hub that can be read", "download it and give its path, or check its name"
-        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=f"{todo} and the network")
+        todo = "download it and give its path, or check its name and the network"
+        expected = "a dataset of the hub that can be read"
+        fault = Fault("unreachable-dataset", expected, _kind(error), field=field, todo=todo)
         raise SourceError(fault) from error
-    if not (found / path).exists():
+    if not (folder / path).exists():
         todo = "correct the path; the page of the dataset lists its files"
-        raise SourceError(Fault("missing-source", f"{path!r:.120} in it", "none", "", "", f"{field}: {location}", todo))
-    return found / path
-
-
-def matching_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
-    """Return the visible files of a downloaded dataset that match one of the patterns. The hub's cache may hold others,
-    which an earlier download has left there.
-    """
-    names = {file: file.relative_to(folder).as_posix() for file in visible_files(folder)}
-    return [file for file, name in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]
+        fault = Fault("missing-source", f"{path!r:.120} in it", "none", field=f"{field}: {location}", todo=todo)
+        raise SourceError(fault)
+    return folder / path

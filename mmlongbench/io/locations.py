@@ -1,7 +1,7 @@
 """Where a source is: a path on this machine, files of a dataset of the Hugging Face hub, or a URL.
 
 A path or a URL may lead to an archive or a packed file, or to something inside an archive: `food-101.tar.gz/food-101`
-(`mmlongbench.io.opening`).
+(`mmlongbench.io.sources`).
 """
 
 import re
@@ -14,12 +14,10 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.printable import without_secrets
 
 _TEXT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""`Path` writes `s3://bucket` as `s3:/bucket`."""
+_PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # `Path` writes `s3://bucket` as `s3:/bucket`
 HUB = "hub:"
 """The beginning of a location on the Hugging Face hub."""
 HUB_FORM = "hub:owner/name[@revision][/path]"
-"""The form of a location on the hub, for messages."""
 _HUB = re.compile(
     r"hub:(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>refs/[\w.-]+/[\w.-]+|[\w.-]+))?(?:/(?P<path>[^\0]+))?"
 )
@@ -36,7 +34,6 @@ class LocalPath:
     """A file or a folder of this machine, or something inside an archive."""
 
     path: Path
-    """The path; it is not checked yet."""
 
     def matching(self) -> "tuple[LocalPath, ...]":
         """Return the paths that this one means: itself, or all whose names match its last part, as
@@ -96,7 +93,6 @@ class Url:
 
 
 Location: TypeAlias = LocalPath | HubFiles | Url
-"""Where a source, or a part of it, is."""
 
 
 def parse_location(text: str) -> Location:

@@ -33,8 +33,7 @@ def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[Thread
 
 
 T = TypeVar("T")
-_SIGNAL_OF_PARENTS_END = 1
-"""The number of the option PR_SET_PDEATHSIG."""
+_SIGNAL_OF_PARENTS_END = 1  # the number of the option PR_SET_PDEATHSIG
 
 
 class WorkerDiedError(BuildError):

@@ -27,8 +27,7 @@ _SLASHES = re.compile(r":[\\/]{2}")
 _AFTER_URL = "])}>'\",;:."
 _MAIL = frozenset({"mailto", "mail", "email", "e-mail", "contact"})
 """Words before an address such as `Email:me@host`, which is no login."""
-_MAX_ENCODED = 8
-"""How often a URL is decoded; one that is encoded more often may hold anything."""
+_MAX_ENCODED = 8  # how often a URL is decoded; one that is encoded more often may hold anything
 
 
 def md(text: str) -> str:

@@ -34,8 +34,8 @@ class Progress:
     @contextmanager
     def bar(self, label: str, total: int) -> Iterator[Callable[[], None]]:
         """Show a bar with `total` steps; the block calls the given function once a step."""
-        with self.meter(label, total) as advance:
-            yield lambda: advance(1)
+        with self.board({label: total}) as advance:
+            yield lambda: advance(label, 1)
 
     @contextmanager
     def meter(self, label: str, total: int) -> Iterator[Advance]:
@@ -48,14 +48,12 @@ class Progress:
         """Show a bar with `total` steps; the block calls the given function once a step, with words to show beside the
         label.
         """
-        with self._bars({label: total}) as found:
-            if found is None:
-                yield lambda words: None
-                return
-            bars, tasks = found
+        with self._bars({label: total}) as (bars, tasks):
 
             def tell(words: str) -> None:
-                bars.update(tasks[label], advance=1, description=shown(f"{label}: {words}" if words else label))
+                if bars:
+                    said = shown(f"{label}: {words}" if words else label)
+                    bars.update(tasks[label], advance=1, description=said)
 
             yield tell
 
@@ -65,26 +63,24 @@ class Progress:
 
         A timer makes the bars appear, so that a slow first step is visible too.
         """
-        with self._bars(totals) as found:
-            if found is None:
-                yield lambda group, steps: None
-                return
-            bars, tasks = found
+        with self._bars(totals) as (bars, tasks):
 
             def advance(group: str, steps: float) -> None:
+                if not bars:
+                    return
                 bars.advance(tasks[group], steps)
                 bars.update(tasks[group], visible=not bars.tasks[tasks[group]].finished)
-                if not any(task.visible for task in bars.tasks):
-                    for task in [task for task in bars.tasks if not task.finished][:1]:
-                        bars.update(task.id, visible=True)
+                left = [task for task in bars.tasks if not task.finished]
+                if left and not any(task.visible for task in bars.tasks):
+                    bars.update(left[0].id, visible=True)
 
             yield advance
 
     @contextmanager
-    def _bars(self, totals: Mapping[str, int]) -> "Iterator[tuple[Bars, dict[str, TaskID]] | None]":
+    def _bars(self, totals: Mapping[str, int]) -> "Iterator[tuple[Bars | None, dict[str, TaskID]]]":
         """Make a bar for each group; None if no bars are shown. They appear after `PATIENCE` seconds."""
         if not self.is_shown or not totals:
-            yield None
+            yield None, {}
             return
 
         from rich import progress

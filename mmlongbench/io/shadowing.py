@@ -21,16 +21,12 @@ def shadowed(packages: tuple[str, ...] = PACKAGES) -> str:
         first = Path(found.origin).resolve() if found and found.origin else None
         if ours.is_file() and first is not None and first != ours:
             hiding = first.parent if first.name == "__init__.py" else first
+            listed = [Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+            todo = f"run the command in another folder than {hiding.parent}"
+            if hiding.parent in listed:
+                todo = f"take {hiding.parent} out of PYTHONPATH"
             return (
                 f"{hiding} hides the package {package!r} of mmlongbench ({ours.parent}), because Python finds it "
-                f"first; rename {hiding.name}, or {_remedy(hiding.parent)}"
+                f"first; rename {hiding.name}, or {todo}"
             )
     return ""
-
-
-def _remedy(folder: Path) -> str:
-    """Return how to make Python find no packages in a folder."""
-    listed = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if any(Path(each).resolve() == folder for each in listed if each):
-        return f"take {folder} out of PYTHONPATH"
-    return f"run the command in another folder than {folder}"

@@ -18,14 +18,11 @@ from typing import Any, ClassVar, TypeAlias
 
 BATCH = 2048
 """Rows that `put` collects for one commit; at most so many are lost when the process is killed."""
-MAX_KEYS = 500
-"""The maximum number of keys that one SQL statement looks up."""
+MAX_KEYS = 500  # maximum number of keys that one SQL statement looks up
 PATIENCE = 60.0
 """The seconds to wait for another process that writes."""
-_PAUSE = 0.01
-"""The seconds between two attempts to open a new file that another process opens too."""
-_PRIMARY = 0xFF
-"""The bits of an SQLite error code that say what happened; the others say where."""
+_PAUSE = 0.01  # the seconds between two attempts to open a new file that another process opens too
+_PRIMARY = 0xFF  # the bits of an SQLite error code that say what happened; the others say where
 MEMORY = Path(":memory:")
 """The path of a store without a file: its rows are kept as long as the store is open."""
 Value: TypeAlias = bytes | str | int
@@ -67,7 +64,17 @@ class Store(ABC):
                 self._database = sqlite3.connect(path, PATIENCE, check_same_thread=False)
             self._closing = weakref.finalize(self, _close, self._database, self._insert, self._waiting)
             if self.writes_ahead:
-                _write_ahead(self._database)
+                self._database.execute("PRAGMA synchronous=FULL")  # so that a row survives a power failure
+                # if two processes do this to a new file at once, SQLite refuses one of them without waiting
+                end = time.monotonic() + PATIENCE
+                while True:
+                    try:
+                        self._database.execute("PRAGMA journal_mode=WAL")
+                        break
+                    except sqlite3.OperationalError as error:
+                        if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                            raise
+                    time.sleep(_PAUSE)
             if not is_frozen:
                 key = f"PRIMARY KEY ({', '.join(names[: self.unique])})"
                 self._database.execute(f"CREATE TABLE IF NOT EXISTS {self.table} ({self.columns}, {key}) WITHOUT ROWID")
@@ -147,22 +154,6 @@ class Store(ABC):
         if code & _PRIMARY == sqlite3.SQLITE_FULL:
             return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         return self.unusable(error)
-
-
-def _write_ahead(database: sqlite3.Connection) -> None:
-    """Make SQLite write to a log first (`writes_ahead`). If two processes do this to a new file at the same time,
-    SQLite refuses one process at once, and the refused process tries again.
-    """
-    database.execute("PRAGMA synchronous=FULL")  # so that a written row survives a power failure
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            break
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-        time.sleep(_PAUSE)
 
 
 def _close(database: sqlite3.Connection, insert: str, waiting: dict[Value, Row]) -> None:

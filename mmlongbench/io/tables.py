@@ -34,24 +34,17 @@ PlacedRow: TypeAlias = tuple[str, dict[str, object] | Fault]
 """A place in the table, such as `line 3`, and the fields of the row there, or what is wrong with it."""
 
 ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".json", ".parquet")
-"""The usual endings of tables."""
 _SHEETS = (".xlsx", ".xlsm")
 _CSV = (".csv", ".tsv", ".tab")
 _LINES = (".jsonl", ".ndjson")
-MAX_ROWS = 200_000
-"""The maximum number of rows of a sheet."""
-MAX_COLUMNS = 100
-"""The maximum number of columns of a sheet."""
-MAX_PARTS = 5_000
-"""The maximum number of files in the archive that an Excel file is."""
+MAX_ROWS = 200_000  # maximum number of rows of a sheet
+MAX_COLUMNS = 100  # maximum number of columns of a sheet
+MAX_PARTS = 5_000  # maximum number of files in the archive that an Excel file is
 MAX_UNPACKED = 128 * 1024 * 1024
 """The maximum size of the texts in this archive in bytes, after unpacking; media are not unpacked."""
-_MAX_BYTES = 256 * 1024 * 1024
-"""The maximum size of a CSV table, which is read whole."""
-_HEAD = 65_536
-"""The maximum number of characters of a header."""
-_BATCH = 256
-"""How many rows of a Parquet file are in memory at a time."""
+_MAX_BYTES = 256 * 1024 * 1024  # the maximum size of a CSV table, which is read whole
+_HEAD = 65_536  # maximum number of characters of a header
+_BATCH = 256  # how many rows of a Parquet file are in memory at a time
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
 """The values of cells whose formulas failed."""

@@ -11,8 +11,7 @@ MAX_BYTES = 1024 * 1024
 """The maximum size of a text, in bytes; PyYAML takes about fifteen seconds for a text of this size."""
 MAX_NODES = 1_000_000
 """The maximum number of values and keys, with aliases expanded, because printing and checking expand them."""
-MAX_DEPTH = 100
-"""The maximum nesting of lists and mappings."""
+MAX_DEPTH = 100  # the maximum nesting of lists and mappings
 
 
 def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader, *, twice: bool = True) -> Any:  # noqa: ANN401  (YAML)
@@ -38,26 +37,21 @@ def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader
 
 
 def _unfolded(node: yaml.Node, known: dict[int, int], depth: int, *, twice: bool) -> int:
-    """Return how many values a node has when all aliases are expanded."""
+    """Return how many values a node has when all aliases are expanded; refuse text and keys that cannot be used."""
     if depth > MAX_DEPTH:
         raise ValueError(f"expected at most {MAX_DEPTH} levels of lists and mappings, found more")
     if id(node) not in known:
-        inner = _inner(node, twice=twice)
-        known[id(node)] = 1 + sum(_unfolded(each, known, depth + 1, twice=twice) for each in inner)
+        inner: list[yaml.Node] = []
+        if isinstance(node, yaml.ScalarNode) and any("\ud800" <= character <= "\udfff" for character in node.value):
+            raise ValueError(f"expected text that can be written, found a lone surrogate in {ascii(node.value)[:80]}")
+        if isinstance(node, yaml.SequenceNode):
+            inner = node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            if not twice and (often := [key for key, count in keys.items() if count > 1]):
+                raise ValueError(f"{often[0]!r} occurs twice")
+            inner = [part for pair in node.value for part in pair]
+        known[id(node)] = 1 + sum(_unfolded(part, known, depth + 1, twice=twice) for part in inner)
     if known[id(node)] > MAX_NODES:
         raise ValueError(f"expected at most {MAX_NODES} values with all aliases written out, found more")
     return known[id(node)]
-
-
-def _inner(node: yaml.Node, *, twice: bool) -> list[yaml.Node]:
-    """Return the direct children of a node, after checking its own text and keys."""
-    if isinstance(node, yaml.ScalarNode) and any("\ud800" <= character <= "\udfff" for character in node.value):
-        raise ValueError(f"expected text that can be written, found a lone surrogate in {ascii(node.value)[:80]}")
-    if isinstance(node, yaml.SequenceNode):
-        return list(node.value)
-    if not isinstance(node, yaml.MappingNode):
-        return []
-    keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-    if not twice and (often := [key for key, count in keys.items() if count > 1]):
-        raise ValueError(f"{often[0]!r} occurs twice")
-    return [each for pair in node.value for each in pair]

@@ -1,7 +1,7 @@
 """Binds a dataset of a manifest to its plug-ins, once, and checks that these, the placements and the reserve fit."""
 
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,18 +14,20 @@ from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.plugins import PluginCode, builder_type, described, metric_type, plugin_code, reader_type
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.validation import MAX_SHOWN, explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat, FilePattern
 from mmlongbench.task.metric import Metric
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
-from mmlongbench.task.spec import Placements, TaskSpec
+from mmlongbench.task.spec import Bundle, Placements, TaskSpec
 from tokenization import CrossModalCounter, TokenizationError
 
-_MAX_SHOWN = 300
-"""The maximum characters of an exception's message that are shown."""
+_ENGINE = Path(__file__).parents[1]
+_LIBRARIES = {"pydantic", "pydantic_core", "contextlib.py", "<frozen"}
+MAX_PLACEMENTS = 1000
+"""The maximum number of depths or permutations; it catches typing errors."""
 
 
 class PluginCallError(DraftError):
@@ -67,8 +69,14 @@ def calling(kind: str, name: str, method: str, row: Row | None = None, about: st
     except (MMLongBenchError, TokenizationError, OSError, MemoryError):
         raise
     except Exception as error:  # a plug-in's code may fail in any way
-        said = " ".join(str(error).split())[:_MAX_SHOWN]
-        fault = f"{type(error).__name__}{': ' if said else ''}{said}{_line_of(error)}"
+        said, line = " ".join(str(error).split())[:MAX_SHOWN], ""
+        # the innermost code outside the engine and its libraries
+        for frame in traceback.extract_tb(error.__traceback__):
+            path = Path(frame.filename)
+            is_library = path.is_relative_to(_ENGINE) or _LIBRARIES.intersection(path.parts)
+            if not is_library and not path.name.startswith("<"):
+                line = f" ({path.name}, line {frame.lineno})"
+        fault = f"{type(error).__name__}{': ' if said else ''}{said}{line}"
         raise broken(kind, name, method, fault, row, about) from error
 
 
@@ -81,22 +89,6 @@ def broken(kind: str, name: str, method: str, fault: str, row: Row | None = None
     subject = f"row {row.id!r}{f' ({at})' if at else ''}" if row else about
     message = f"{described(kind, name)}: {method}{f', {subject}' if subject else ''}: {fault}"
     return PluginCallError(message, method, row.id if row else "", fault if row or not about else f"{about}: {fault}")
-
-
-def _line_of(error: BaseException) -> str:
-    """Return the file and line of the innermost code outside the engine and its libraries, for a message; empty if
-    there is none.
-    """
-    engine, libraries = Path(__file__).parents[1], {"pydantic", "pydantic_core", "contextlib.py", "<frozen"}
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if not (path.is_relative_to(engine) or libraries.intersection(path.parts) or path.name.startswith("<")):
-            return f" ({path.name}, line {frame.lineno})"
-    return ""
-
-
-MAX_PLACEMENTS = 1000
-"""The maximum number of depths or permutations; it catches typing errors."""
 
 
 @dataclass(frozen=True)
@@ -187,10 +179,16 @@ def refuse_secrets(spec: DatasetSpec) -> None:
         ManifestError: the error names the key, but does not repeat the text.
 
     """
-    found = spec.model_dump(
-        mode="json", exclude={"source", "corpus", "errata", "downloads"}
-    )  # these are not in the lock
-    if key := _secret(found, ""):
+
+    def secret(value: object, key: str) -> str:
+        """Return the key of the first text with a secret in a value; empty if there is none."""
+        if isinstance(value, str):
+            return key if has_secret(value) else ""
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        return next(filter(None, (secret(part, f"{key}.{name}" if key else str(name)) for name, part in inner)), "")
+
+    published = spec.model_dump(mode="json", exclude={"source", "corpus", "errata", "downloads"})
+    if key := secret(published, ""):
         raise ManifestError(
             f"dataset {spec.name!r}: {key}: expected a text that may be published, found a URL with a user, a "
             "password, a query, a fragment or parameters, or user:password@host, which the lock would hold; "
@@ -198,88 +196,68 @@ def refuse_secrets(spec: DatasetSpec) -> None:
         )
 
 
-def _secret(value: object, key: str) -> str:
-    """Return the key of the first text with a secret in a value; empty if there is none."""
-    if isinstance(value, str):
-        return key if has_secret(value) else ""
-    inner: Iterable[tuple[object, object]] = ()
-    if isinstance(value, dict):
-        inner = value.items()
-    elif isinstance(value, list | tuple):
-        inner = enumerate(value)
-    return next(filter(None, (_secret(each, f"{key}.{name}" if key else str(name)) for name, each in inner)), "")
-
-
 def check_plugins(bound: Bound) -> None:
-    """Refuse plug-ins of a dataset that do not fit together, before anything is read.
+    """Refuse a dataset whose plug-ins, placements or reserve do not fit together, before anything is read.
 
     Raises:
-        ManifestError: the reader gives rows of a type that the builder does not take, or there is a corpus that the
-            builder does not take.
+        ManifestError: the reader gives rows of a type that the builder does not take, there is a corpus or there are
+            placements that the builder does not take, or the reserve leaves no room for a prompt.
         PluginError: the reader is not installed, or is broken.
         PluginCallError: the builder's `spec` is not a `TaskSpec`, or its format or metric cannot be used.
 
     """
-    spec, task = bound.spec, bound.task
-    if fault := _spec_fault(task):
+    spec, task, where = bound.spec, bound.task, f"dataset {bound.spec.name!r}"
+    given, taken = bound.reader_type.row_type, bound.builder.row_type
+    if fault := _task_fault(task):
         raise broken("builder", spec.builder, "spec", fault)
     if task.full_prompt and spec.corpus:
         said = "full_prompt measures all units when questions are chosen, before hard negatives are searched for"
         todo = "remove `corpus`"
-        raise ManifestError(
-            f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes no corpus: TaskSpec.{said}; {todo}"
-        )
+        raise ManifestError(f"{where}: builder {spec.shown_builder!r} takes no corpus: TaskSpec.{said}; {todo}")
     try:
         _ = bound.metric
     except PluginError as error:
         raise broken("builder", spec.builder, "spec.metric", str(error)) from error
-    given, taken = bound.reader_type.row_type, bound.builder.row_type
     if not issubclass(given, taken):
         raise ManifestError(
-            f"dataset {spec.name!r}: builder {spec.shown_builder!r} takes rows of {taken.__name__}, reader "
+            f"{where}: builder {spec.shown_builder!r} takes rows of {taken.__name__}, reader "
             f"{spec.shown_reader!r} gives rows of {given.__name__}; choose a reader and a builder that fit"
         )
-
-
-def _spec_fault(task: object) -> str:
-    """Return which part of a task's declaration cannot be used; empty if all can."""
-    if not isinstance(task, TaskSpec):
-        return f"it is a {type(task).__name__}, expected a TaskSpec"
-    patterns = {"files": task.files, **({"bundle.files": task.bundle.files} if task.bundle else {})}
-    for name, files in patterns.items():
-        if not isinstance(files, FilePattern):
-            return f"{name}: {files!r:.120} is not a FilePattern, such as FilePattern('tasks/{{name}}_K{{k}}.jsonl')"
-        if files.fault:
-            return f"{name} {files.fault}"
-    formats = {"format": task.format, **({"bundle.format": task.bundle.format} if task.bundle else {})}
-    for name, found in formats.items():
-        if not isinstance(found, FileFormat):
-            shown = found.__name__ if isinstance(found, type) else type(found).__name__
-            return f"{name}: {shown} is not an object of a subclass of {FileFormat.__module__}.FileFormat"
-    return task.placements.fault if isinstance(task.placements, Placements) else ""
-
-
-def check_reserve(bound: Bound) -> None:
-    """Refuse a reserve that leaves no room for a prompt."""
-    spec, reserve = bound.spec, bound.reserve
+    _ = bound.placements
     for what, length in (("length", min(spec.lengths)), ("admission_length", spec.admission_length)):
-        if reserve >= length:
+        if bound.reserve >= length:
             raise ManifestError(
-                f"dataset {spec.name!r}: reserve {reserve} leaves no room at {what} {format_length(length)} "
+                f"{where}: reserve {bound.reserve} leaves no room at {what} {format_length(length)} "
                 f"({length} tokens); lower reserve, or raise {what}"
             )
 
 
+def _task_fault(task: object) -> str:
+    """Return which part of a task's declaration cannot be used; empty if all can."""
+    if not isinstance(task, TaskSpec):
+        return f"it is a {type(task).__name__}, expected a TaskSpec"
+    parts: dict[str, TaskSpec | Bundle] = {"": task, **({"bundle.": task.bundle} if task.bundle else {})}
+    for name, part in parts.items():
+        if not isinstance(part.files, FilePattern):
+            said = "is not a FilePattern, such as FilePattern('tasks/{name}_K{k}.jsonl')"
+            return f"{name}files: {part.files!r:.120} {said}"
+        if part.files.fault:
+            return f"{name}files {part.files.fault}"
+        if not isinstance(part.format, FileFormat):
+            kind = part.format if isinstance(part.format, type) else type(part.format)
+            return f"{name}format: {kind.__name__} is not an object of a subclass of {FileFormat.__module__}.FileFormat"
+    return task.placements.fault if isinstance(task.placements, Placements) else ""
+
+
 def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, ...]:
     """Return the placements that the manifest gives for a dataset (see `Bound.placements`)."""
-    own, given = builder.spec.placements, spec.placements
+    own, given, expected = builder.spec.placements, spec.placements, ""
     if given is None:
         return own.all() if own else (None,)
     if own is None:
         raise ManifestError(
             f"dataset {spec.name!r}: builder {spec.shown_builder!r} puts nothing at a depth; leave out placements"
         )
-    expected = ""
     if isinstance(given, int):
         # Python does not print integers with thousands of digits
         found = f"{given:,}" if abs(given) < 10**15 else "a much larger number"

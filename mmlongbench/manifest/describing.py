@@ -1,11 +1,11 @@
-"""Describes builders, readers, samples, metrics and manifests as values, for `mmlongbench list NAME`. Nothing is
-printed here. The texts about fields are those of pydantic's JSON Schema.
+"""Describes builders, readers, samples, metrics and manifests as values, for `mmlongbench list NAME`; and makes
+the JSON Schema of manifests. Nothing is printed here. The texts about fields are those of pydantic's JSON Schema.
 """
 
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -14,13 +14,16 @@ from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.locations import LocalPath
+from mmlongbench.lengths import K, format_length
 from mmlongbench.manifest.binding import bind, calling
 from mmlongbench.manifest.loading import installed_datasets, load_manifest
-from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.mix import MixSpec
+from mmlongbench.manifest.model import LOCATIONS_SCHEMA, SAMPLE, DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import (
     Plugin,
     builder_type,
@@ -31,6 +34,7 @@ from mmlongbench.manifest.plugins import (
     sample_function,
 )
 from mmlongbench.packing.place import Depth, Permutation
+from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
@@ -69,8 +73,46 @@ def describe_plugin(plugin: Plugin) -> JsonObject:
         PluginError: it cannot be used; the error says why.
 
     """
-    describe = {"builder": _builder, "reader": _reader, "metric": _metric, "sample": _sample}[plugin.kind]
-    return describe(plugin)
+    name, uses = plugin.name, [(manifest, spec) for manifest, specs in _manifests() for spec in specs]
+    loaded: Any
+    if plugin.kind == "builder":
+        loaded = builder_type(name)
+        facts = {
+            "options": fields_of(loaded.options_type),
+            "row_type": loaded.row_type.__name__,
+            "row_fields": fields_of(loaded.row_type),
+            **_declared(loaded, list(_tasks(name))),
+            "manifests": _once(manifest for manifest, spec in uses if spec.builder == name),
+        }
+    elif plugin.kind == "reader":
+        loaded = reader_type(name)
+        facts = {
+            "sources": sources_of(loaded),
+            "has_sample": is_installed("sample", name),
+            "row_type": loaded.row_type.__name__,
+            "row_fields": fields_of(loaded.row_type),
+            "image_folder": loaded.image_folder,
+            "builders": [
+                each for each in usable("builder") if issubclass(loaded.row_type, builder_type(each).row_type)
+            ],
+            "manifests": _once(manifest for manifest, spec in uses if spec.reader == name),
+        }
+    elif plugin.kind == "metric":
+        loaded = metric_type(name)
+        metrics = {
+            builder: {metric for task in _tasks(builder) for metric in (task.metric, *task.further_metrics)}
+            for builder in usable("builder")
+        }
+        facts = {
+            "profiles": {profile: loaded.profiles[profile] for profile in PROFILES if profile in loaded.profiles},
+            "builders": [builder for builder in metrics if name in metrics[builder]],
+            "manifests": _once(manifest for manifest, spec in uses if _metric_of(spec) == name),
+        }
+    else:
+        loaded = sample_function(name)
+        sources = sources_of(reader_type(name)) if is_installed("reader", name) else []
+        facts = {"reader": name, "sources": sources}
+    return {**code_and_about(loaded, name, plugin.origin), "kind": plugin.kind, **facts}
 
 
 def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
@@ -81,19 +123,15 @@ def code_and_about(loaded: object, name: str, distribution: str) -> JsonObject:
     code = str(documented)
     if isinstance(documented, type | FunctionType):
         code = f"{documented.__module__}:{documented.__qualname__}"
-    paragraph = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
     number = ""
     with suppress(PackageNotFoundError, ValueError):  # an entry point of no distribution
         number = version(distribution)
-    about = " ".join(paragraph.split())
+    about = " ".join(inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0].split())
     return {"name": name, "distribution": distribution, "version": number, "code": code, "about": about}
 
 
-def _builder(plugin: Plugin) -> JsonObject:
-    kind = builder_type(plugin.name)
-    tasks = list(_tasks(plugin.name))
-    metrics = [task.metric for task in tasks][:1]
-    others = _once(name for task in tasks for name in (task.metric, *task.further_metrics))
+def _declared(builder: type[Builder[Row]], tasks: Sequence[TaskSpec]) -> JsonObject:
+    """Return what the tasks of a builder declare: fields of records, files, placements and metrics."""
     added, files, placements = dict[str, str](), list[tuple[str, str]](), list[str]()
     for task in tasks:
         added |= _ALWAYS
@@ -106,104 +144,49 @@ def _builder(plugin: Plugin) -> JsonObject:
             values = task.placements.values
             depths = f"{len(values)} depths ({', '.join(f'{value:g}' for value in values)})"
             placements.append(depths if task.placements.kind is Depth else f"{len(values)} permutations")
+    metrics = _once(metric for task in tasks for metric in (task.metric, *task.further_metrics))
     return {
-        **code_and_about(kind, plugin.name, plugin.origin),
-        "kind": "builder",
-        "options": fields_of(kind.options_type),
-        "row_type": kind.row_type.__name__,
-        "row_fields": fields_of(kind.row_type),
         "record_fields": [
-            *({"name": name, "text": text, "is_added": False} for name, text in kind.record_fields.items()),
+            *({"name": name, "text": text, "is_added": False} for name, text in builder.record_fields.items()),
             *({"name": name, "text": text, "is_added": True} for name, text in added.items()),
         ],
-        "files": [{"kind": what, "pattern": pattern} for what, pattern in _once(files)],
+        "files": [{"kind": kind, "pattern": pattern} for kind, pattern in _once(files)],
         "placements": _once(placements),
-        "variants": list(kind.variants),
-        "readers": [name for name in usable("reader") if issubclass(reader_type(name).row_type, kind.row_type)],
-        "metrics": metrics,
-        "further_metrics": [name for name in others if name not in metrics],
-        "manifests": _once(name for name, spec in _datasets() if spec.builder == plugin.name),
+        "variants": list(builder.variants),
+        "readers": [name for name in usable("reader") if issubclass(reader_type(name).row_type, builder.row_type)],
+        "metrics": metrics[:1],
+        "further_metrics": metrics[1:],
     }
 
 
-def _reader(plugin: Plugin) -> JsonObject:
-    kind = reader_type(plugin.name)
-    return {
-        **code_and_about(kind, plugin.name, plugin.origin),
-        "kind": "reader",
-        "sources": sources_of(kind),
-        "has_sample": is_installed("sample", plugin.name),
-        "row_type": kind.row_type.__name__,
-        "row_fields": fields_of(kind.row_type),
-        "image_folder": kind.image_folder,
-        "builders": [name for name in usable("builder") if issubclass(kind.row_type, builder_type(name).row_type)],
-        "manifests": _once(name for name, spec in _datasets() if spec.reader == plugin.name),
-    }
-
-
-def _metric(plugin: Plugin) -> JsonObject:
-    kind = metric_type(plugin.name)
-    named = {
-        each: {name for task in _tasks(each) for name in (task.metric, *task.further_metrics)}
-        for each in usable("builder")
-    }
-    return {
-        **code_and_about(kind, plugin.name, plugin.origin),
-        "kind": "metric",
-        "profiles": {profile: kind.profiles[profile] for profile in PROFILES if profile in kind.profiles},
-        "builders": [builder for builder, metrics in named.items() if plugin.name in metrics],
-        "manifests": _once(manifest for manifest, spec in _datasets() if _metric_of(spec) == plugin.name),
-    }
-
-
-def _sample(plugin: Plugin) -> JsonObject:
-    return {
-        **code_and_about(sample_function(plugin.name), plugin.name, plugin.origin),
-        "kind": "sample",
-        "reader": plugin.name,
-        "sources": sources_of(reader_type(plugin.name)) if is_installed("reader", plugin.name) else [],
-    }
-
-
-def describe_manifest(name: str, path: Path) -> JsonObject:
-    """Return the description of a manifest. A builder or reader that is not installed is named only.
-
-    Raises:
-        ManifestError: the manifest cannot be read.
-
+def _tasks(builder: str) -> Iterator[TaskSpec]:
+    """Yield what a builder declares with its default options, if it has defaults for all; then with the options of the
+    installed manifests that use it.
     """
-    datasets = [_dataset(spec, path.parent) for spec in load_manifest(path).datasets]
-    first = path.read_text("utf-8").partition("\n")[0]
-    about = first.removeprefix("#").strip() if first.startswith("#") else ""
-    return {"kind": "manifest", "name": name, "path": str(path), "about": about, "datasets": datasets}
+    kind = builder_type(builder)
+    with suppress(ValidationError):
+        options = kind.options_type()
+        with calling("builder", builder, "spec", about="default options"):
+            yield kind(builder, options).spec
+    for _, specs in _manifests():
+        for spec in specs:
+            if spec.builder == builder:
+                with suppress(MMLongBenchError):
+                    yield bind(spec).task
 
 
-def _dataset(spec: DatasetSpec, folder: Path) -> JsonObject:
-    """Return the description of a dataset. Paths below the manifest's folder are relative to it; a source that must be
-    set, or may be left out, has none.
-    """
+def _manifests() -> list[tuple[str, tuple[DatasetSpec, ...]]]:
+    return sorted(installed_datasets().items())
 
-    def shown(path: Path) -> str:
-        return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
-    reader = reader_type(spec.reader) if is_installed("reader", spec.reader) else None
-    source: dict[str, str | None] | str = "sample"
-    if not isinstance(spec.source, str):
-        source = dict.fromkeys(each["name"] for each in (sources_of(reader) if reader else ()))
-        for name, locations in spec.source.items():
-            paths = (shown(each.path) if isinstance(each, LocalPath) else str(each) for each in locations)
-            source[name] = ", ".join(paths)
-    return {
-        "name": spec.name,
-        "builder": spec.shown_builder,
-        "reader": spec.shown_reader,
-        "source": source,
-        "optional_sources": list(reader.optional_sources) if reader else [],
-        "corpus": None if spec.corpus is None else shown(spec.corpus),
-        "lengths": list(spec.lengths),
-        "metric": _metric_of(spec),
-        "options": spec.options,
-    }
+def _metric_of(spec: DatasetSpec) -> str:
+    with suppress(MMLongBenchError):
+        return bind(spec).task.metric if is_installed("builder", spec.builder) else ""
+    return ""
+
+
+def _once(values: Iterable[_T]) -> list[_T]:
+    return list(dict.fromkeys(values))
 
 
 def usable(kind: str) -> list[str]:
@@ -218,34 +201,43 @@ def sources_of(kind: type[Reader[Row]]) -> list[JsonObject]:
     return [{"name": name, "is_optional": names[name], "form": forms.get(name, "")} for name in names]
 
 
-def _datasets() -> Iterator[tuple[str, DatasetSpec]]:
-    """Yield (name of the manifest, dataset) of every dataset of the installed manifests."""
-    return ((name, spec) for name, specs in sorted(installed_datasets().items()) for spec in specs)
+def describe_manifest(name: str, path: Path) -> JsonObject:
+    """Return the description of a manifest. A builder or reader that is not installed is named only. Paths below the
+    manifest's folder are relative to it; a source that must be set, or may be left out, has none.
 
+    Raises:
+        ManifestError: the manifest cannot be read.
 
-def _tasks(builder: str) -> Iterator[TaskSpec]:
-    """Yield what a builder declares with its default options, if it has defaults for all; then with the options of the
-    installed manifests that use it.
     """
-    kind = builder_type(builder)
-    with suppress(ValidationError):
-        options = kind.options_type()
-        with calling("builder", builder, "spec", about="default options"):
-            yield kind(builder, options).spec
-    for _, spec in _datasets():
-        if spec.builder == builder:
-            with suppress(MMLongBenchError):
-                yield bind(spec).task
 
+    def shown(place: Path) -> str:
+        return str(place.relative_to(path.parent) if place.is_relative_to(path.parent) else place)
 
-def _metric_of(spec: DatasetSpec) -> str:
-    with suppress(MMLongBenchError):
-        return bind(spec).task.metric if is_installed("builder", spec.builder) else ""
-    return ""
-
-
-def _once(values: Iterable[_T]) -> list[_T]:
-    return list(dict.fromkeys(values))
+    datasets = []
+    for spec in load_manifest(path).datasets:
+        reader = reader_type(spec.reader) if is_installed("reader", spec.reader) else None
+        source: dict[str, str | None] | str = "sample"
+        if not isinstance(spec.source, str):
+            source = dict.fromkeys(each["name"] for each in (sources_of(reader) if reader else ()))
+            for key, locations in spec.source.items():
+                paths = (shown(each.path) if isinstance(each, LocalPath) else str(each) for each in locations)
+                source[key] = ", ".join(paths)
+        datasets.append(
+            {
+                "name": spec.name,
+                "builder": spec.shown_builder,
+                "reader": spec.shown_reader,
+                "source": source,
+                "optional_sources": list(reader.optional_sources) if reader else [],
+                "corpus": None if spec.corpus is None else shown(spec.corpus),
+                "lengths": list(spec.lengths),
+                "metric": _metric_of(spec),
+                "options": spec.options,
+            }
+        )
+    first = path.read_text("utf-8").partition("\n")[0]
+    about = first.removeprefix("#").strip() if first.startswith("#") else ""
+    return {"kind": "manifest", "name": name, "path": str(path), "about": about, "datasets": datasets}
 
 
 class _AnyType(GenerateJsonSchema):
@@ -257,35 +249,40 @@ class _AnyType(GenerateJsonSchema):
 
 def json_schema_of(model: type[BaseModel], template: str = "#/$defs/{model}") -> JsonObject:
     """Return the JSON Schema of a model, its fields without titles and with their texts, each on one line."""
-    made = model.model_json_schema(ref_template=template, schema_generator=_AnyType)
-    parts = made.get("$defs", {})
-    for part in (made, *parts.values()):
+    schema = model.model_json_schema(ref_template=template, schema_generator=_AnyType)
+    parts = schema.get("$defs", {})
+    for part in (schema, *parts.values()):
         for field in part.get("properties", {}).values():
             field.pop("title", None)
             inner = parts.get(field.get("$ref", "").rpartition("/")[2], {})  # pydantic leaves out a text that is equal
             field["description"] = " ".join(field.get("description", inner.get("description", "")).split())
-    return made
+    return schema
+
+
+_BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
 
 def fields_of(model: type[BaseModel]) -> list[JsonObject]:
     """Return the fields of a model in their order, each with its type in words, such as `integer, at least 1`."""
     schema = json_schema_of(model)
     required, parts = schema.get("required", ()), schema.get("$defs", {})
-    found = []
+    fields = []
     for name, field in schema.get("properties", {}).items():
+        arms = (field, *field.get("anyOf", ()))
+        bounds = [f"{words} {arm[key]}" for arm in arms for key, words in _BOUNDS.items() if key in arm]
         default = None  # taken from the model, because a JSON Schema has no default that a function makes
         if name not in required:
             default = model.model_fields[name].get_default(call_default_factory=True, validated_data={})
-        found.append(
+        fields.append(
             {
                 "name": name,
-                "type": ", ".join((type_text(field, parts), *_bounds(field))),
+                "type": ", ".join((type_text(field, parts), *bounds)),
                 "is_required": name in required,
                 "default": _ANY.dump_python(default, mode="json", fallback=repr),
                 "text": field["description"],
             }
         )
-    return found
+    return fields
 
 
 _WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true | false", "null": "null"}
@@ -324,9 +321,84 @@ def type_text(schema: JsonObject, parts: Mapping[str, JsonObject]) -> str:
             return "path" if schema.get("format") == "path" else _WORDS.get(str(kind), "any value")
 
 
-def _bounds(schema: JsonObject) -> Iterator[str]:
-    words = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    for arm in (schema, *schema.get("anyOf", ())):
-        for key, said in words.items():
-            if key in arm:
-                yield f"{said} {arm[key]}"
+# The JSON Schema of a manifest has the keys of the models that read manifests. Forms that only a validator of these
+# models accepts, such as the length `8K`, are added here.
+_TOKENS: JsonObject = {"type": "integer", "minimum": K, "multipleOf": K}
+_LENGTH: JsonObject = {"anyOf": [{"type": "string", "pattern": r"^\s*[0-9]{1,9}\s*[KkMm]?\s*$"}, _TOKENS]}
+_LENGTHS: JsonObject = {
+    "anyOf": [
+        {"type": "array", "items": _LENGTH, "minItems": 1},
+        {"type": "string", "pattern": r"^\s*[0-9]{1,9}\s*[KkMm]?\s*(,\s*[0-9]{1,9}\s*[KkMm]?\s*)*$"},
+        _TOKENS,
+    ]
+}
+_NAME: JsonObject = {"type": ["string", "integer"]}  # a name may be made of digits
+_INCLUDE: JsonObject = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Manifests whose datasets come first: files beside this one, or names of installed ones.",
+}
+
+
+def manifest_schema() -> JsonObject:
+    """Return the JSON Schema of a manifest, by which editors complete and check its keys. The options of installed
+    builders and the sources of installed readers are in it.
+    """
+    schema, mix = json_schema_of(Manifest), json_schema_of(MixSpec)
+    dataset = schema["$defs"][DatasetSpec.__name__]
+    required = [key for key in dataset.pop("required") if key != "reader"]  # a `mt.Task` reads its own sources
+    keys = dataset["properties"]
+    wider = {
+        "lengths": {**_LENGTHS, "default": [*map(format_length, keys["lengths"]["default"])]},
+        "admission_length": {**_LENGTH, "default": format_length(keys["admission_length"]["default"])},
+        "reference_length": {**_LENGTH, "default": format_length(keys["reference_length"]["default"])},
+        "placements": {
+            "anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "number"}, {"type": "null"}],
+            "default": None,
+        },
+        "exclude": {"anyOf": [{"type": "array", "items": _NAME}, _NAME], "default": []},
+        # An editor proposes the installed plug-ins; a task file has any other name.
+        "builder": {"anyOf": [{"enum": usable("builder")}, {"type": "string"}]},
+        "reader": {"anyOf": [{"enum": usable("reader")}, {"type": "string"}]},
+    }
+    for key, types in wider.items():
+        keys[key] = {"description": keys[key]["description"], **types}
+    tokens = {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, _LENGTH]}
+    mix["properties"]["tokens"] = {"description": mix["properties"]["tokens"]["description"], **tokens}
+
+    def rule(key: str, value: str, properties: JsonObject) -> JsonObject:
+        is_so = {"properties": {key: {"const": value}}, "required": [key]}
+        return {"if": is_so, "then": {"properties": properties}}
+
+    dataset["allOf"], options = [], {}
+    for name in usable("builder"):
+        with suppress(PydanticUserError):  # a type of the options has no schema
+            types = json_schema_of(builder_type(name).options_type, f"#/$defs/options-{name}/$defs/{{model}}")
+            options[f"options-{name}"] = {"properties": {}, **types}
+            dataset["allOf"].append(rule("builder", name, {"options": {"$ref": f"#/$defs/options-{name}"}}))
+    for name in usable("reader"):
+        sources = sources_of(reader_type(name))
+        paths = {source["name"]: {**LOCATIONS_SCHEMA, "description": source["form"]} for source in sources}
+        given: JsonObject = {"type": "object", "properties": paths, "additionalProperties": False}
+        dataset["allOf"].append(rule("reader", name, {"source": {"anyOf": [given, {"const": SAMPLE}]}}))
+    entry, about = {"$ref": f"#/$defs/{DatasetSpec.__name__}"}, schema["properties"]["datasets"]["description"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Manifest of MMLongBench",
+        "description": "What `mmlongbench build` builds.",
+        "type": "object",
+        "additionalProperties": False,
+        "anyOf": [{"required": ["datasets"]}, {"required": ["include"]}],
+        "properties": {
+            "include": _INCLUDE,
+            "defaults": {
+                "anyOf": [entry, {"type": "null"}],
+                "description": "Keys for every dataset that does not have them.",
+            },
+            "datasets": {"type": "array", "minItems": 1, "items": entry, "description": about},
+            "mix": {**mix, "description": "A training mix, which `mmlongbench export --mix` chooses."},
+        },
+        "if": {"not": {"required": ["defaults"]}},
+        "then": {"properties": {"datasets": {"items": {"required": required}}}},
+        "$defs": {**schema["$defs"], **options},
+    }

@@ -1,14 +1,18 @@
-"""Where the sources of a dataset come from: entries of the key `downloads` of a manifest.
+"""Where the sources of a dataset come from (the key `downloads` of a manifest), and the record of what was downloaded.
 
-`mmlongbench fetch` reads them. A build reads them only to say where the assets of a release come from; they are not in
-the lock.
+`mmlongbench fetch` reads the entries. A build reads them only to say where the assets of a release come from; they are
+not in the lock. The record is a file of the data folder: from where, at which commit, with which bytes. The first
+download of a file writes its size and SHA-256; later downloads are checked against them.
 """
 
 import re
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from mmlongbench.errors import FetchError
+from mmlongbench.io.files import MAX_OF_A_FILE, read_regular, said_bytes
 from mmlongbench.io.printable import printable, without_secrets
 
 MAIN = "main"
@@ -38,10 +42,12 @@ def fault_of_path(path: str) -> str:
     return "it is a file of `fetch` itself" if path in (RESERVED, FETCH_LOCK) else ""
 
 
-class DownloadSpec(BaseModel):
-    """One place that sources of a dataset come from: a dataset of the hub, a URL, or steps for a person."""
-
+class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+class DownloadSpec(_Model):
+    """One place that sources of a dataset come from: a dataset of the hub, a URL, or steps for a person."""
 
     hub: str = Field(default="", pattern=r"^([\w.-]+/[\w.-]+)?$")
     """A dataset of the Hugging Face hub, `owner/name`."""
@@ -84,6 +90,11 @@ class DownloadSpec(BaseModel):
         return self
 
     @property
+    def key(self) -> str:
+        """The place in the record of downloads."""
+        return f"{self.name}@{self.revision or MAIN} {' '.join(self.files)} → {self.to}"
+
+    @property
     def name(self) -> str:
         """The place in messages, without secrets: `hub:owner/name`, or the URL."""
         return f"hub:{self.hub}" if self.hub else without_secrets(self.url)
@@ -101,15 +112,15 @@ class DownloadSpec(BaseModel):
         """Return whether these files may be at a path below the data folder, or inside it."""
         if not self.hub:
             return self.holds(path)
-        return any(self.holds(path) and _may_meet(f"{self.to}/{pattern}", str(path)) for pattern in self.files)
-
-
-def _may_meet(pattern: str, path: str) -> bool:
-    """Return whether a file of a pattern may be at a path, or in the folder that the path is."""
-    if "**/" in pattern:
-        return True
-    pairs = zip(pattern.split("/"), path.split("/"), strict=False)
-    return path.count("/") <= pattern.count("/") and all(re.fullmatch(_regex(one), other) for one, other in pairs)
+        if not self.holds(path):
+            return False
+        for pattern in self.files:
+            steps = f"{self.to}/{pattern}".split("/")
+            is_inside = len(path.parts) <= len(steps)
+            pairs = zip(steps, path.parts, strict=False)
+            if "**/" in pattern or (is_inside and all(re.fullmatch(_regex(step), part) for step, part in pairs)):
+                return True
+        return False
 
 
 def _regex(pattern: str) -> str:
@@ -117,3 +128,90 @@ def _regex(pattern: str) -> str:
     parts = re.split(r"(\*\*/|\*|\?)", pattern)
     known = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
     return "".join(known.get(part) or re.escape(part) for part in parts)
+
+
+class FetchedFile(_Model):
+    """A file that was downloaded whole."""
+
+    origin: str
+    """`hub:owner/name@commit/path`, or the URL without secrets."""
+    size: int
+    sha256: str
+    version: str = ""
+    """What the server of a URL calls this version of the file (ETag)."""
+
+
+class FetchedDataset(_Model):
+    """The files of a dataset of the hub that an entry of a manifest asks for."""
+
+    commit: str
+    """The commit that the revision was when its files were first listed."""
+    files: tuple[str, ...]
+    """Their paths below the data folder, whether they were downloaded or not."""
+
+
+class DownloadRecord(_Model):
+    """What was downloaded into a data folder."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)  # earlier versions wrote `unfinished` too
+
+    version: Literal[1] = 1
+    datasets: dict[str, FetchedDataset] = {}
+    """By `DownloadSpec.key`."""
+    files: dict[str, FetchedFile] = {}
+    """By the path below the data folder."""
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, value: dict[str, FetchedFile]) -> dict[str, FetchedFile]:
+        for path in value:
+            if fault := fault_of_path(path):
+                raise ValueError(f"{path!r:.200}: {fault}")
+        return value
+
+
+def load_record(folder: Path) -> DownloadRecord:
+    """Return the record of a data folder; an empty one if there is none.
+
+    Raises:
+        FetchError: the file cannot be read, or is not a record.
+
+    """
+    path = folder / RESERVED
+    if not path.exists():
+        return DownloadRecord()
+    try:
+        return DownloadRecord.model_validate_json(read_regular(path, MAX_OF_A_FILE))
+    except (OSError, ValueError) as error:
+        said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise FetchError(
+            f"{path}: expected a record of downloads, found another file ({said}); move it away, and the files are "
+            "compared with those of their places, or downloaded again"
+        ) from error
+
+
+def state_of(spec: DownloadSpec, folder: Path, record: DownloadRecord) -> str:
+    """Return in words what is there of a place, by names and sizes alone; no server is asked."""
+    if spec.steps:
+        return "there (not checked)" if is_filled(folder / spec.to) else "missing"
+    listed = record.datasets.get(spec.key)
+    paths = [spec.to] if spec.url else listed.files if listed else ()
+    sizes = [
+        record.files[path].size
+        for path in paths
+        if path in record.files
+        and (folder / path).is_file()
+        and (folder / path).stat().st_size == record.files[path].size
+    ]
+    if len(sizes) == len(paths) == 1:
+        return f"there ({said_bytes(sizes[0])})"
+    if sizes:
+        state = "there" if len(sizes) == len(paths) else "incomplete"
+        return f"{state}: {len(sizes):,} of {len(paths):,} files ({said_bytes(sum(sizes))})"
+    patterns = [f"{spec.to}/{pattern}" for pattern in spec.files] or [spec.to]
+    return "there (not checked)" if all(any(folder.glob(pattern)) for pattern in patterns) else "missing"
+
+
+def is_filled(path: Path) -> bool:
+    """Return whether a path is a file, or a folder that is not empty."""
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))

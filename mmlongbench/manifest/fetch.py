@@ -3,11 +3,11 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from mmlongbench.errors import DiskFullError, FetchError
+from mmlongbench.errors import DiskFullError, FetchError, ManifestError, nearest
 from mmlongbench.io.archives import FULL, remove
 from mmlongbench.io.downloads import (
     HttpRefusal,
@@ -21,59 +21,123 @@ from mmlongbench.io.downloads import (
     url_facts,
     url_file,
 )
-from mmlongbench.io.files import file_lock, said_bytes
+from mmlongbench.io.files import file_lock, said_bytes, write_whole
 from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Advance, Progress
-from mmlongbench.manifest.download_record import (
-    Fetched,
+from mmlongbench.manifest.downloads import (
+    FETCH_LOCK,
+    MAIN,
+    RESERVED,
+    DownloadSpec,
     FetchedDataset,
     FetchedFile,
-    FetchedPlace,
-    LeftToDo,
-    Place,
+    fault_of_path,
     is_filled,
     load_record,
-    paths_of,
-    places_of,
-    safe_target,
-    save_record,
 )
-from mmlongbench.manifest.downloads import FETCH_LOCK, MAIN
 from mmlongbench.manifest.model import Manifest
 
 _MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A file that a place has."""
+class Place:
+    """A place that files come from, and the datasets that need them."""
 
-    path: str
-    """The path below the data folder."""
-    origin: str
-    """`hub:owner/name@commit/path`, or the URL without secrets."""
-    file: RemoteFile
-    """What is expected of its bytes."""
-    size: int | None = None
-    """How many bytes its server says that it has."""
-    version: str = ""
-    """What the server of a URL calls this version of the file."""
+    spec: DownloadSpec
+    licence: str
+    datasets: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Account:
-    """What happened to the files of one place so far."""
+def places_of(manifest: Manifest, only: Collection[str] = ()) -> tuple[Place, ...]:
+    """Return the places of a manifest, each once, in the order of its datasets.
 
-    place: Place
-    jobs: list[Job] = field(default_factory=list)
+    Args:
+        manifest: the manifest.
+        only: the names of datasets; empty for all of them.
+
+    Raises:
+        ManifestError: there is no such dataset.
+
+    """
+    names = [dataset.name for dataset in manifest.datasets]
+    for name in only:
+        if name not in names:
+            raise ManifestError(
+                f"--only {name!r:.100}: no such dataset; there are {', '.join(names)}{nearest(name, names)}"
+            )
+    places: dict[DownloadSpec, Place] = {}
+    for dataset in manifest.datasets:
+        for spec in dataset.downloads if dataset.name in only or not only else ():
+            place = places.get(spec) or Place(spec, spec.licence or dataset.licence_text, ())
+            places[spec] = replace(place, datasets=(*place.datasets, dataset.name))
+    return tuple(places.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPlace:
+    """What was downloaded from one place."""
+
+    name: str
+    """`hub:owner/name`, or the URL without secrets."""
+    folder: Path
+    """The folder of the files; for a URL the file."""
+    datasets: tuple[str, ...]
+    """The datasets that need the files."""
+    licence: str
     commit: str = ""
-    there: int = 0
+    """The commit of a dataset of the hub; empty for a URL, or if the hub did not answer."""
+    files: int = 0
+    """How many files the place has for these datasets."""
     bytes: int = 0
+    """The bytes of those of them that are there."""
     downloaded: int = 0
-    notes: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    is_stopped: bool = False
-    """Whether nothing more of the place is downloaded."""
+    """How many of them were downloaded now."""
+    there: int = 0
+    """How many of them are there, and have the expected bytes."""
+    notes: tuple[str, ...] = ()
+    """What a user must know, such as a file that was downloaded again."""
+    problems: tuple[str, ...] = ()
+    """Why files are not there, one sentence each."""
+    unverified: bool = False
+    """Whether nothing is known that confirms this place."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all files are there."""
+        return not self.problems and 0 < self.files == self.there
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToDo:
+    """What a person has to do, because no program may download the files."""
+
+    folder: Path
+    """Where the files go."""
+    steps: tuple[str, ...]
+    """What to do, in order."""
+    datasets: tuple[str, ...]
+    """The datasets that need the files."""
+    licence: str
+    is_there: bool
+    """Whether the file or folder is there; its content is not checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The result of `fetch`."""
+
+    folder: Path
+    """The data folder."""
+    places: tuple[FetchedPlace, ...]
+    """The places that a program may download from."""
+    left: tuple[LeftToDo, ...]
+    """What a person has to do."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is there that a program may download."""
+        return all(place.is_complete for place in self.places)
 
 
 def fetch(
@@ -98,37 +162,68 @@ def fetch(
         FetchError: there is no room, or the record of the folder cannot be read.
 
     """
-    programs, left = [], []
-    for place in places_of(manifest, only):
-        if not place.spec.steps:
-            programs.append(place)
-            continue
-        target = folder / place.spec.to
-        left.append(LeftToDo(target, place.spec.steps, place.datasets, place.licence, is_there=is_filled(target)))
+    places = places_of(manifest, only)
+    by_hand = [(place, folder / place.spec.to) for place in places if place.spec.steps]
+    left = tuple(
+        LeftToDo(target, place.spec.steps, place.datasets, place.licence, is_there=is_filled(target))
+        for place, target in by_hand
+    )
+    programs = [place for place in places if not place.spec.steps]
     if not programs:
-        return Fetched(folder, (), tuple(left))
+        return Fetched(folder, (), left)
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / FETCH_LOCK, f"{folder}"):
-        run = _Run(folder, progress or Progress(False), is_update=update)
-        return Fetched(folder, tuple(_result(account, folder) for account in run.all(programs)), tuple(left))
+        accounts = _Run(folder, progress or Progress(False), is_update=update).all(programs)
+    return Fetched(folder, tuple(account.result(folder) for account in accounts), left)
 
 
-def _result(account: Account, folder: Path) -> FetchedPlace:
-    place = account.place
-    return FetchedPlace(
-        name=place.spec.name,
-        folder=folder / place.spec.to,
-        datasets=place.datasets,
-        licence=place.licence,
-        commit=account.commit,
-        files=len(account.jobs),
-        bytes=account.bytes,
-        downloaded=account.downloaded,
-        there=account.there,
-        notes=tuple(account.notes),
-        problems=tuple(account.problems),
-        unverified=place.spec.unverified,
-    )
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A file that a place has."""
+
+    path: str
+    """The path below the data folder."""
+    origin: str
+    """`hub:owner/name@commit/path`, or the URL without secrets."""
+    file: RemoteFile
+    """What is expected of its bytes."""
+    size: int | None = None
+    """How many bytes its server says that it has."""
+    version: str = ""
+    """What the server of a URL calls this version of the file."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """What happened to the files of one place so far; the fields are those of `FetchedPlace`."""
+
+    place: Place
+    jobs: list[_Job] = field(default_factory=list)
+    commit: str = ""
+    there: int = 0
+    bytes: int = 0
+    downloaded: int = 0
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    is_stopped: bool = False
+    """Whether nothing more of the place is downloaded."""
+
+    def result(self, folder: Path) -> FetchedPlace:
+        spec = self.place.spec
+        return FetchedPlace(
+            spec.name,
+            folder / spec.to,
+            self.place.datasets,
+            self.place.licence,
+            self.commit,
+            len(self.jobs),
+            self.bytes,
+            self.downloaded,
+            self.there,
+            tuple(self.notes),
+            tuple(self.problems),
+            spec.unverified,
+        )
 
 
 class _Run:
@@ -139,19 +234,30 @@ class _Run:
         self._silent: UnreachableError | None = None
         """Why the hub did not answer; it is not asked again."""
 
-    def all(self, places: Sequence[Place]) -> list[Account]:
+    def all(self, places: Sequence[Place]) -> list[_Account]:
         """List the files of all places, check those that are there, and download the others."""
         accounts = []
         with self._progress.bar("listing", len(places)) as step:
             for place in places:
                 accounts.append(self._account(place))
                 step()
-        self._refuse_shared_targets(accounts)
+        origins: dict[str, str] = {}
+        for account in accounts:
+            for job in account.jobs:
+                first = origins.setdefault(job.path, job.origin)
+                if first != job.origin:  # the place that comes later is left out
+                    account.is_stopped = True
+                    account.problems.append(f"{job.path}: {first} and {job.origin} would be the same file")
         missing = self._missing(accounts)
-        self._refuse_small_disk([job for _, job in missing])
+        needed, free = sum(job.size or 0 for _, job in missing), shutil.disk_usage(self._folder).free
+        if needed > free:
+            raise DiskFullError(
+                f"{self._folder}: {len(missing):,} files need {said_bytes(needed)}, and {said_bytes(free)} are free; "
+                "make room, give another folder, or fetch fewer datasets with --only; nothing was downloaded"
+            )
         if any(account.jobs for account in accounts):
-            save_record(self._folder, self._record)
-        with self._progress.meter("fetching, MB", sum(job.size or 0 for _, job in missing) // _MB + 1) as advance:
+            self._save_record()
+        with self._progress.meter("fetching, MB", needed // _MB + 1) as advance:
             fetched = set[str]()
             for account, job in missing:
                 if job.path in fetched:
@@ -163,46 +269,65 @@ class _Run:
                 self._drop_stale(account)
         return accounts
 
-    def _account(self, place: Place) -> Account:
-        account, spec = Account(place), place.spec
+    def _account(self, place: Place) -> _Account:
+        """Return an account with the files that a place has, or with why they cannot be listed."""
+        account, spec = _Account(place), place.spec
         try:
             if spec.hub:
-                account.jobs = list(self._of_hub(place, account))
+                account.jobs = self._hub_jobs(account)
             else:  # what is expected of the file of a URL is what its first download had
                 before = self._record.files.get(spec.to)
                 is_known = before is not None and before.origin == spec.name and not self._is_update
                 file = RemoteFile("", before.size, before.sha256) if before and is_known else RemoteFile("")
-                account.jobs = [Job(spec.to, spec.name, file)]
+                account.jobs = [_Job(spec.to, spec.name, file)]
         except HttpRefusal as error:
             is_kept_from_us = error.status in (401, 403, 404)
-            account.problems.append(_no_access(place, error.status) if is_kept_from_us else str(error))
+            account.problems.append(_no_access(spec, error.status) if is_kept_from_us else str(error))
         except FetchError as error:
             account.problems.append(str(error))
         return account
 
-    def _of_hub(self, place: Place, account: Account) -> Iterator[Job]:
-        """Yield the files of a dataset of the hub at the recorded commit, or at the newest one."""
-        name = place.spec.hub
+    def _hub_jobs(self, account: _Account) -> list[_Job]:
+        """Return the files of a dataset of the hub at the recorded commit, or at the newest one.
+
+        Raises:
+            FetchError: the hub refuses or does not answer, the path of a file leads out of the folder, or no file has
+                one of the names.
+
+        """
+        spec, before = account.place.spec, self._record.datasets.get(account.place.spec.key)
         try:
-            account.commit, listed = self._pinned(place, account)
+            account.commit, listed = self._pinned(account, before)
         except UnreachableError as error:
-            before = self._record.datasets.get(place.key)
             if before is None:
                 raise
             account.notes.append(f"{error}; the files are checked against the record of downloads alone")
-            account.commit, listed = before.commit, tuple(self._recorded(place, path) for path in before.files)
-        files = {file.path: file for file in listed}
-        paths = list(paths_of(place.spec, files.keys()))
-        dataset = FetchedDataset(commit=account.commit, files=tuple(path for _, path in paths))
-        self._record.datasets[place.key] = dataset
-        for file, path in paths:
-            yield Job(path, f"hub:{name}@{account.commit}/{file}", files[file], files[file].size)
+            account.commit, listed = before.commit, ()
+            for path in before.files:
+                known, inner = self._record.files.get(path), path.removeprefix(f"{spec.to}/")
+                listed += (RemoteFile(inner, known.size, known.sha256) if known else RemoteFile(inner),)
+        for file in listed:
+            # as a program might resolve it
+            parts = [part for part in file.path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+            fault = fault_of_path(file.path)
+            if fault and (spec.matches(file.path) or spec.matches("/".join(parts))):
+                said = f"lists a file {file.path!r:.200}, whose path cannot be used ({fault})"
+                raise FetchError(f"{spec.name}: {said}; nothing of this dataset is downloaded")
+        files = {file.path: file for file in listed if spec.matches(file.path)}
+        for pattern in spec.files:
+            if not any(spec.model_copy(update={"files": (pattern,)}).matches(path) for path in files):
+                raise FetchError(f"{spec.name}: has no file {pattern!r} at this revision; see its page on the hub")
+        jobs = [
+            _Job(f"{spec.to}/{path}", f"{spec.name}@{account.commit}/{path}", file, file.size)
+            for path, file in sorted(files.items())
+        ]
+        self._record.datasets[spec.key] = FetchedDataset(commit=account.commit, files=tuple(job.path for job in jobs))
+        return jobs
 
-    def _pinned(self, place: Place, account: Account) -> tuple[str, tuple[RemoteFile, ...]]:
+    def _pinned(self, account: _Account, before: FetchedDataset | None) -> tuple[str, tuple[RemoteFile, ...]]:
         """Return the commit that the record names, and its files; a note says if the revision has moved since then."""
-        spec, revision = place.spec, place.spec.revision or MAIN
+        spec, revision = account.place.spec, account.place.spec.revision or MAIN
         now, files = self._listing(spec.hub, revision)
-        before = self._record.datasets.get(place.key)
         if before is None or before.commit == now:
             return now, files
         moved = f"{spec.name}: {revision} is now {now[:12]}, the files here are of {before.commit[:12]}"
@@ -227,23 +352,7 @@ class _Run:
                 raise
         return self._listed[name, revision]
 
-    def _recorded(self, place: Place, path: str) -> RemoteFile:
-        """Return a file of the hub as the record has it."""
-        found = self._record.files.get(path)
-        known = (found.size, found.sha256) if found else (None, "")
-        return RemoteFile(path.removeprefix(f"{place.spec.to}/"), *known)
-
-    def _refuse_shared_targets(self, accounts: Sequence[Account]) -> None:
-        """Stop a place that has a file which an earlier one has differently."""
-        origins: dict[str, str] = {}
-        for account in accounts:
-            for job in account.jobs:
-                first = origins.setdefault(job.path, job.origin)
-                if first != job.origin:
-                    account.is_stopped = True
-                    account.problems.append(f"{job.path}: {first} and {job.origin} would be the same file")
-
-    def _missing(self, accounts: Sequence[Account]) -> list[tuple[Account, Job]]:
+    def _missing(self, accounts: Sequence[_Account]) -> list[tuple[_Account, _Job]]:
         """Return the files that have to be downloaded, with their sizes; count the others as there."""
         missing = []
         jobs = [(account, job) for account in accounts if not account.is_stopped for job in account.jobs]
@@ -255,22 +364,22 @@ class _Run:
                     if self._is_there(account, job, lambda size: advance(size / _MB)):
                         self._count(account, job)
                         continue
-                    if account.place.spec.url:
-                        size, version = url_facts(account.place.spec.url)
+                    if url := account.place.spec.url:
+                        size, version = url_facts(url)
                         job = replace(job, size=size, version=version)
                     missing.append((account, job))
                 except FetchError as error:
-                    account.problems.append(_said(account.place, job, error))
+                    account.problems.append(_failed(account.place.spec, job, error))
         return missing
 
-    def _is_there(self, account: Account, job: Job, advance: Advance) -> bool:
+    def _is_there(self, account: _Account, job: _Job, advance: Advance) -> bool:
         """Return whether a file is there with the expected bytes.
 
         Raises:
             FetchError: another file is there that was not downloaded here.
 
         """
-        target, url = safe_target(self._folder, job.path), account.place.spec.url
+        target, url = self._target(job.path), account.place.spec.url
         if not target.exists():
             return False
         size, sha256, before = target.stat().st_size, hash_of(target, advance=advance), self._record.files.get(job.path)
@@ -292,17 +401,9 @@ class _Run:
             account.notes.append(f"{target}: {fault}; it is downloaded again")
         return False
 
-    def _refuse_small_disk(self, jobs: Sequence[Job]) -> None:
-        needed, free = sum(job.size or 0 for job in jobs), shutil.disk_usage(self._folder).free
-        if needed > free:
-            raise DiskFullError(
-                f"{self._folder}: {len(jobs):,} files need {said_bytes(needed)}, and {said_bytes(free)} are free; make "
-                "room, give another folder, or fetch fewer datasets with --only; nothing was downloaded"
-            )
-
-    def _download(self, account: Account, job: Job, advance: Advance) -> bool:
+    def _download(self, account: _Account, job: _Job, advance: Advance) -> bool:
         """Download one file, and add it to the record; return whether it is there."""
-        target, spec = safe_target(self._folder, job.path), account.place.spec
+        target, spec = self._target(job.path), account.place.spec
         # The name is always the same, so that the next run removes what a killed one left.
         folder = target.with_name(f".part-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}")
         try:
@@ -325,7 +426,7 @@ class _Run:
                 os.fsync(file.fileno())
             path.replace(target)
         except FetchError as error:
-            account.problems.append(_said(account.place, job, error))
+            account.problems.append(_failed(spec, job, error))
             account.is_stopped = True  # what stopped one file of a place would stop the next one
             return False
         except OSError as error:
@@ -336,14 +437,14 @@ class _Run:
         finally:
             remove(folder)
         self._remember(job, size, sha256, job.version)
-        save_record(self._folder, self._record)
+        self._save_record()
         account.downloaded += 1
         self._count(account, job)
         if job.size is None and not job.file.is_known:
             account.notes.append(f"{target}: {job.origin} does not say its size; check that {size:,} bytes are all")
         return True
 
-    def _drop_stale(self, account: Account) -> None:
+    def _drop_stale(self, account: _Account) -> None:
         """Remove files of earlier commits that a dataset of the hub no longer has, so that no reader finds them."""
         spec, paths = account.place.spec, {job.path for job in account.jobs}
         stale = []
@@ -354,35 +455,55 @@ class _Run:
             if is_of_place and commit != account.commit and path not in paths:
                 stale.append(path)
         for path in stale:
-            safe_target(self._folder, path).unlink(missing_ok=True)
+            self._target(path).unlink(missing_ok=True)
             del self._record.files[path]
             account.notes.append(f"{self._folder / path}: removed, because {account.commit[:12]} no longer has it")
         if stale:
-            save_record(self._folder, self._record)
+            self._save_record()
 
-    def _count(self, account: Account, job: Job) -> None:
+    def _count(self, account: _Account, job: _Job) -> None:
         account.there += 1
         account.bytes += self._record.files[job.path].size
 
-    def _remember(self, job: Job, size: int, sha256: str, version: str) -> None:
-        file = FetchedFile(origin=job.origin, size=size, sha256=sha256, version=version)
-        self._record.files[job.path] = file
+    def _remember(self, job: _Job, size: int, sha256: str, version: str) -> None:
+        self._record.files[job.path] = FetchedFile(origin=job.origin, size=size, sha256=sha256, version=version)
+
+    def _save_record(self) -> None:
+        write_whole(self._folder / RESERVED, [self._record.model_dump_json(indent=1).encode(), b"\n"])
+
+    def _target(self, path: str) -> Path:
+        """Return the target of a download.
+
+        Raises:
+            FetchError: the target, or a folder on the way to it, is a link or no folder.
+
+        """
+        target, above = self._folder / path, self._folder
+        for part in PurePosixPath(path).parts:
+            above /= part
+            if above.is_symlink():
+                todo = "replace it by a folder or a file"
+                raise FetchError(f"{above}: is a link; downloads are not written through links: {todo}")
+            if above != target and above.exists() and not above.is_dir():
+                raise FetchError(f"{above}: expected a folder, found a file; move it away")
+        if target.exists() and not target.is_file():
+            raise FetchError(f"{target}: expected a file, found a folder or a device; move it away")
+        return target
 
 
-def _said(place: Place, job: Job, error: FetchError) -> str:
+def _failed(spec: DownloadSpec, job: _Job, error: FetchError) -> str:
     if not isinstance(error, HttpRefusal):
         return str(error)
     is_refused = error.status in (401, 403)
-    if place.spec.hub and is_refused:
-        return _no_access(place, error.status)
-    todo = f"see {place.spec.name}" if is_refused else "check whether the place still exists"
+    if spec.hub and is_refused:
+        return _no_access(spec, error.status)
+    todo = f"see {spec.name}" if is_refused else "check whether the place still exists"
     return f"{error}; {todo}, or download the file by hand to {job.path}"
 
 
-def _no_access(place: Place, status: int) -> str:
-    name, agree = place.spec.hub, place.spec.agree
-    page = without_secrets(f"{hub_address()}/datasets/{name}")
-    first = f"agree to {agree} at {page}" if agree else f"check the name, or ask for access at {page}"
+def _no_access(spec: DownloadSpec, status: int) -> str:
+    page = without_secrets(f"{hub_address()}/datasets/{spec.hub}")
+    first = f"agree to {spec.agree} at {page}" if spec.agree else f"check the name, or ask for access at {page}"
     login = "log in with `hf auth login` or set HF_TOKEN, and run the same command"
     what = "the hub has no such dataset for you" if status == 404 else "the hub refuses access"
-    return f"hub:{name}: {what} ({status}); {first}, {login}"
+    return f"{spec.name}: {what} ({status}); {first}, {login}"

@@ -5,7 +5,7 @@ licence allows is not decided here.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,28 @@ Condition: TypeAlias = Literal[
     "attribution", "share-alike", "non-commercial", "no-derivatives", "no-redistribution", "ask-first"
 ]
 """What a licence asks of those who pass the material on."""
+ORDER: tuple[Condition, ...] = (
+    "no-redistribution",
+    "ask-first",
+    "no-derivatives",
+    "non-commercial",
+    "share-alike",
+    "attribution",
+)
+"""All conditions, the strictest first."""
+FORBIDDING: frozenset[Condition] = frozenset({"no-redistribution", "no-derivatives"})
+"""What a licence asks for if its files are never published. Pages that are rendered, shrunk or put beside others may be
+derivatives."""
+# What licences of SPDX ask for, beside those of Creative Commons: nothing, attribution, or attribution and share-alike.
+_FREE = ("0BSD", "CC0-1.0", "CC-PDDC", "CC-PDM-1.0", "MIT-0", "PDDL-1.0", "Unlicense", "WTFPL", "NIST-PD", "CC0")
+_PERMISSIVE = (
+    *("Apache-1.1", "Apache-2.0", "Artistic-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CDLA-Permissive-1.0"),
+    *("CDLA-Permissive-2.0", "ISC", "MIT", "ODC-By-1.0", "OGL-UK-3.0", "OGL-Canada-2.0", "Python-2.0", "Zlib"),
+    *("etalab-2.0", "DL-DE-BY-2.0", "OFL-1.1"),
+)
+_COPYLEFT = ("CDLA-Sharing-1.0", "EUPL-1.2", "GFDL", "GPL", "LGPL", "AGPL", "MPL", "ODbL", "FAL", "CC-BY-SA")
+_CREATIVE_COMMONS = re.compile(r"CC-BY(?P<terms>(?:-(?:NC|ND|SA))*)-\d")
+_PARTS: Mapping[str, Condition] = {"NC": "non-commercial", "ND": "no-derivatives", "SA": "share-alike"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +74,6 @@ UNKNOWN = Licence()
 """The licence of material about which nothing is stated."""
 
 
-def _listed(value: object) -> object:
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-
-
 class AssetColumns(StrictModel):
     """The columns of the question table that say which licence an asset has."""
 
@@ -67,6 +85,10 @@ class AssetColumns(StrictModel):
     """The column with its author; empty if there is none."""
     url: str = ""
     """The column with the address where it was published; empty if there is none."""
+
+
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 class LicenceTerms(StrictModel):
@@ -121,14 +143,13 @@ class LicenceTerms(StrictModel):
         return Licence(url=self.url, reason=self.unknown)
 
 
-def _terms(value: object) -> object:
-    return terms_of(value) if isinstance(value, str) else value
-
-
 class LicenceSpec(LicenceTerms):
     """The licences of a dataset: one for all of its sources, and others for single sources."""
 
-    sources: dict[str, Annotated[LicenceTerms, BeforeValidator(_terms)]] = Field(default={})
+    sources: dict[
+        str,
+        Annotated[LicenceTerms, BeforeValidator(lambda value: terms_of(value) if isinstance(value, str) else value)],
+    ] = Field(default={})
     """The licences of single sources, by the name of the source; `corpus` is the corpus."""
 
     @model_validator(mode="after")
@@ -149,20 +170,19 @@ class LicenceSpec(LicenceTerms):
     @property
     def shown(self) -> str:
         """The licences in one line."""
-        every = {"": self.licence, **{name: terms.licence for name, terms in self.sources.items()}}
-        said = [f"{each.name} ({name})" if name else each.name for name, each in every.items() if each.name]
-        return "; ".join(said)
+        own = [self.licence.name] if self.licence.name else []
+        others = {source: terms.licence.name for source, terms in self.sources.items()}
+        return "; ".join([*own, *(f"{name} ({source})" for source, name in others.items() if name)])
 
 
 _TEXT, _TERMS = "tagged-union[text]", "tagged-union[terms]"
 """The two forms of a licence, named like other alternatives, so that messages leave them out (`explain`)."""
 
 
-def _licence_form(value: object) -> str:
-    return _TERMS if isinstance(value, Mapping | LicenceSpec) else _TEXT
-
-
-LicenceText = Annotated[Annotated[str, Tag(_TEXT)] | Annotated[LicenceSpec, Tag(_TERMS)], Discriminator(_licence_form)]
+LicenceText = Annotated[
+    Annotated[str, Tag(_TEXT)] | Annotated[LicenceSpec, Tag(_TERMS)],
+    Discriminator(lambda value: _TERMS if isinstance(value, Mapping | LicenceSpec) else _TEXT),
+]
 """The licence of a dataset, as a text or as a mapping."""
 
 
@@ -225,28 +245,6 @@ def spdx_ids(expression: str) -> tuple[str, ...]:
     return tuple(str(key) for key in _spdx().license_keys(expression))
 
 
-def spdx_alternatives(expression: str) -> tuple[tuple[str, ...], ...]:
-    """Return the identifiers of an SPDX expression as alternatives, of which one may be chosen; all identifiers of an
-    alternative apply together.
-
-    >>> spdx_alternatives("MIT OR (Apache-2.0 AND CC-BY-4.0)")
-    (('MIT',), ('Apache-2.0', 'CC-BY-4.0'))
-    """
-    return tuple(_alternatives(_spdx().parse(expression)))
-
-
-def _alternatives(parsed: Any) -> "list[tuple[str, ...]]":  # noqa: ANN401  (a tree of license-expression)
-    kind = type(parsed).__name__
-    if kind == "OR":
-        return [each for arm in parsed.args for each in _alternatives(arm)]
-    if kind == "AND":
-        found: list[tuple[str, ...]] = [()]
-        for arm in parsed.args:
-            found = [(*one, *other) for one in found for other in _alternatives(arm)]
-        return found
-    return [(str(parsed),)]
-
-
 def root_licence_files(dataset: dict[str, Any], manifest: Path, data: Path | None) -> None:
     """Replace the file of named terms by its text, and join the table of licences with the folder of the sources.
 
@@ -254,55 +252,24 @@ def root_licence_files(dataset: dict[str, Any], manifest: Path, data: Path | Non
         ManifestError: a file cannot be read.
 
     """
-    licence = dataset.get("licence")
-    if isinstance(licence, Mapping):
-        dataset["licence"] = _rooted(licence, manifest, data or manifest.parent)
 
+    def rooted(terms: Mapping[str, Any]) -> dict[str, Any]:
+        terms = dict(terms)
+        if isinstance(terms.get("file"), str) and terms["file"] and "text" not in terms:
+            path = manifest.parent / terms.pop("file")
+            try:
+                terms["text"] = read_regular(path, MAX_TEXT).decode()
+            except (OSError, ValueError) as error:
+                raise ManifestError(f"{manifest}: licence.file: {path} cannot be read: {error}") from error
+        if isinstance(terms.get("assets"), str) and terms["assets"]:
+            terms["assets"] = str((data or manifest.parent) / terms["assets"])
+        if isinstance(terms.get("sources"), Mapping):
+            inner = terms["sources"].items()
+            terms["sources"] = {key: rooted(value) if isinstance(value, Mapping) else value for key, value in inner}
+        return terms
 
-def _rooted(licence: Mapping[str, Any], manifest: Path, data: Path) -> dict[str, Any]:
-    found = dict(licence)
-    if isinstance(found.get("file"), str) and found["file"] and "text" not in found:
-        found["text"] = _text(manifest.parent / found.pop("file"), manifest)
-    if isinstance(found.get("assets"), str) and found["assets"]:
-        found["assets"] = str(data / found["assets"])
-    if isinstance(found.get("sources"), Mapping):
-        inner = found["sources"].items()
-        found["sources"] = {k: _rooted(v, manifest, data) if isinstance(v, Mapping) else v for k, v in inner}
-    return found
-
-
-def _text(path: Path, manifest: Path) -> str:
-    try:
-        return read_regular(path, MAX_TEXT).decode()
-    except (OSError, ValueError) as error:
-        raise ManifestError(f"{manifest}: licence.file: {path} cannot be read: {error}") from error
-
-
-ORDER: tuple[Condition, ...] = (
-    "no-redistribution",
-    "ask-first",
-    "no-derivatives",
-    "non-commercial",
-    "share-alike",
-    "attribution",
-)
-"""All conditions, the strictest first."""
-FORBIDDING: frozenset[Condition] = frozenset({"no-redistribution", "no-derivatives"})
-"""What a licence asks for if its files are never published. Pages that are rendered, shrunk or put beside others may be
-derivatives."""
-_NONE = frozenset[Condition]()
-_CREDIT: frozenset[Condition] = frozenset({"attribution"})
-_ALIKE: frozenset[Condition] = frozenset({"attribution", "share-alike"})
-_ASK: frozenset[Condition] = frozenset({"ask-first"})
-_FREE = ("0BSD", "CC0-1.0", "CC-PDDC", "CC-PDM-1.0", "MIT-0", "PDDL-1.0", "Unlicense", "WTFPL", "NIST-PD", "CC0")
-_PERMISSIVE = (
-    *("Apache-1.1", "Apache-2.0", "Artistic-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CDLA-Permissive-1.0"),
-    *("CDLA-Permissive-2.0", "ISC", "MIT", "ODC-By-1.0", "OGL-UK-3.0", "OGL-Canada-2.0", "Python-2.0", "Zlib"),
-    *("etalab-2.0", "DL-DE-BY-2.0", "OFL-1.1"),
-)
-_COPYLEFT = ("CDLA-Sharing-1.0", "EUPL-1.2", "GFDL", "GPL", "LGPL", "AGPL", "MPL", "ODbL", "FAL", "CC-BY-SA")
-_CREATIVE_COMMONS = re.compile(r"CC-BY(?P<terms>(?:-(?:NC|ND|SA))*)-\d")
-_PARTS: Mapping[str, Condition] = {"NC": "non-commercial", "ND": "no-derivatives", "SA": "share-alike"}
+    if isinstance(dataset.get("licence"), Mapping):
+        dataset["licence"] = rooted(dataset["licence"])
 
 
 def conditions_of_id(identifier: str) -> frozenset[Condition]:
@@ -312,12 +279,25 @@ def conditions_of_id(identifier: str) -> frozenset[Condition]:
     (['attribution', 'non-commercial', 'share-alike'], ['attribution'], ['ask-first'])
     """
     if found := _CREATIVE_COMMONS.match(identifier):
-        return _CREDIT | {_PARTS[part] for part in found["terms"].split("-") if part}
+        return frozenset({"attribution", *(_PARTS[part] for part in found["terms"].split("-") if part)})
     if identifier in _FREE:
-        return _NONE
+        return frozenset()
     if identifier in _PERMISSIVE or identifier.startswith("BSD-"):
-        return _CREDIT
-    return _ALIKE if identifier.startswith(_COPYLEFT) else _ASK
+        return frozenset({"attribution"})
+    return frozenset({"attribution", "share-alike"} if identifier.startswith(_COPYLEFT) else {"ask-first"})
+
+
+def _alternatives(parsed: Any) -> "list[frozenset[Condition]]":  # noqa: ANN401  (a tree of license-expression)
+    """Return what each of the alternatives of an SPDX expression asks for."""
+    kind = type(parsed).__name__
+    if kind == "OR":
+        return [asked for arm in parsed.args for asked in _alternatives(arm)]
+    if kind == "AND":
+        combined = [frozenset[Condition]()]
+        for arm in parsed.args:
+            combined = [asked | more for asked in combined for more in _alternatives(arm)]
+        return combined
+    return [conditions_of_id(str(parsed))]
 
 
 def conditions_of(licence: Licence) -> frozenset[Condition]:
@@ -325,11 +305,11 @@ def conditions_of(licence: Licence) -> frozenset[Condition]:
     least; named terms without conditions, and material without a licence, ask to be read or asked for first.
     """
     if licence.kind == "spdx":
-        each = [_NONE.union(*map(conditions_of_id, ids)) for ids in spdx_alternatives(licence.name)]
-        return min(each, key=lambda found: ([condition in found for condition in ORDER], sorted(found)))
+        alternatives = _alternatives(_spdx().parse(licence.name))
+        return min(alternatives, key=lambda asked: ([condition in asked for condition in ORDER], sorted(asked)))
     if licence.kind == "term" and licence.conditions:
         return frozenset(licence.conditions)
-    return _ASK
+    return frozenset({"ask-first"})
 
 
 def strictness(licence: Licence) -> tuple[tuple[bool, ...], str]:
@@ -339,15 +319,6 @@ def strictness(licence: Licence) -> tuple[tuple[bool, ...], str]:
     asked = conditions_of(licence)
     forbidden = [condition in asked for condition in ORDER if condition in FORBIDDING]
     return (*forbidden, licence.kind == "unknown", *(condition in asked for condition in ORDER)), licence.name
-
-
-def strictest(licences: Iterable[Licence]) -> Licence:
-    """Return the strictest of some licences.
-
-    >>> strictest([Licence("spdx", "MIT"), Licence(), Licence("spdx", "CC-BY-ND-4.0")]).name
-    'CC-BY-ND-4.0'
-    """
-    return max(licences, key=strictness)
 
 
 def may_pass_on(conditions: frozenset[Condition]) -> bool:

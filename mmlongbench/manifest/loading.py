@@ -9,8 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, MMLongBenchError, nearest
+from mmlongbench.io.files import read_regular
 from mmlongbench.io.locations import HUB, is_url, local_path, refuse_url
-from mmlongbench.io.yaml_text import load_yaml
+from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.manifest.licences import root_licence_files
 from mmlongbench.manifest.mix import parse_mix
 from mmlongbench.manifest.model import DatasetSpec, Manifest, length_of
@@ -233,9 +234,10 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
     if path.resolve() in above:
         raise ManifestError(f"{path}: includes itself; take it out of 'include'")
     try:
-        found = _yaml(path.read_text("utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_regular(path, MAX_BYTES).decode()
+    except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
+    found = _yaml(text, str(path))
     if not isinstance(found, dict):
         raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(found).__name__}")
     included = found.get("include") or []

@@ -7,8 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from mmlongbench.errors import FetchError
 from mmlongbench.io.locations import LocalPath
-from mmlongbench.manifest.download_record import DownloadRecord, Place, load_record
-from mmlongbench.manifest.downloads import DownloadSpec
+from mmlongbench.manifest.downloads import DownloadRecord, DownloadSpec, load_record
 from mmlongbench.manifest.loading import installed_datasets, installed_manifests
 from mmlongbench.manifest.model import DatasetSpec
 
@@ -37,7 +36,7 @@ def unfinished_downloads(spec: DatasetSpec) -> tuple[str, ...]:
     said = []
     for paths in local_paths(spec).values():
         for place, data in (found for path in paths for found in places_of_path(spec, path) if found[0].hub):
-            listed = _recorded(data).datasets.get(Place(place, "", ()).key)
+            listed = _recorded(data).datasets.get(place.key)
             files = listed.files if listed else ()
             if lacking := [file for file in files if not (data / file).is_file()]:
                 count = f"{len(lacking):,} {'is' if len(lacking) == 1 else 'are'} missing in {data}"

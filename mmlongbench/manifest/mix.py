@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from mmlongbench.errors import ManifestError
-from mmlongbench.io.yaml_text import load_yaml
+from mmlongbench.io.files import read_regular
+from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.validation import explain
 
@@ -103,7 +104,7 @@ def read_mix(path: Path) -> MixSpec:
 
     """
     try:
-        found = load_yaml(path.read_bytes(), twice=False)
+        found = load_yaml(read_regular(path, MAX_BYTES), twice=False)
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     if not isinstance(found, dict) or "mix" not in found:

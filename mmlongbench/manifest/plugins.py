@@ -5,9 +5,10 @@ checks their contracts, and says which code they are.
 import hashlib
 import inspect
 import os
+import re
 import sys
 from abc import ABCMeta
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, EntryPoints, entry_points, version
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.io.shadowing import shadowed
-from mmlongbench.manifest.task_files import load_class, portable_name, task_file, without_module
+from mmlongbench.manifest.task_files import load_class, portable_name, task_file
 from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.metric import PROFILES, Metric, MetricWithTotals
 from mmlongbench.task.reader import Reader, SampleFunction
@@ -47,7 +48,13 @@ further methods are called only on their own subclasses."""
 def contract_fault(kind: str, loaded: object) -> str:
     """Return why an object is not a valid plug-in of its kind; empty if it is."""
     if kind == "sample":
-        return _sample_fault(loaded)
+        if isinstance(loaded, type) or not callable(loaded):
+            return f"{loaded!r} is not a function that draws a sample into a folder"
+        try:
+            inspect.signature(loaded).bind(Path())
+        except TypeError as error:
+            return f"it cannot be called with a folder alone: {error}"
+        return ""
     is_task = kind == "builder" and isinstance(loaded, type) and issubclass(loaded, Task)
     base, needed, further = CONTRACTS["task" if is_task else kind]
     if not (isinstance(loaded, ABCMeta) and issubclass(loaded, base)):
@@ -59,29 +66,34 @@ def contract_fault(kind: str, loaded: object) -> str:
         for name in sorted(other.__abstractmethods__ - base.__abstractmethods__):
             if not issubclass(loaded, other) and callable(getattr(loaded, name, None)):
                 return f"{loaded!r} has a method {name!r}, but is not a subclass of {_name(other)}, which defines it"
-    for declaring in (base, *(other for other in further if issubclass(loaded, other))):
-        for name, declared in vars(declaring).items():
-            wanted = "" if name.startswith("__") else _wanted(declared, loaded, name)
-            if wanted:
-                return f"{loaded!r}: {name!r} must be a {wanted}, as in every {kind}"
     if base is Metric and loaded.__init__ is Metric.__init__:
         for name in ("profile", "follows"):
             if name in members:
                 return f"{loaded!r} sets {name!r}, which __init__ of {_name(base)} sets to something else"
-    fault = _wrong_value(loaded, base)
-    if fault:
-        return f"{loaded!r}: {fault}"
+    declaring = (base, *(other for other in further if issubclass(loaded, other)))
+    if wrong := _wrong_member(loaded, declaring):
+        return f"{loaded!r}: {wrong}, as in every {kind}"
+    if wrong := _wrong_value(loaded, base):
+        return f"{loaded!r}: {wrong}"
     return task_fault(loaded) if is_task and issubclass(loaded, Task) else ""
 
 
-def _wanted(declared: object, loaded: type, name: str) -> str:
-    """Return which kind of member a class must have in place of one of its base; empty if it has this kind."""
-    found = inspect.getattr_static(loaded, name)
-    if isinstance(declared, classmethod):
-        return "" if isinstance(found, classmethod | staticmethod) else "class method"
-    if inspect.isfunction(declared):
-        return "" if callable(getattr(loaded, name)) else "method"
-    return "property or a value, not a method" if inspect.isfunction(found) else ""
+def _wrong_member(loaded: type, bases: Iterable[type]) -> str:
+    """Return which member is of another kind than that of its base, and what it must be; empty if none is."""
+    for name, declared in ((name, member) for base in bases for name, member in vars(base).items()):
+        wanted = ""
+        if name.startswith("__"):
+            continue
+        found = inspect.getattr_static(loaded, name)
+        if isinstance(declared, classmethod):
+            wanted = "" if isinstance(found, classmethod | staticmethod) else "class method"
+        elif inspect.isfunction(declared):
+            wanted = "" if callable(getattr(loaded, name)) else "method"
+        elif inspect.isfunction(found):
+            wanted = "property or a value, not a method"
+        if wanted:
+            return f"{name!r} must be a {wanted}"
+    return ""
 
 
 def _wrong_value(loaded: type, base: type) -> str:
@@ -110,16 +122,6 @@ def _wrong_value(loaded: type, base: type) -> str:
         if unknown := [name for name in loaded.source_forms if name not in sources]:
             known = f"its sources are {', '.join(sources)}"
             return f"'source_forms' has {unknown[0]!r}, which is no source of it; {known}"
-    return ""
-
-
-def _sample_fault(loaded: object) -> str:
-    if isinstance(loaded, type) or not callable(loaded):
-        return f"{loaded!r} is not a function that draws a sample into a folder"
-    try:
-        inspect.signature(loaded).bind(Path())
-    except TypeError as error:
-        return f"it cannot be called with a folder alone: {error}"
     return ""
 
 
@@ -170,8 +172,8 @@ def described(kind: str, name: str) -> str:
     """Return a plug-in as messages show it, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`. A plug-in
     in a task file is shown as `builder 'fables.py:Fables'`.
     """
-    if found := task_file(name):
-        return f"{kind} {found.shown!r}"
+    if file := task_file(name):
+        return f"{kind} {file.shown!r}"
     origins = sorted({f"{point.value} of {_origin(point)}" for point in _points(kind).select(name=name)})
     return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
 
@@ -181,13 +183,8 @@ def is_installed(kind: str, name: str) -> bool:
     return bool(_points(kind).select(name=name))
 
 
-def found_in(kind: str, name: str) -> EntryPoint:
-    """Return the entry point of a plug-in. A reader that is not installed may be a `Task` among the builders.
-
-    Raises:
-        PluginError: there is no such plug-in, or there are two.
-
-    """
+def _point(kind: str, name: str) -> EntryPoint:
+    """Return the entry point of a plug-in. A reader that is not installed may be a `Task` among the builders."""
     points = _points(kind).select(name=name) or (_points("builder").select(name=name) if kind == "reader" else ())
     if not points:
         names = sorted({point.name for point in _points(kind)})
@@ -199,52 +196,48 @@ def found_in(kind: str, name: str) -> EntryPoint:
 
 def installed(kind: str) -> list[Plugin]:
     """Return every plug-in of a kind, after trying to load it; the `problem` of a broken one says what is wrong."""
-    found = []
+    plugins = []
     for point in sorted(_points(kind), key=lambda point: (point.name, point.value)):
         name, origin = point.name, _origin(point)
         try:
             loaded = _load(kind, name)
+            if kind == "sample" and not is_installed("reader", name):
+                raise PluginError(f"{described(kind, name)} is never drawn: no reader {name!r} is installed")
         except PluginError as error:
-            found.append(Plugin(kind, name, origin, problem=str(error)))
-            continue
-        if kind == "sample" and not is_installed("reader", name):
-            problem = f"{described(kind, name)} is never drawn: no reader {name!r} is installed"
-            found.append(Plugin(kind, name, origin, problem=problem))
+            plugins.append(Plugin(kind, name, origin, problem=str(error)))
             continue
         documented = loaded.func if isinstance(loaded, partial) else loaded
         summary = (documented.__doc__ or "").strip().partition("\n")[0]
-        profiles = tuple(each for each in PROFILES if each in loaded.profiles) if kind == "metric" else ()
-        found.append(Plugin(kind, name, origin, summary, profiles=profiles))
-    return found
+        profiles = tuple(profile for profile in PROFILES if profile in loaded.profiles) if kind == "metric" else ()
+        plugins.append(Plugin(kind, name, origin, summary, profiles=profiles))
+    return plugins
 
 
 def _points(kind: str) -> EntryPoints:
-    return _points_in(kind, tuple((folder, _changed(folder)) for folder in sys.path))
+    changed = []
+    for folder in sys.path:
+        try:
+            changed.append((folder, os.stat(folder or ".").st_mtime_ns))  # noqa: PTH116
+        except OSError:
+            changed.append((folder, 0))
+    return _points_in(kind, tuple(changed))
 
 
 @lru_cache(maxsize=16)
 def _points_in(kind: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
-    """Return the entry points of a kind. The result is kept while the folders do not change, because Python reads a
-    file of every installed package to find entry points.
+    """Return the entry points of a kind. The result is kept until something is installed into one of the folders (path,
+    time of the last change), because Python reads a file of every installed package to find entry points.
     """
     return entry_points(group=GROUPS[kind])
 
 
-def _changed(folder: str) -> int:
-    """Return when something was last installed into a folder, in nanoseconds; 0 if the folder does not exist."""
-    try:
-        return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116
-    except OSError:
-        return 0
-
-
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)
     """Return a plug-in that keeps its contract; as a reader, a `Task` is replaced by the reader of its rows."""
-    if found := task_file(name):
-        broken = f"{kind} {found.shown!r} is broken: "
-        loaded: Any = load_class(found)
+    if file := task_file(name):
+        broken = f"{kind} {file.shown!r} is broken: "
+        loaded: Any = load_class(file)
     else:
-        point = found_in(kind, name)
+        point = _point(kind, name)
         broken = f"{kind} {point.name!r} ({point.value} of {_origin(point)}) is broken: "
         if kind == "sample":
             import mmlongbench.documents.mupdf  # noqa: F401  (what samples draw needs no networks)
@@ -265,7 +258,8 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
     except Exception as error:  # a plug-in may fail when its members are read
         raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
     if fault:
-        raise PluginError(f"{broken}{without_module(fault)}")
+        fault = re.sub(r"mmlongbench_task_[0-9a-f]{16}\.", "", fault)  # the names that modules of task files have
+        raise PluginError(f"{broken}{fault}")
     return loaded.reader_type() if as_reader else loaded
 
 
@@ -300,9 +294,9 @@ def plugin_code(kind: str, name: str) -> PluginCode:
         PluginError: the plug-in cannot be found.
 
     """
-    if found := task_file(name):
-        return PluginCode(name=portable_name(name), sha256=found.sha256)
-    point = found_in(kind, name)
+    if file := task_file(name):
+        return PluginCode(name=file.shown, sha256=file.sha256)
+    point = _point(kind, name)
     distribution = point.dist.name if point.dist else ""
     if distribution == ENGINE:
         return PluginCode(name=name, distribution=ENGINE, version=version(ENGINE))

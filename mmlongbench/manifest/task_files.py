@@ -33,17 +33,12 @@ class TaskFile:
 
     @property
     def shown(self) -> str:
-        """Return the name without folders, as messages and locks have it."""
+        """The name without folders, as messages and locks have it."""
         return f"{self.path.name}:{self.name}"
 
     @property
     def sha256(self) -> str:
-        """Return the SHA-256 of the file in hexadecimal.
-
-        Raises:
-            PluginError: the file cannot be read.
-
-        """
+        """The SHA-256 of the file; raises what `read` raises."""
         return hashlib.sha256(self.read()).hexdigest()
 
     def read(self) -> bytes:
@@ -78,13 +73,13 @@ def task_file(name: str) -> TaskFile | None:
 
 def task_files_of(builder: str, reader: str) -> list[TaskFile]:
     """Return the task files of a dataset, each once."""
-    return list(dict.fromkeys(found for name in (builder, reader) if (found := task_file(name))))
+    return list(dict.fromkeys(file for name in (builder, reader) if (file := task_file(name))))
 
 
 def portable_name(name: str) -> str:
     """Return the name of a plug-in without the folder of a task file."""
-    found = task_file(name)
-    return found.shown if found else name
+    file = task_file(name)
+    return file.shown if file else name
 
 
 def root_task_files(dataset: dict[str, Any], manifest: Path) -> None:
@@ -97,83 +92,72 @@ def root_task_files(dataset: dict[str, Any], manifest: Path) -> None:
     folder = manifest.parent.resolve()
     for key in ("builder", "reader"):
         value = dataset.get(key)
-        found = task_file(value) if isinstance(value, str) else None
-        if found is None:
+        file = task_file(value) if isinstance(value, str) else None
+        if file is None:
             continue
-        where, path = f"{manifest}: {key}: ", folder / found.path
+        where, path = f"{manifest}: {key}: ", folder / file.path
         try:
             is_there = path.is_file()
         except (OSError, ValueError) as error:  # such as a name that is too long
-            raise ManifestError(f"{where}{str(found.path)!r:.80} cannot be looked for: {error}") from error
+            raise ManifestError(f"{where}{str(file.path)!r:.80} cannot be looked for: {error}") from error
         if not is_there:
-            hint = nearest(found.path.name, (each.name for each in folder.glob("*.py")))
-            raise ManifestError(f"{where}there is no file {found.path} beside the manifest{hint}")
+            hint = nearest(file.path.name, (other.name for other in folder.glob("*.py")))
+            raise ManifestError(f"{where}there is no file {file.path} beside the manifest{hint}")
         if not path.resolve().is_relative_to(folder):
             todo = "copy the file there, or install it as a package"
-            raise ManifestError(f"{where}{found.path} leads out of the manifest's folder; {todo}")
-        dataset[key] = f"{path.resolve()}:{found.name}"
+            raise ManifestError(f"{where}{file.path} leads out of the manifest's folder; {todo}")
+        dataset[key] = f"{path.resolve()}:{file.name}"
 
 
 def keep_task_file(name: str, folder: Path) -> str:
     """Copy a task file below the folder of a build, and return the name of the copy, so that all processes of the build
     run the same bytes. The name of an installed plug-in is returned unchanged.
     """
-    found = task_file(name)
-    if found is None:
+    file = task_file(name)
+    if file is None:
         return name
-    data = found.read()
-    kept = folder / hashlib.sha256(data).hexdigest() / found.path.name
+    data = file.read()
+    kept = folder / hashlib.sha256(data).hexdigest() / file.path.name
     if not kept.is_file():
         write_whole(kept, [data])
-    return f"{kept}:{found.name}"
+    return f"{kept}:{file.name}"
 
 
-def without_module(text: str) -> str:
-    """Return a text without the names that the modules of task files have."""
-    return re.sub(r"mmlongbench_task_[0-9a-f]{16}\.", "", text)
-
-
-def load_class(found: TaskFile) -> object:
+def load_class(file: TaskFile) -> object:
     """Return the class of a task file; its code runs once for each content.
 
     Raises:
         PluginError: the path is relative, the file cannot be run, or has no such class.
 
     """
-    if not found.path.is_absolute():
-        raise PluginError(f"{found.shown}: a task file is found beside its manifest; give a manifest's path")
-    data = found.read()
+    if not file.path.is_absolute():
+        raise PluginError(f"{file.shown}: a task file is found beside its manifest; give a manifest's path")
+    data = file.read()
     name = f"mmlongbench_task_{hashlib.sha256(data).hexdigest()[:16]}"
-    module = sys.modules.get(name) or _run(name, data, found)
-    loaded = vars(module).get(found.name)
-    if loaded is None:
-        classes = [each for each, value in vars(module).items() if isinstance(value, type)]
-        raise PluginError(
-            f"{found.path.name} has no class {found.name!r}; it has {', '.join(classes) or 'none'}"
-            f"{nearest(found.name, classes)}"
-        )
-    return loaded
-
-
-def _run(name: str, data: bytes, found: TaskFile) -> ModuleType:
-    module = sys.modules[name] = ModuleType(name)
-    module.__file__ = str(found.path)
-    try:
-        exec(compile(data, str(found.path), "exec"), vars(module))
-    except (Exception, SystemExit) as error:  # a task file may fail in any way; the cause is kept
-        sys.modules.pop(name, None)
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(found.path)]
-        line = f" ({found.path.name}, line {lines[-1]})" if lines else ""  # Python's message of a SyntaxError has it
-        todo = ""
-        if isinstance(error, ImportError) and (found.path.parent / f"{error.name}.py").is_file():
-            todo = (
-                "; a task file is one file: put the code of the other into it, or make a package "
-                "(`mmlongbench new task NAME --package`)"
-            )
-        raise PluginError(f"{found.path.name} cannot be run: {said}{line}{todo}") from error
-    return module
+    if name not in sys.modules:
+        module = sys.modules[name] = ModuleType(name)
+        module.__file__ = str(file.path)
+        try:
+            exec(compile(data, str(file.path), "exec"), vars(module))
+        except (Exception, SystemExit) as error:  # a task file may fail in any way; the cause is kept
+            sys.modules.pop(name, None)
+            said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == str(file.path)]
+            line = f" ({file.path.name}, line {lines[-1]})" if lines else ""  # the message of a SyntaxError has it
+            todo = ""
+            if isinstance(error, ImportError) and (file.path.parent / f"{error.name}.py").is_file():
+                todo = (
+                    "; a task file is one file: put the code of the other into it, or make a package "
+                    "(`mmlongbench new task NAME --package`)"
+                )
+            raise PluginError(f"{file.path.name} cannot be run: {said}{line}{todo}") from error
+    members = vars(sys.modules[name])
+    if members.get(file.name) is None:
+        classes = [key for key, value in members.items() if isinstance(value, type)]
+        known = f"it has {', '.join(classes) or 'none'}{nearest(file.name, classes)}"
+        raise PluginError(f"{file.path.name} has no class {file.name!r}; {known}")
+    return members[file.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,22 +182,22 @@ class TaskFiles:
             ReleaseError: the file differs from the one that the release was built with.
 
         """
-        found = task_file(name)
-        if found is None:
+        file = task_file(name)
+        if file is None:
             return name
-        given = [path for path in self.paths if path.name == found.path.name]
-        same = [path for path in given if TaskFile(path, found.name).sha256 == recorded]
+        given = [path for path in self.paths if path.name == file.path.name]
+        same = [path for path in given if TaskFile(path, file.name).sha256 == recorded]
         if not given:
             raise PluginError(
-                f"{kind} {found.shown!r} is a task file, and a release never makes its code run by itself; if you "
-                f"trust the file, give it with --task {found.path.name}"
+                f"{kind} {file.shown!r} is a task file, and a release never makes its code run by itself; if you "
+                f"trust the file, give it with --task {file.path.name}"
             )
         if not same and not self.is_change_allowed:
             raise ReleaseError(
                 f"--task {given[0]}: is not the file that the release was built with (SHA-256 {recorded[:12] or 'none'}"
                 "…); give that file, or add --allow-changed-task"
             )
-        return f"{(same or given)[0].resolve()}:{found.name}"
+        return f"{(same or given)[0].resolve()}:{file.name}"
 
 
 NO_TASK_FILES = TaskFiles()
@@ -221,12 +205,12 @@ NO_TASK_FILES = TaskFiles()
 
 def tasks_of(*names: str) -> TaskFiles:
     """Return the task files among the names of builders and readers in a manifest."""
-    return TaskFiles(tuple(dict.fromkeys(found.path for name in names if (found := task_file(name)))))
+    return TaskFiles(tuple(dict.fromkeys(file.path for name in names if (file := task_file(name)))))
 
 
 def recorded_code(data: Mapping[str, Any], kind: str) -> str:
     """Return the SHA-256 that a dataset of a lock has for the code of a plug-in; empty if it has none."""
     code = data.get("code")
-    found = code.get(kind) if isinstance(code, dict) else None
-    sha256 = found.get("sha256") if isinstance(found, dict) else None
+    recorded = code.get(kind) if isinstance(code, dict) else None
+    sha256 = recorded.get("sha256") if isinstance(recorded, dict) else None
     return sha256 if isinstance(sha256, str) else ""

@@ -32,7 +32,7 @@ from mmlongbench.mixes.receipt import (
     ShareReached,
     Sides,
 )
-from mmlongbench.release.measuring import placement_of
+from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import Cell
 from mmlongbench.shortcuts.near import BITS

@@ -14,9 +14,9 @@ from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.models.settings import RunOptions
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.contexts import contextual
+from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import example_digest
-from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.release import Example, Release
 from mmlongbench.release.selection import Cell
 

@@ -1,7 +1,7 @@
 """Finds the rule and the tokenizer with which the prompts for a model are counted."""
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.measuring import ModelOptions
+from mmlongbench.release.example_cost import Model
 from tokenization import TextTokenizer, TokenizationError, VisionRule, vision_rule
 
 NO_RULE = "none"
@@ -31,5 +31,4 @@ def counting(model: str, count_as: str | None, tokenizer: str | None) -> tuple[V
             f"model {model!r}: its name does not say how it counts images; give --count-as with the name of a model "
             f"that counts alike, or --count-as {NO_RULE} to run without receipts"
         ) from error
-    opened = ModelOptions(rule.name, None, tokenizer).open()
-    return opened.rule, opened.text
+    return rule, Model(rule.name, tokenizer=tokenizer).text

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.prompt import Image, Prompt
-from mmlongbench.release.measuring import adjacent
+from mmlongbench.release.example_cost import adjacent
 from tokenization import TextTokenizer, TokenizationError, VisionRule
 
 LEAST_TOLERANCE = 2

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from mmlongbench.publishing.withdrawn import Withdrawn
 from mmlongbench.release.assets import KnownAssets, resolve
-from mmlongbench.release.figures import Facts
+from mmlongbench.release.example_cost import placement_of
+from mmlongbench.release.file_audit import Facts
 from mmlongbench.release.items import Item, ItemReader
-from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.release import PublicFile, ReadDataset, Release
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
@@ -37,7 +37,7 @@ class Kept:
     """The examples that are dropped."""
     balanced: Counter[str] = field(default_factory=Counter)
     """How often each value of the field `TaskSpec.balance` is left."""
-    facts: Facts = field(default_factory=lambda: Facts(is_bundle=False))
+    facts: Facts = field(default_factory=Facts)
     """The images and the texts that the other examples show."""
 
 

@@ -17,7 +17,7 @@ from mmlongbench.publishing.about import About
 from mmlongbench.publishing.clearing import Cleared
 from mmlongbench.publishing.rights import Rights
 from mmlongbench.publishing.tables import Table, Tables
-from mmlongbench.release.figures import AuditLine
+from mmlongbench.release.file_audit import AuditLine
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.shortcuts.findings import Finding
 

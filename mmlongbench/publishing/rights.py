@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.manifest.licences import ORDER, UNKNOWN, Condition, Licence, conditions_of, may_pass_on, strictest
+from mmlongbench.manifest.licences import ORDER, UNKNOWN, Condition, Licence, conditions_of, may_pass_on, strictness
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.lock import Lock, locked_licences, read_lock
 
@@ -210,7 +210,7 @@ def _named_terms(stated: Mapping[tuple[str, str], Licence]) -> Mapping[tuple[str
     found: dict[tuple[str, str], Licence] = {}
     for (dataset, _), licence in stated.items():
         for key in ((dataset, licence.name), ("", licence.name)) if licence.kind == "term" else ():
-            found[key] = strictest([licence, found.get(key, licence)])
+            found[key] = max(licence, found.get(key, licence), key=strictness)
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.figures import Facts, Fault, FileAudit
+from mmlongbench.release.file_audit import Facts, FileAudit, Finding
 from mmlongbench.release.items import Item, refuse_bomb
 from mmlongbench.release.layout import IMAGES, ITEMS, as_utf8
 from mmlongbench.release.lock import LockedFile
@@ -204,7 +204,7 @@ def text_key(name: str, sha256: bytes) -> bytes:
     return blake2b(sha256 + name.encode("utf-8", "backslashreplace"), digest_size=12).digest()
 
 
-def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Fault]:
+def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Finding]:
     """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`.
 
     The text of a unit is that of the outline of the prompt. If a builder gives none, or its outline has other parts,
@@ -264,7 +264,7 @@ def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAu
         images = frozenset[str]().union(*(known.shown for known in facts)) if is_whole else None
         shown[name] = images, frozenset().union(*(known.texts for known in facts))
     sources = _sources(opened)
-    audit, last = FileAudit(ASSETS, 0), ("", "", "", "")
+    audit, last = FileAudit(ASSETS), ("", "", "", "")
     try:
         for asset in read_assets(root):
             if asset.key <= last:
@@ -294,7 +294,7 @@ def _fault(
     files: Mapping[str, LockedFile],
     shown: tuple[frozenset[str] | None, frozenset[bytes]] | None,
     sources: Mapping[tuple[str, str], tuple[str, str, str]],
-) -> Fault | None:
+) -> Finding | None:
     """Return what is wrong with an asset. `shown` are the images and the texts that the prompts of its dataset show;
     images are None if not all prompts could be read.
     """

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
@@ -17,9 +17,9 @@ from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, PluginCode
 from mmlongbench.manifest.task_files import task_file
 from mmlongbench.manifest.validation import explain
-from mmlongbench.release.figures import Fault, FileAudit
+from mmlongbench.release.file_audit import FileAudit, Finding
 from mmlongbench.release.layout import DATA, LOCK, REJECTS
-from mmlongbench.release.lock import MAKERS, CellCounts, DatasetCounts, Lock, UnreadableCounts, problem_of
+from mmlongbench.release.lock import MAKERS, DatasetCounts, Lock, UnreadableCounts, problem_of
 from mmlongbench.release.release import ReadDataset, Release
 from mmlongbench.task.formats import JSON_LINES
 
@@ -68,104 +68,87 @@ def rejects_of(release: Path) -> tuple[RejectKey, ...]:
     return tuple(found)
 
 
-def _faults(lock: Lock, datasets: Sequence[ReadDataset], rejects: Iterable[RejectKey] | None) -> Iterator[Fault]:
-    """Yield the entries of a lock that are impossible.
+def _faults(lock: Lock, datasets: Sequence[ReadDataset], rejects: Sequence[RejectKey] | None) -> Iterator[Finding]:
+    """Yield the entries of a lock that are impossible; with None, the rejects are not compared.
 
     Older locks name no code, so a lock may do without it if no dataset names its code and none was built with a task
     file: nothing finds that the code of installed plug-ins was taken out of all datasets.
-
-    Args:
-        lock: the lock.
-        datasets: the datasets of its manifest.
-        rejects: (dataset, id, length) of each reject of the release; None: the rejects are not compared.
-
     """
-    is_of_this_version = lock.versions.get(MAKERS[0]) == version(MAKERS[0])
+    engine = lock.versions.get(ENGINE)
     # other versions may use other packages
-    named_makers = MAKERS if is_of_this_version else (MAKERS[0], *lock.versions)
-    if missing := [name for name in named_makers if not isinstance(lock.versions.get(name), str)]:
+    makers = MAKERS if engine == version(ENGINE) else (ENGINE, *lock.versions)
+    if missing := [name for name in makers if not isinstance(lock.versions.get(name), str)]:
         yield "versions: expected the version of each package that makes bytes", f"none of {missing[0]}"
     if REJECTS not in lock.files:
         yield "the lock names no file of rejects, which every build writes", REJECTS
-    named = [dataset.spec.name for dataset in datasets]
-    if sorted(lock.datasets) != sorted(named):
-        other = sorted(set(lock.datasets) ^ set(named))
+    names = [dataset.spec.name for dataset in datasets]
+    if sorted(lock.datasets) != sorted(names):
+        other = sorted(set(lock.datasets) ^ set(names))
         yield "the datasets that are counted are not those of the manifest", ", ".join(other)[:200]
     names_code = any("code" in data for data in lock.manifest)
     for data in lock.manifest:
         if names_code or any(task_file(str(data.get(kind))) for kind in ("builder", "reader")):
-            yield from _code_faults(data, str(lock.versions.get(MAKERS[0])))
-    lines = None if rejects is None else list(rejects)
+            for fault in _code_faults(data, str(engine)):
+                yield "the code of the plug-ins is not that of the manifest", f"{data.get('name')}: {fault}"
     for dataset in datasets:
         counts = lock.datasets.get(dataset.spec.name)
         if isinstance(counts, UnreadableCounts):
             yield "the counts cannot be read", f"{dataset.spec.name}: {counts.fault}"
         elif counts:
-            yield from _counted(dataset, counts, lock.files.keys(), lines)
+            yield from _count_faults(dataset, counts, lock, rejects)
 
 
-def _code_faults(data: Mapping[str, object], engine: str) -> Iterator[Fault]:
-    kind, dataset = "the code of the plug-ins is not that of the manifest", data.get("name")
+def _code_faults(data: Mapping[str, object], engine: str) -> Iterator[str]:
     try:
         code = _CODE.validate_python(data.get("code"))
     except ValidationError as error:
-        yield kind, f"{dataset}: code: {explain(error, '', PluginCode, [])[2:]}"
+        yield f"code: {explain(error, '', PluginCode, [])[2:]}"
         return
     wanted = {"builder": data.get("builder"), "reader": data.get("reader")}
     if data.get("source") == SAMPLE:
         wanted["sample"] = data.get("reader")
-    for name in (*wanted, "metric"):
-        if name not in code:
-            yield kind, f"{dataset}: none is named for the {name}"
-        elif name in wanted and code[name].name != wanted[name]:
-            yield kind, f"{dataset}: {name} {wanted[name]!r}, found {code[name].name!r}"
-        elif code[name].distribution == ENGINE and (code[name].version != engine or code[name].sha256):
-            yield kind, f"{dataset}: {name}: expected version {engine} of the engine, found {code[name].version}"
-        elif code[name].distribution != ENGINE and not _SHA256.fullmatch(code[name].sha256):
-            yield kind, f"{dataset}: {name}: expected a SHA-256, found {code[name].sha256!r:.80}"
+    for kind in (*wanted, "metric"):
+        if (plugin := code.get(kind)) is None:
+            yield f"none is named for the {kind}"
+        elif kind in wanted and plugin.name != wanted[kind]:
+            yield f"{kind} {wanted[kind]!r}, found {plugin.name!r}"
+        elif plugin.distribution == ENGINE and (plugin.version != engine or plugin.sha256):
+            yield f"{kind}: expected version {engine} of the engine, found {plugin.version}"
+        elif plugin.distribution != ENGINE and not _SHA256.fullmatch(plugin.sha256):
+            yield f"{kind}: expected a SHA-256, found {plugin.sha256!r:.80}"
 
 
-def _counted(
-    dataset: ReadDataset,
-    counts: DatasetCounts,
-    files: Collection[str],
-    rejects: Sequence[RejectKey] | None,
-) -> Iterator[Fault]:
-    spec = dataset.spec
+def _count_faults(
+    dataset: ReadDataset, counts: DatasetCounts, lock: Lock, rejects: Sequence[RejectKey] | None
+) -> Iterator[Finding]:
+    """Yield the counts of a dataset that do not fit its manifest, each other, or the rejects."""
+    spec, questions = dataset.spec, counts.questions
     try:
-        placements = placements_of(spec, dataset.builder)
+        placements = len(placements_of(spec, dataset.builder))
     except ManifestError as error:
         yield "the placements of the lock are not valid", str(error)
         return
-    cells, questions = counts.cells, counts.questions
-    wanted = [format_length(length) for length in spec.lengths]
-    if sorted(cells) != sorted(wanted):
-        yield "the lengths that are counted are not those of the manifest", f"{spec.name}: {', '.join(cells)}"
-    turned_away = Counter(length for name, _, length in rejects or () if name == spec.name)
+    if sorted(counts.cells) != sorted(map(format_length, spec.lengths)):
+        where = f"{spec.name}: {', '.join(counts.cells)}"
+        yield "the lengths that are counted are not those of the manifest", where
+    rejected = Counter(length for name, _, length in rejects or () if name == spec.name)
     for length in spec.lengths:
-        cell = cells.get(format_length(length))
+        cell = counts.cells.get(format_length(length))
         if cell is None:
             continue
-        public = dataset.builder.spec.files.write(spec.name, length, questions.kept, len(placements))
-        where = f"{spec.name} {format_length(length)}"
-        for kind, said in _cell(cell, questions.kept, len(placements), f"{DATA}/{public}" in files):
-            yield kind, f"{where}: {said}"
-        if rejects is not None and cell.rejected != turned_away[length]:
-            yield "the rejects are not those of the lock", f"{where}: {turned_away[length]} against {cell.rejected}"
+        where, examples, dry = f"{spec.name} {format_length(length)}", cell.examples, cell.ran_dry
+        if dry > examples or (not dry and cell.missing_units):
+            said = f"{dry} of {examples}, {cell.missing_units} units missing"
+            yield "the count of examples that ran out of units is impossible", f"{where}: {said}"
+        expected = (questions.kept - cell.rejected - cell.not_asked) * placements
+        if examples != expected:
+            said = f"{examples} examples, {questions.kept} questions at {placements} placements give {expected}"
+            yield "the number of examples does not fit the number of questions", f"{where}: {said}"
+        public = dataset.builder.spec.files.write(spec.name, length, questions.kept, placements)
+        if (f"{DATA}/{public}" in lock.files) != (examples > 0):
+            yield "the files of the lock are not those of its counts", f"{where}: {examples} examples"
+        if rejects is not None and cell.rejected != rejected[length]:
+            yield "the rejects are not those of the lock", f"{where}: {rejected[length]} against {cell.rejected}"
     rows = sum(questions.rejected.values()) + sum(questions.skipped.values())
-    if rejects is not None and turned_away[None] != rows:
+    if rejects is not None and rejected[None] != rows:
         yield "the rejects are not those of the lock", f"{spec.name}: rows"
-
-
-def _cell(cell: CellCounts, kept: int, placements: int, has_file: bool) -> Iterator[Fault]:
-    """Yield the impossible counts of one length."""
-    examples, dry = cell.examples, cell.ran_dry
-    if dry > examples or (not dry and cell.missing_units):
-        said = f"{dry} of {examples}, {cell.missing_units} units missing"
-        yield "the count of examples that ran out of units is impossible", said
-    expected = (kept - cell.rejected - cell.not_asked) * placements
-    if examples != expected:
-        said = f"{examples} examples, {kept} questions at {placements} placements give {expected}"
-        yield "the number of examples does not fit the number of questions", said
-    if has_file != (examples > 0):
-        yield "the files of the lock are not those of its counts", f"{examples} examples"

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.errors import BuildError, Fault
+from mmlongbench.task.rows import Row
 
 _FAULT = TypeAdapter(Fault)
 _ABOUT = ("dataset", "id", "length")
@@ -29,6 +30,11 @@ class Reject:
     def fields(self) -> dict[str, object]:
         """Return the line of `rejects.jsonl`."""
         return {"dataset": self.dataset, "id": self.id, "length": self.length, **self.fault.fields()}
+
+
+def reject_row(dataset: str, row: Row, fault: Fault, length: int | None = None) -> Reject:
+    """Return the reject of a row; a fault that names no file gets the file and place of the row."""
+    return Reject(dataset, row.id, length, fault if fault.file else replace(fault, file=row.file, place=row.place))
 
 
 def read_rejects(path: Path) -> Iterator[Reject]:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,10 @@ from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_c
 from mmlongbench.manifest.validation import explain
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
+from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
-from mmlongbench.release.measuring import ImageSizes, placement_of
-from mmlongbench.release.positions import Prices
 from mmlongbench.release.publication import is_publication, restored
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
@@ -40,6 +39,8 @@ from mmlongbench.task.spec import TaskSpec
 from tokenization import CrossModalCounter, TokenCount
 from tokenization.text import LLAMA2
 
+_MAX_PRICES = 50_000
+"""The number of lines whose prices are kept."""
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 """The lock of files of other origin."""
 
@@ -83,9 +84,11 @@ class ReadDataset:
         return self.open_counter()
 
     @cached_property
-    def prices(self) -> Prices:
-        """The tokens of lines, kept for all files of the dataset."""
-        return Prices(self.counter)
+    def price(self) -> Callable[[str], int]:
+        """Returns the tokens that a line adds after a newline. Prices are kept, because the lines of a haystack occur
+        again at every placement and length.
+        """
+        return lru_cache(_MAX_PRICES)(self.counter.text.price)
 
     def prompt(self, record: Record) -> Prompt:
         """Return the prompt of a record, or the chosen variant of it."""

@@ -8,7 +8,7 @@ from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import length_of
-from mmlongbench.release.measuring import placement_of
+from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.release import Example, Release
 
 SUBSETS = {"paper": 100}

@@ -14,7 +14,7 @@ import numpy as np
 from mmlongbench.documents.pixels import opened, unreadable
 from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.measuring import ImageSizes
+from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.shortcuts.encoding import of_tables, of_tags
 from mmlongbench.shortcuts.measured import Floats
 from mmlongbench.shortcuts.reading import ShownUnit

@@ -11,9 +11,9 @@ from itertools import zip_longest
 from mmlongbench.draws import Draws
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Part
+from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import as_utf8
-from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.positions import NEEDLES
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import Builder, Choices

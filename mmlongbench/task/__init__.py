@@ -24,8 +24,7 @@ from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrd
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, ScoringError, SourceError, nearest
 from mmlongbench.field_texts import with_field_texts
-from mmlongbench.io.files import read_whole, text_lines
-from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
+from mmlongbench.io.files import file_inside, pdfs_by_name, read_whole, text_lines, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
 from mmlongbench.io.tables import Columns, columns_of, id_in, parquet_file, table_rows
 from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from mmlongbench.documents.pages import Pages
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, PictureFile
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.folders import file_inside, pdfs_by_name, visible_files
+from mmlongbench.io.files import file_inside, pdfs_by_name, visible_files
 from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import escape_markers

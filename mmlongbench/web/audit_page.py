@@ -5,8 +5,8 @@ tables.
 from collections.abc import Iterable, Iterator, Sequence
 
 from mmlongbench.lengths import format_length
-from mmlongbench.release.figures import FileAudit, tokens_text
-from mmlongbench.release.measuring import Model
+from mmlongbench.release.example_cost import Model
+from mmlongbench.release.file_audit import FileAudit, tokens_text
 from mmlongbench.web.charts import strip
 from mmlongbench.web.kit import Section, render
 from mmlongbench.web.tables import Cell

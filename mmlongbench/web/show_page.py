@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mmlongbench.lengths import format_length
-from mmlongbench.release.anatomy import Block, Piece, ShownExample, ShownImage, ShownText
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
+from mmlongbench.release.shown_example import Block, Piece, ShownExample, ShownImage, ShownText
 from mmlongbench.web.kit import Section, render
 
 MAX_EMBEDDED = 64 * 1024**2

@@ -14,7 +14,7 @@ from needs import library
 from tiny import Ran, command, hashes, leftovers
 
 import mmlongbench as mm
-from mmlongbench.building.executors.ray import RayExecutor
+from mmlongbench.building.ray_executor import RayExecutor
 from mmlongbench.io.progress import Progress
 
 

@@ -286,6 +286,16 @@ def test_min_kept_refuses_a_finished_release_and_leaves_it(few: Path, tmp_path: 
     assert hashes(out).items() <= before.items()
 
 
+def test_strict_stops_the_stages_that_reject(source: Path, own: Path, tmp_path: Path) -> None:
+    refused(
+        build(source, tmp_path / "rows", "--stage", "prepare", "--strict"), "--strict: mmlongdoc, mmlongdoc_5", code=1
+    )
+    write_rows(own, (ROWS[0], ROWS[9]))
+    words = (own, tmp_path / "out", "--set", "admission_length=2K", "--strict", "--stage")
+    assert build(*words, "prepare").code == 0
+    refused(build(*words, "records"), "--strict: ", "does-not-fit", code=1)
+
+
 def test_min_kept_belongs_to_the_stage_that_chooses(few: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert build(few, out, "--stage", "prepare", "--min-kept", 0.5).code == 1

@@ -23,7 +23,7 @@ from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, differences, joined
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
 from mmlongbench.building.lines import ROWS as ROW_LINES
 from mmlongbench.building.lines import ReadRow
@@ -32,12 +32,14 @@ from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.remote import Mirrored, Remote
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Compared, SourceFiles
+from mmlongbench.building.stages.cells import items_table
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.release.items import Item
 from mmlongbench.release.rejects import Reject
 from mmlongbench.release.release import locked_dataset
 from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths
@@ -106,6 +108,13 @@ def test_versions_are_named_and_many_differences_are_counted() -> None:
     assert joined([str(number) for number in range(10)]) == "0; 1; 2; 3; 4; 5; 6; 7; and 2 more"
     long = differences(Described([data(licence="x" * 99)]), Described([data(licence="y" * 99)]))
     assert long == [f"licence: {'x' * 60}… → {'y' * 60}…"]
+
+
+def test_a_column_of_items_that_the_schema_lacks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(Item.__annotations__, "colour", str)
+    with pytest.raises(TypeError, match="'colour'"), items_table(tmp_path / "items.parquet"):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 SPECS = load_manifest(find_manifest("quickstart-forms")).datasets

@@ -22,7 +22,7 @@ import mmlongbench as mm
 from mmlongbench.checking.check import check
 from mmlongbench.checking.findings import Note, two_values
 from mmlongbench.checking.repeatable import ids_stay
-from mmlongbench.checking.second_process import BuiltRelease, difference, look_again, rooted, surroundings
+from mmlongbench.checking.second_process import BuiltRelease, difference, rooted, surroundings
 from mmlongbench.io.locations import LocalPath
 from mmlongbench.manifest.loading import load_manifest
 
@@ -297,12 +297,6 @@ def test_a_task_that_ends_the_other_process_is_found_alone(installed: None, tmp_
     said = "the process that builds again ended with exit code 3: it said nothing"
     assert [(each.dataset, each.rule) for each in found.failures] == [("ends", AUDIT), ("ends", BYTES)]
     assert all(said in each.detail for each in found.failures)
-
-
-def test_a_process_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(mm.MMLongBenchError, match=r"ended with exit code 1: it said nothing"):
-        look_again([], tmp_path)
 
 
 def test_a_difference_names_the_line_the_field_and_the_row(finished: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mmlongbench.cli.questions import DefaultGroup
 from mmlongbench.cli.show import fold
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import atomic_write
-from mmlongbench.release.figures import FileAudit
+from mmlongbench.release.file_audit import FileAudit
 from mmlongbench.table import Table
 
 # Tables and texts.

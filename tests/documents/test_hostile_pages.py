@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from inspect import unwrap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,10 +28,9 @@ from hostile_pdfs import (
 from PIL import Image
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf import page_sizes, read_pages
-from mmlongbench.documents.pdf_reader import page_facts, page_parts, page_words
-from mmlongbench.documents.pdf_reader import page_sizes as sizes_apart
-from mmlongbench.documents.pdf_reader import read_pages as read_apart
+from mmlongbench.documents.page_facts import page_facts
+from mmlongbench.documents.page_parts import page_parts
+from mmlongbench.documents.pdf import page_sizes, page_words, read_pages
 from mmlongbench.errors import PageLimitError, SourceError
 
 HURRIED = Limits(seconds_a_page=1)
@@ -87,18 +87,44 @@ def written(folder: Path, data: bytes) -> Path:
 )
 def test_a_page_that_takes_too_long_is_named_and_others_are_read(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, TOO_LONG[kind]())
-    assert sizes_apart(path, 144, HURRIED) == [(1224, 1584)]
+    assert list(page_sizes(path, 144, HURRIED)) == [(1224, 1584)]
     with pytest.raises(PageLimitError) as caught:
-        list(read_apart(path, HURRIED))
+        list(read_pages(path, HURRIED))
     fault = caught.value.fault
     assert (fault.reason, fault.file, fault.place) == ("time-of-a-page", "x.pdf", "page 1")
     assert fault.expected == "at most 1 seconds of a processor"
     assert "limits.seconds_a_page" in fault.todo
-    assert [read.key for read in read_apart(written(tmp_path, blanks(2)), HURRIED)] == ["", ""]
+    assert [read.key for read in read_pages(written(tmp_path, blanks(2)), HURRIED)] == ["", ""]
+
+
+def deep_tree(levels: int, pages: int) -> bytes:
+    """Blank pages below many levels of the tree of pages."""
+    nodes = [
+        f"<</Type/Pages/Kids[{n + 1} 0 R]/Count {pages}{f'/Parent {n - 1} 0 R' * (n > 2)}>>" for n in range(2, levels)
+    ]
+    kids = " ".join(f"{levels + 1 + n} 0 R" for n in range(pages))
+    nodes.append(f"<</Type/Pages/Parent {levels - 1} 0 R/Kids[{kids}]/Count {pages}>>")
+    nodes += [f"<</Type/Page/Parent {levels} 0 R/MediaBox[0 0 612 792]>>"] * pages
+    data, offsets = b"%PDF-1.7\n", []
+    objects = []
+    at = len(data)
+    for number, node in enumerate(("<</Type/Catalog/Pages 2 0 R>>", *nodes), 1):
+        objects.append(f"{number} 0 obj\n{node}\nendobj\n".encode())
+        offsets.append(b"%010d 00000 n \n" % at)
+        at += len(objects[-1])
+    end = f"trailer\n<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{at}\n%%EOF\n".encode()
+    return b"".join((data, *objects, b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1), *offsets, end))
+
+
+def test_pages_below_very_many_levels_have_the_time_of_one_page_together(tmp_path: Path) -> None:
+    path = written(tmp_path, deep_tree(40_000, 300))
+    with pytest.raises(PageLimitError, match=r"^x\.pdf, page \d+: time-of-a-page: expected at most 0\.1 seconds of a"):
+        list(page_sizes(path, 144, Limits(seconds_a_page=0.1)))
+    assert list(page_sizes(written(tmp_path, deep_tree(1000, 5)), 144, HURRIED)) == [(1224, 1584)] * 5
 
 
 READS: dict[str, Callable[[Path, Limits], Any]] = {
-    "pages": read_apart,
+    "pages": read_pages,
     "facts": page_facts,
     "parts": lambda path, limits: page_parts(path, 144, limits),
     "words": page_words,
@@ -119,12 +145,12 @@ def test_the_page_that_takes_too_long_is_the_one_that_is_named(read: str, tmp_pa
 def test_a_page_that_takes_too_much_memory_is_named_and_others_are_read(tmp_path: Path) -> None:
     path = written(tmp_path, jpeg_2000(8000))
     with pytest.raises(PageLimitError) as caught:
-        list(read_apart(path, Limits(memory=256 * 1024 * 1024)))
+        list(read_pages(path, Limits(memory=256 * 1024 * 1024)))
     fault = caught.value.fault
     assert (fault.reason, fault.file, fault.place) == ("memory-of-a-page", "x.pdf", "page 1")
     assert fault.expected == "at most 268,435,456 bytes of memory"
     assert "limits.memory" in fault.todo
-    (read,) = read_apart(path, Limits())
+    (read,) = read_pages(path, Limits())
     assert not read.lost
 
 
@@ -132,7 +158,7 @@ def test_a_page_that_takes_too_much_memory_is_named_and_others_are_read(tmp_path
 def test_forms_in_forms_in_forms_are_an_unreadable_page(tmp_path: Path) -> None:
     for levels in (200, 2000):
         with pytest.raises(SourceError, match=r"^x\.pdf, page 1: unreadable-page"):
-            list(read_apart(written(tmp_path, nested_forms(levels, 1)), HURRIED))
+            list(read_pages(written(tmp_path, nested_forms(levels, 1)), HURRIED))
 
 
 DRAWN: dict[str, Draw] = {
@@ -150,7 +176,7 @@ DRAWN: dict[str, Draw] = {
 @pytest.mark.parametrize("kind", DRAWN)
 def test_a_page_that_unpacks_to_much_is_read_within_the_limits(kind: str, tmp_path: Path) -> None:
     limits = Limits(memory=512 * 1024 * 1024)
-    assert len(list(read_apart(written(tmp_path, DRAWN[kind]()), limits))) == 1
+    assert len(list(read_pages(written(tmp_path, DRAWN[kind]()), limits))) == 1
 
 
 def test_blank_pages_are_told_without_a_function_that_takes_a_third_of_a_second_for_each(
@@ -162,11 +188,11 @@ def test_blank_pages_are_told_without_a_function_that_takes_a_third_of_a_second_
     monkeypatch.setattr(pymupdf.Pixmap, "is_unicolor", property(fail))
     path = written(tmp_path, blanks(40))
     assert list(page_sizes(path, 144, HURRIED)) == [(1224, 1584)] * 40
-    assert [page.key for page in read_pages(path, HURRIED)] == [""] * 40
+    assert [page.key for page in unwrap(read_pages)(path, HURRIED)] == [""] * 40
 
 
 @pytest.mark.rare
 def test_real_documents_are_far_below_the_limits() -> None:
     folder = needs.shared("real", "mmlongbench-doc", "documents")
     for path in sorted(folder.glob("*.pdf")):
-        assert list(read_apart(path, Limits(seconds_a_page=3, memory=1024 * 1024 * 1024)))
+        assert list(read_pages(path, Limits(seconds_a_page=3, memory=1024 * 1024 * 1024)))

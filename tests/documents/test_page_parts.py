@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_parts import MAX_CROPS, WHOLE_PAGE, crop_pages, page_parts
+from mmlongbench.documents.page_parts import MAX_CROPS, WHOLE_PAGE, Line, area, crop_pages, cut, is_contents, page_parts
 from mmlongbench.documents.pdf import page_sizes
-from mmlongbench.documents.regions import Line, area, cut, is_contents
 
 LIMITS = Limits()
 PROSE = "The harbour was dredged in spring, and the barges went out with the tide every morning. "

@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ from PIL import Image
 from question_world import Doc
 from tiny import draw_pdf
 
-from mmlongbench.documents import hairlines, ocr, pdf, pdf_reader
+from mmlongbench.documents import hairlines, ocr, pdf
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import PageFacts
+from mmlongbench.documents.page_facts import page_facts
 from mmlongbench.documents.pages import KeptTexts, PageImages, images_to_read, read_pages_of, texts_of
-from mmlongbench.documents.pdf import open_pdf, pages_to_read, read_pages, render_pages
+from mmlongbench.documents.pdf import open_pdf, pages_to_read
 from mmlongbench.errors import Fault, ReaderDiedError, SourceError
 from mmlongbench.questions.writing.kinds import grid_rows, kind_of
 
@@ -35,8 +36,12 @@ LETTER_AT_144 = (1224, 1584)
 CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
 
 
+# in this process, where tests can make MuPDF fail
+read_pages, render_pages = unwrap(pdf.read_pages), unwrap(pdf.render_pages)
+
+
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
-    return list(pdf.page_sizes(path, dpi, limits))
+    return list(unwrap(pdf.page_sizes)(path, dpi, limits))
 
 
 def page_text(path: Path, limits: Limits) -> list[str]:
@@ -376,7 +381,7 @@ def test_a_relative_path_is_read_from_where_the_process_is_now(tmp_path: Path, m
         draw_pdf(tmp_path / folder / "a.pdf", number)
     for folder, pages in (("one", 1), ("two", 2)):
         monkeypatch.chdir(tmp_path / folder)
-        assert len(pdf_reader.page_sizes(Path("a.pdf"), 72, Limits())) == pages
+        assert len([*pdf.page_sizes(Path("a.pdf"), 72, Limits())]) == pages
 
 
 SENTENCE = "A page of more than forty letters is told from others by its words."
@@ -388,7 +393,7 @@ def test_keys_and_texts_are_the_same_read_at_once_or_apart(tmp_path: Path) -> No
             document.new_page(width=400, height=200).insert_text((20, 40), text)
         document.save(tmp_path / "four.pdf")
     found = list(read_pages_of(tmp_path / "four.pdf", Limits()))
-    assert [page.key for page in found] == [page.key for page in pdf_reader.read_pages(tmp_path / "four.pdf", Limits())]
+    assert [page.key for page in found] == [page.key for page in pdf.read_pages(tmp_path / "four.pdf", Limits())]
     assert [page.text for page in found] == list(texts_of(tmp_path / "four.pdf", Limits()))
     assert [bool(page.key) for page in found] == [True, True, False, True]
     assert found[0] == found[3] != found[1]
@@ -413,8 +418,8 @@ def test_images_of_pages_have_keys_and_no_text(tmp_path: Path) -> None:
 def test_tables_and_figures_are_seen_without_a_network(tmp_path: Path) -> None:
     doc, path = Doc("harbours-a", 2), tmp_path / "harbours-a.pdf"
     doc.draw(path)
-    pages = [PageFacts(**each) for each in pdf_reader.page_facts(path, Limits())]
-    assert [page.key for page in pages] == [page.key for page in pdf_reader.read_pages(path, Limits())]
+    pages = list(page_facts(path, Limits()))
+    assert [page.key for page in pages] == [page.key for page in pdf.read_pages(path, Limits())]
     value = str(doc.value(2, "Winter", "Barges", doc.years[0]))
     assert ["Winter"] in pages[1].rows
     assert grid_rows(pages[1].rows) >= 4
@@ -430,7 +435,7 @@ def test_a_page_under_a_picture_is_a_scan(tmp_path: Path) -> None:
         page = document.new_page(width=300, height=400)
         page.insert_image(pymupdf.Rect(-50, -50, 350, 450), filename=str(tmp_path / "page.png"))
         document.save(tmp_path / "scan.pdf")
-    facts = [PageFacts(**each) for each in pdf_reader.page_facts(tmp_path / "scan.pdf", Limits())]
+    facts = list(page_facts(tmp_path / "scan.pdf", Limits()))
     assert facts[0].raster == 1
     assert kind_of(facts[0], 2).kinds == ("scan",)
 
@@ -549,6 +554,11 @@ def test_a_page_that_takes_the_program_too_long_is_named(tmp_path: Path, monkeyp
         pytest.raises(ReaderDiedError, match=r"^x\.pdf, page 4: tesseract takes longer than 0\.3 s"),
     ):
         ocr.read_page(b"", "x.pdf, page 4", 0.3)
+    with (
+        programs_of(stand_in.folder, monkeypatch, alone=True),
+        pytest.raises(ReaderDiedError, match="or raise --seconds-a-page, and run the command again"),
+    ):
+        ocr.read_page(b"", "x.pdf, page 4", 0.3, "--seconds-a-page")
 
 
 def test_what_is_no_picture_is_an_error_of_the_program() -> None:
@@ -674,9 +684,9 @@ WHOLE = {
 def test_a_page_that_is_not_drawn_whole_is_known(data: bytes, is_lost: bool, tmp_path: Path) -> None:
     (tmp_path / "x.pdf").write_bytes(data)
     page_sizes(tmp_path / "x.pdf", 144, LIMITS)  # MuPDF does not repeat a warning that it gives here
-    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    (page,) = read_pages(tmp_path / "x.pdf", LIMITS)
     assert bool(page.lost) == is_lost, page
-    (page,) = pdf_reader.read_pages(tmp_path / "x.pdf", LIMITS)
+    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
     assert bool(page.lost) == is_lost
 
 
@@ -688,14 +698,14 @@ def test_a_broken_picture_is_known_on_each_page_that_shows_it_and_on_no_other(tm
     tree = {1: CATALOGUE, 2: "<</Type/Pages/Kids[3 0 R 8 0 R 7 0 R]/Count 3>>"}
     broken = photo(FLATE[: len(FLATE) // 3], "FlateDecode")
     (tmp_path / "x.pdf").write_bytes(raw_pdf({**tree, **kids, 4: broken, 5: HELVETICA, 6: stream(SHOW)}))
-    assert [bool(each.lost) for each in pdf.read_pages(tmp_path / "x.pdf", LIMITS)] == [True, False, True]
+    assert [bool(each.lost) for each in read_pages(tmp_path / "x.pdf", LIMITS)] == [True, False, True]
 
 
 def test_memory_that_runs_out_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.pdf").write_bytes(WHOLE["all"])
     monkeypatch.setattr(pymupdf.TOOLS, "mupdf_warnings", lambda: "system error: malloc (16 bytes) failed")
     with pytest.raises(MemoryError):
-        list(pdf.read_pages(tmp_path / "x.pdf", LIMITS))
+        list(read_pages(tmp_path / "x.pdf", LIMITS))
 
 
 def words_at(y: int, words: str, size: float = 12) -> str:
@@ -717,7 +727,7 @@ SEEN = words_at(740, "In 2013 the dues of the harbour of Port Ellery were 4711 c
 def test_text_that_cannot_be_seen_is_no_text(kind: str, turned: int, tmp_path: Path) -> None:
     data = shown_pdf(SEEN + UNSEEN[kind] + words_at(300, "And so it ends."), entries=f"{LETTER}/Rotate {turned}")
     (tmp_path / "x.pdf").write_bytes(data)
-    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    (page,) = read_pages(tmp_path / "x.pdf", LIMITS)
     assert page.text.split() == [*SEEN.split("(")[1].split(")")[0].split(), *["And", "so", "it", "ends."]]
     assert page.is_text_hidden
     assert [page.text] == page_text(tmp_path / "x.pdf", LIMITS)
@@ -725,7 +735,7 @@ def test_text_that_cannot_be_seen_is_no_text(kind: str, turned: int, tmp_path: P
 
 def test_a_hidden_number_is_not_taken_out_of_another(tmp_path: Path) -> None:
     (tmp_path / "x.pdf").write_bytes(shown_pdf(f"{SEEN} 1 g {words_at(600, '3')} 0 g {words_at(560, '3')}"))
-    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    (page,) = read_pages(tmp_path / "x.pdf", LIMITS)
     assert page.text.split()[1] == "2013"
     assert page.text.split().count("3") == 1
 
@@ -734,7 +744,7 @@ def test_pale_text_and_the_layer_of_a_scan_are_text(tmp_path: Path) -> None:
     layer = "".join(f"BT 3 Tr /F1 12 Tf 60 {y} Td (The layer of a scan is read) Tj ET\n" for y in (200, 260, 320))
     pale = f".85 g {words_at(600, 'PALE')} 1 0 0 rg 60 500 200 40 re f 0 .51 0 rg {words_at(510, 'GREEN ON RED')}"
     (tmp_path / "x.pdf").write_bytes(shown_pdf(f"{PICTURE} q {layer} Q {pale}", GOOD))
-    (page,) = pdf.read_pages(tmp_path / "x.pdf", LIMITS)
+    (page,) = read_pages(tmp_path / "x.pdf", LIMITS)
     assert page.text.count("The layer of a scan is read") == 3
     assert {"PALE", "GREEN"} <= {*page.text.split()}
     assert not page.is_text_hidden
@@ -742,7 +752,7 @@ def test_pale_text_and_the_layer_of_a_scan_are_text(tmp_path: Path) -> None:
 
 def test_a_page_whose_text_cannot_be_seen_is_blank(tmp_path: Path) -> None:
     (tmp_path / "x.pdf").write_bytes(shown_pdf(f"BT 3 Tr ET {SEEN}"))
-    assert list(pdf.read_pages(tmp_path / "x.pdf", LIMITS)) == [pdf.PageRead("", "", "", True)]
+    assert list(read_pages(tmp_path / "x.pdf", LIMITS)) == [pdf.PageRead("", "", "", True)]
 
 
 WAIT = words_at(740, "Please wait... If this message is not replaced, your viewer cannot display the form.")

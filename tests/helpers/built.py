@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmlongbench.building.build import do_stages
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import PREPARED, STAGES, Stage

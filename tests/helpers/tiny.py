@@ -21,7 +21,7 @@ from mmlongbench.io.files import sha256_of
 PAGES = {"ash": 2, "birch": 3, "cedar": 4, "dogwood": 5}
 SIDE = 200
 """Points: 400 pixels at 144 DPI, 14 × 14 cells, 196 tokens a page. Four pages fit 1K, nine fit 2K."""
-PATIENCE = "mmlongbench.building.executors.local.PATIENCE"
+PATIENCE = "mmlongbench.building.executors.PATIENCE"
 """The seconds after which a build without `--workers` starts others; on a busy machine, any build might."""
 Row = dict[str, str]
 

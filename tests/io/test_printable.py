@@ -38,14 +38,14 @@ from tiny import (
 )
 
 from mmlongbench.building.build import build as make
-from mmlongbench.building.build_dir import logged
-from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.build_log import logged
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.cli.console import print_table
 from mmlongbench.io import progress
 from mmlongbench.io.printable import PrintableStream, has_secret, printable, shown, without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.loading import load_manifest
-from mmlongbench.release.audit import audit_release
+from mmlongbench.release.audit import Target, audit
 from mmlongbench.table import Table
 from tokenization import TokenizationError
 
@@ -234,7 +234,7 @@ def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
 def test_the_bar_of_an_audit_moves_by_records(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moved: list[tuple[str, float]] = []
     monkeypatch.setattr(Bars, "advance", lambda self, task, by=1: moved.append((self.tasks[task].description, by)))
-    audit_release(finished, Progress(is_shown=True))
+    audit(Target((finished,)), Progress(is_shown=True))
     assert [by for label, by in moved if label == "audit: examples"] == [1] * 12
     assert sum(label == "audit: files" for label, _ in moved) > 4
 
@@ -429,7 +429,9 @@ def in_encodings(finished: Path) -> Callable[[str], dict[tuple[str, ...], Ran]]:
     return run
 
 
-@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.rare), "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(name, marks=pytest.mark.rare) for name in ("latin-1", "utf-8"))]
+)
 @pytest.mark.parametrize("words", WORDS)
 def test_any_encoding_of_the_output_will_do(
     words: tuple[str, ...], encoding: str, in_encodings: Callable[[str], dict[tuple[str, ...], Ran]]

@@ -19,8 +19,8 @@ from hub_server import Fault, hub
 from mmlongbench.errors import SourceError
 from mmlongbench.io import archives
 from mmlongbench.io.locations import HubFiles, LocalPath, Url, parse_location
-from mmlongbench.io.opening import OpenedSource, SourceOpener
 from mmlongbench.io.progress import Progress
+from mmlongbench.io.sources import OpenedSource, SourceOpener
 
 FILES = {"one.pdf": b"1" * 512, "deep/er/two.pdf": b"2" * 1025, "deep/empty.txt": b"", "ü 家.txt": b"3"}
 SMALL = b"a small file"
@@ -393,6 +393,34 @@ def test_a_hostile_archive_is_refused_by_name_and_leaves_nothing(
     assert [path.name for path in tmp_path.rglob("*") if not path.is_dir()] == [file]
 
 
+@pytest.mark.parametrize("form", ["x.tar", "x.zip"])
+def test_files_that_a_disk_takes_for_one_are_refused_by_name(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = zip_of if form == "x.zip" else tar_of
+    (tmp_path / form).write_bytes(made(("deep/a.txt", SMALL), ("deep/A.txt", b"other")))
+    found = opened(tmp_path, tmp_path / form)
+    assert content(found.path) == {"a.txt": SMALL, "A.txt": b"other"}
+
+    def lexists(path: Path) -> bool:
+        """As on a disk without case."""
+        return path.parent.is_dir() and path.name.lower() in (other.name.lower() for other in path.parent.iterdir())
+
+    monkeypatch.setattr("os.path.lexists", lexists)
+    os.utime(tmp_path / form, ns=(1, 1))
+    with pytest.raises(SourceError, match=rf"^{form}, .*file-twice: expected each file once, found deep/A\.txt"):
+        opened(tmp_path, tmp_path / form)
+
+
+def test_an_archive_and_a_folder_with_a_file_of_one_name_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a").write_bytes(b"1")
+    (tmp_path / "x.tar").write_bytes(tar_of(("a", SMALL)))
+    for locations in ((tmp_path / "x.tar", tmp_path / "more"), (tmp_path / "more", tmp_path / "x.tar")):
+        with pytest.raises(SourceError, match="file-twice"):
+            opened(tmp_path, *locations)
+
+
 def test_a_full_disk_is_named_before_anything_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.zip").write_bytes(zip_of(("a", NOISE)))
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100}))
@@ -532,7 +560,7 @@ def test_a_file_that_is_replaced_while_it_is_downloaded_is_no_mixture(
     """The server has another file of the same size when the rest is asked for."""
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
     if not names_versions:
-        monkeypatch.setattr("mmlongbench.io.opening.url_facts", lambda address: (1_000, ""))
+        monkeypatch.setattr("mmlongbench.io.sources.url_facts", lambda address: (1_000, ""))
     with hub() as server:
         server.files = Replaced("rows.jsonl", b"a" * 1_000, b"b" * 1_000)
         server.faults["rows.jsonl"] = [*([Fault()] if names_versions else []), Fault(cut=500)]

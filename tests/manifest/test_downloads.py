@@ -8,19 +8,20 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any
 
+import httpx2
 import huggingface_hub
 import pytest
 import yaml
 from drawn_downloads import draw_data
 from hub_server import Fault, HubServer, hub
+from huggingface_hub.utils._http import default_client_factory
 from tiny import PAGES, command, hashes, write_manifest
 
 from mmlongbench.errors import BuildError, DiskFullError, FetchError, ManifestError
 from mmlongbench.io.files import file_lock, sha256_of
 from mmlongbench.io.printable import has_secret
-from mmlongbench.manifest.download_record import Fetched, places_of
 from mmlongbench.manifest.downloads import FETCH_LOCK, RESERVED, DownloadSpec, fault_of_path
-from mmlongbench.manifest.fetch import fetch
+from mmlongbench.manifest.fetch import Fetched, fetch, places_of
 from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest
 from mmlongbench.manifest.missing import local_paths, missing_of
 from mmlongbench.manifest.model import Manifest
@@ -441,6 +442,30 @@ def test_a_redirect_to_another_host_takes_no_credentials_along(server: HubServer
     assert fetch(loaded, data).is_complete
     assert {headers["authorization"] for headers in server.asked("x.jsonl")} == {"Basic dXNlcjpQQVNTV09SRA=="}
     assert [headers.get("authorization") for headers in server.other.asked("x.jsonl")] == [None, None]
+
+
+@pytest.mark.parametrize("first_redirected", [0, 1])
+def test_a_redirect_away_from_https_is_refused_in_each_request(
+    first_redirected: int, data: Path, tmp_path: Path
+) -> None:
+    """The file is looked at in one request, and stored in another one."""
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        if len(asked) <= first_redirected:
+            return httpx2.Response(200, content=b"x")
+        return httpx2.Response(302, headers={"location": "http://host/x.jsonl"})
+
+    with httpx2.Client(transport=httpx2.MockTransport(answer), follow_redirects=True) as client:
+        huggingface_hub.set_client_factory(lambda: client)
+        try:
+            done = fetch(manifest(tmp_path, {"url": "https://host/x.jsonl", "to": "x.jsonl"}), data)
+        finally:
+            huggingface_hub.set_client_factory(default_client_factory)
+    assert problem(done) == "https://host/x.jsonl: leads to an address without https; download it by hand"
+    assert [request.url.scheme for request in asked] == ["https"] * (first_redirected + 1)
+    assert files_in(data) == {}
 
 
 def test_what_is_no_file_is_refused(server: HubServer, data: Path, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Manifests: what is wrong is named with what was expected; defaults, settings, and the schema that editors use."""
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mmlongbench.io.locations import LocalPath
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.binding import bind, refuse_secrets
 from mmlongbench.manifest.loading import find_manifest, installed_manifests, load_manifest, narrowed
+from mmlongbench.manifest.mix import read_mix
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.manifest.plugins import builder_type, reader_type
 
@@ -166,11 +168,15 @@ def test_a_file_that_is_no_manifest_says_why(text: str, said: str, tmp_path: Pat
     assert refusal(tmp_path, text).startswith(said)
 
 
-def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read", [load_manifest, read_mix])
+def test_what_is_no_file_or_not_there_is_named_and_not_read(read: Callable[[Path], object], tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00\x00")
-    for name in ("bytes.yaml", "absent.yaml", "."):
-        with pytest.raises(ManifestError, match="cannot be read"):
-            load_manifest(tmp_path / name)
+    (tmp_path / "device.yaml").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for name in ("bytes.yaml", "absent.yaml", ".", "device.yaml", "pipe.yaml"):
+        with pytest.raises(ManifestError, match="cannot be read") as refused:
+            read(tmp_path / name)
+        assert str(refused.value).startswith(f"{tmp_path / name}: ")
 
 
 def test_defaults_stand_in_every_dataset_that_does_not_say_otherwise(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ from mmlongbench.manifest.mix import MixSpec, parse_mix
 from mmlongbench.mixes.choosing import Chosen, choose
 from mmlongbench.mixes.overlaps import Comparison, Evaluation, Overlap
 from mmlongbench.mixes.pools import Candidate, Offer, pools_of
+from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import items_in_order
-from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.release import open_release
 
 LENGTHS = (8192, 16384, 32768, 65536)

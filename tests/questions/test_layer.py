@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from drawn_tables import draw_tables
 
-from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.page_facts import page_layers
+from mmlongbench.documents.pdf import read_pages
 from mmlongbench.questions.layer import rendered
 from mmlongbench.questions.layer.candidate import Candidate, Mark
 from mmlongbench.questions.layer.checks import first_failed, places_elsewhere
@@ -730,6 +731,6 @@ def test_rows_that_two_tables_below_one_heading_have_are_not_asked_for(caption: 
 def test_reading_a_layout_changes_nothing_that_the_process_reads_later(tmp_path: Path) -> None:
     draw_tables(tmp_path)
     path = tmp_path / "dredging.pdf"
-    before = list(pdf_reader.read_pages(path, Limits()))
-    list(pdf_reader.page_layers(path, Limits()))
-    assert list(pdf_reader.read_pages(path, Limits())) == before
+    before = list(read_pages(path, Limits()))
+    list(page_layers(path, Limits()))
+    assert list(read_pages(path, Limits())) == before

@@ -225,7 +225,8 @@ def test_a_page_that_takes_too_long_is_named_and_more_time_lets_it_be_read(
 ) -> None:
     def hurried(path: Path, sha256: str, cache: Path, limits: Any) -> None:
         bound = f"at most {limits.seconds_a_page:g} seconds"
-        raise PageLimitError(Fault("time-of-a-page", bound, "more", path.name, "page 1"))
+        todo = "raise limits.seconds_a_page and build into a new folder"
+        raise PageLimitError(Fault("time-of-a-page", bound, "more", path.name, "page 1", todo=todo))
 
     def in_this_process(workers: int, function: Any, calls: list[tuple[Any, ...]], names: object) -> Any:
         yield from ((place, function(*arguments)) for place, arguments in enumerate(calls))
@@ -234,7 +235,10 @@ def test_a_page_that_takes_too_long_is_named_and_more_time_lets_it_be_read(
     with monkeypatch.context() as patch:
         patch.setattr("mmlongbench.questions.layer.make.pages_of", hurried)
         patch.setattr("mmlongbench.questions.layer.make.each_done", in_this_process)
-        assert asked(alone, tmp_path / "out", layers, "-q", "--seconds-a-page", 0.5).code == 0
+        said = asked(alone, tmp_path / "out", layers, "--seconds-a-page", 0.5)
+    assert said.code == 0
+    assert "dredging: not read: time-of-a-page: expected at most 0.5 seconds: raise --seconds-a-page" in said.err
+    assert "found page 1: more" in said.err
     (left_out,) = rejects_in(tmp_path / "out", "document")
     assert (left_out["document"], left_out["reason"]) == ("dredging", "time-of-a-page")
     assert asked(alone, tmp_path / "out", layers, "-q", "--seconds-a-page", 600).code == 0

@@ -369,3 +369,15 @@ def test_odd_images_are_a_remark_and_no_problem(finished: Path, tmp_path: Path) 
     assert "examples of odd images: 11" in shown
     assert f"4 {ODD_ENDING} (first line 5" in shown
     assert "odd images" not in command("audit", finished).out
+
+
+def test_a_prompt_that_names_more_images_than_the_record_has_is_a_problem_and_no_crash(
+    families: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "mmlb_data/NIAH/retrieval-text_test_K8_dep6.jsonl"
+    path.parent.mkdir(parents=True)
+    (tmp_path / "mmlb_image").symlink_to(families / "mmlb_image")
+    record = json.loads((families / path.relative_to(tmp_path)).read_text("utf-8").splitlines()[0])
+    path.write_text(json.dumps({**record, "image_list": record["image_list"][:-1]}) + "\n", "utf-8")
+    audited = command("audit", path, "-q")
+    assert (audited.code, UNREBUILT in audited.err, "Traceback" in audited.err) == (1, True, False)

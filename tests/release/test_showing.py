@@ -20,7 +20,11 @@ from tiny import command, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.anatomy import (
+from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
+from mmlongbench.release.positions import Haystack, Needle, needle_places, placement_faults
+from mmlongbench.release.release import Example, open_release
+from mmlongbench.release.selection import Place, find_example
+from mmlongbench.release.shown_example import (
     NO_ITEMS,
     NO_UNITS,
     Block,
@@ -31,10 +35,6 @@ from mmlongbench.release.anatomy import (
     described,
     shown_example,
 )
-from mmlongbench.release.items import Item, ItemReader, NoItemError, items_in_order, items_of_example, keys_of_items
-from mmlongbench.release.positions import Found, Haystack, NeedlePlaces, placement_faults
-from mmlongbench.release.release import Example, open_release
-from mmlongbench.release.selection import Place, find_example
 from tokenization import TokenCount
 from tokenization.counting import PatchRule
 
@@ -431,15 +431,15 @@ def test_more_units_than_an_example_can_have_are_refused_in_order_too(tmp_path: 
 def test_of_several_needles_the_one_at_the_depth_is_looked_at(
     start: int, achieved: float, depth: float, said: str | None
 ) -> None:
-    found = [Found(4, 10, is_sentence=False), Found(64, 10, is_sentence=False)]
-    hay = Haystack(100, (0, 50), (0, 10, 20, 30, 40, 50, 60, 100), slack=0)
+    found = [Needle(4, 10, is_sentence=False), Needle(64, 10, is_sentence=False)]
+    hay = Haystack((0, 50), (0, 10, 20, 30, 40, 50, 60, 100), slack=0.51)
     record = {"needle_start": start, "depth_achieved": achieved, "depth": depth}
     assert list(placement_faults(record, found, hay, is_single=True)) == ([said] if said else [])
 
 
 def test_a_sentence_between_two_units_may_stand_in_the_middle_of_either() -> None:
-    found = [Found(844, 11, is_sentence=True)]
-    hay = Haystack(1665, (844,), (0, 788, 819, 969, 1665), slack=2)
+    found = [Needle(844, 11, is_sentence=True)]
+    hay = Haystack((844,), (0, 788, 819, 969, 1665), slack=2.51)
     record = {"needle_start": [844], "depth_achieved": [844 / 1665]}
     for place, is_near in ((818, True), (817, True), (810, False), (900, True), (960, False)):
         said = list(placement_faults({**record, "depth_requested": [place / 1665]}, found, hay, is_single=False))
@@ -447,5 +447,5 @@ def test_a_sentence_between_two_units_may_stand_in_the_middle_of_either() -> Non
 
 
 def test_thousands_of_equal_needles_are_found_one_after_the_other() -> None:
-    places = NeedlePlaces(Prompt.of(["Read.\n", "It is so. " * 20_000]), [0], 6)
-    assert [places.take("It is so.") for _ in range(20_000)] == list(range(6, 6 + 10 * 20_000, 10))
+    prompt = Prompt.of(["Read.\n", "It is so. " * 20_000])
+    assert list(needle_places(["It is so."] * 20_000, prompt, [0], 6)) == list(range(6, 6 + 10 * 20_000, 10))

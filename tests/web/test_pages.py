@@ -19,11 +19,11 @@ from score_lines import Line, absent, line, write
 from tiny import command
 
 from mmlongbench.documents.image_urls import ImageUrls
-from mmlongbench.release.anatomy import ShownExample, shown_example
-from mmlongbench.release.figures import FileAudit, ModelTally
-from mmlongbench.release.measuring import ask
+from mmlongbench.release.example_cost import models_of
+from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import find_example
+from mmlongbench.release.shown_example import ShownExample, shown_example
 from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import Grid, Row
 from mmlongbench.shortcuts.audit import ShortcutAudit
@@ -177,11 +177,12 @@ def audits() -> list[FileAudit]:
         for _ in range(number):
             audit.examples += 1
             audit.fill.add(0.9)
-            audit.fills.add(0.9)
+            audit.fills[18] += 1
             audit.text.add(100)
             audit.image.add(7000)
             audit.images.add(3)
-            audit.models["gemma3"].add(EVIL, 9000)
+            audit.models["gemma3"].tokens.add(9000)
+            audit.models["gemma3"].costliest[EVIL] = 9000
         audit.problem(f"a problem {EVIL}", f"line 1, {EVIL}")
         audit.models["gemma3"].over_window = 1
         found.append(audit)
@@ -189,7 +190,7 @@ def audits() -> list[FileAudit]:
 
 
 def test_the_page_of_an_audit_says_what_was_found_and_nothing_from_data_is_markup() -> None:
-    models = [asked.open() for asked in ask("gemma3")]
+    models = models_of("gemma3")
     text = "".join(audit_page(f"Audit of {EVIL}", audits(), models, [f"a note {EVIL}"]))
     assert "<img" not in text
     assert text.count("&lt;img src=x onerror=") >= 5

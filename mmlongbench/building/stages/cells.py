@@ -21,13 +21,12 @@ from mmlongbench.building.lines import (
 )
 from mmlongbench.building.released import cell_files
 from mmlongbench.building.session import Session
-from mmlongbench.building.stages.checks import check_file
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.release.rejects import Reject
-from mmlongbench.task.formats import JSON_LINES, FileFormat
+from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.rows import Record
 
 _ROWS = 50_000
@@ -60,13 +59,7 @@ def write_cell(session: Session, shard: Shard) -> Iterator[CellLine]:
     yield from tally.rejects
 
 
-def described(path: Path) -> LockedFile:
-    """Return what the lock says about a file: its size and its SHA-256."""
-    return LockedFile(bytes=path.stat().st_size, sha256=sha256_of(path))
-
-
 def _lines(session: Session, name: str, length: int) -> Iterator[RecordLine]:
-    """Yield the lines of all records of a dataset at a length."""
     for shard in session.record_shards(name, (length,)):
         yield from session.build_dir.read(shard, RECORDS)
 
@@ -78,7 +71,7 @@ def _write_files(session: Session, name: str, length: int, lines: Iterable[Recor
     dataset, out = session.dataset(name), session.build_dir.out
     spec = dataset.builder.spec
     files = cell_files(spec, name, length, len(session.questions(name)), len(dataset.placements()))
-    with _items_to(out / files.items) as add_items:
+    with items_table(out / files.items) as add_items:
 
         def records() -> Iterator[Record]:
             for line in lines:
@@ -87,34 +80,42 @@ def _write_files(session: Session, name: str, length: int, lines: Iterable[Recor
                     yield line.record
 
         write_whole(out / files.public, spec.format.bundle(records()))
-
-    def check(path: str, form: FileFormat) -> None:
-        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
-        check_file(dataset, form, out / path, own, path)
-
-    if spec.format is not JSON_LINES:
-        check(files.public, spec.format)
+    written = [(files.public, spec.format)] if spec.format is not JSON_LINES else []
     if spec.bundle:
         both = (line for line in _lines(session, name, length) if isinstance(line, PackedRecord | BundledRecord))
         write_whole(out / files.bundle, spec.bundle.format.bundle(line.record for line in both))
-        check(files.bundle, spec.bundle.format)
-    return {path: described(out / path) for path in files.all}
+        written.append((files.bundle, spec.bundle.format))
+    for path, form in written:
+        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
+        dataset.checks.check_file(form, out / path, own, path)
+    return {path: locked_file(out / path) for path in files.all}
+
+
+def locked_file(path: Path) -> LockedFile:
+    """Return what the lock says about a file: its size and its SHA-256."""
+    return LockedFile(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
 @contextmanager
-def _items_to(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
+def items_table(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
     """Write the table of items: one row for each unit of each prompt, with its position, role and tokens. Rows that are
     given to the function are written in groups.
+
+    Raises:
+        TypeError: the schema of the table has other columns than `Item`.
+
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    strings, integers = ("id", "unit", "role", "inside", "image"), ("position", "start", "text_tokens", "image_tokens")
+    texts, numbers = ("id", "unit", "role", "inside", "image"), ("position", "start", "text_tokens", "image_tokens")
     types: dict[str, pa.DataType] = {
         "placement": pa.float64(),
-        **dict.fromkeys(strings, pa.string()),
-        **dict.fromkeys(integers, pa.int64()),
+        **dict.fromkeys(texts, pa.string()),
+        **dict.fromkeys(numbers, pa.int64()),
     }
+    if other := Item.__annotations__.keys() ^ types.keys():  # pyarrow would leave out such a column without a word
+        raise TypeError(f"items: the column {min(other)!r} is not in both `Item` and the schema of the table")
     schema, rows = pa.schema(types), list[Item]()
     with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
 
@@ -122,8 +123,8 @@ def _items_to(path: Path) -> Iterator[Callable[[Sequence[Item]], None]]:
             writer.write_table(pa.Table.from_pylist(rows, schema))
             rows.clear()
 
-        def add(found: Sequence[Item]) -> None:
-            rows.extend(found)
+        def add(items: Sequence[Item]) -> None:
+            rows.extend(items)
             if len(rows) >= _ROWS:
                 write()
 
@@ -146,7 +147,7 @@ class Tally:
         """Yield the same lines and count them."""
         for line in lines:
             if isinstance(line, PackedRecord):
-                self.counts.update({"record": 1, "ran_dry": int(line.ran_dry)})
+                self.counts.update({"examples": 1, "ran_dry": int(line.ran_dry)})
                 self.missing = max(self.missing, line.missing)
                 if self.balance:
                     self.balanced[str(line.record[self.balance])] += 1
@@ -168,4 +169,4 @@ class Tally:
             more["left_out"] = dict(sorted(self.left_out.items()))
         if self.balance:
             more[f"by_{self.balance}"] = dict(sorted(self.balanced.items()))
-        return CellCounts(examples=counts["record"], rejected=len(self.rejects), ran_dry=counts["ran_dry"], **more)
+        return CellCounts(examples=counts["examples"], rejected=len(self.rejects), ran_dry=counts["ran_dry"], **more)

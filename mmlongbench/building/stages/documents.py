@@ -13,10 +13,8 @@ from mmlongbench.building.lines import DocumentLine, PartedPage, ReadDocument, R
 from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.documents.pages import KeptTexts, Pages, parts_of, read_pages_of, sizes_of
+from mmlongbench.documents.pages import parts_of, read_pages_of, sizes_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError
-from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.task.spec import TaskSpec
 
 
 def document_shards(session: Session, name: str) -> list[Shard]:
@@ -29,13 +27,29 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     with the document.
     """
     plan = session.plans[shard.dataset]
-    file, asked = plan.documents[shard.name], plan.bound.task
+    file, task, limits, dpi = plan.documents[shard.name], plan.bound.task, plan.spec.limits, plan.spec.pages.dpi
     with reading(session.source_files, shard.dataset, file):
         if plan.ocr:
             check_engine(plan.ocr)
-        with kept_texts(session.build_dir, file, plan.ocr) as kept:
-            read = _pages(file.pages, plan.spec, asked, kept)
-    yield read
+        try:
+            with kept_texts(session.build_dir, file, plan.ocr) as kept:
+                sizes = list(sizes_of(file.pages, dpi, limits))
+                ocr = plan.spec.pages.ocr if task.page_texts else False
+                pages = list(read_pages_of(file.pages, limits, keys=task.page_keys, ocr=ocr, kept=kept))
+                parted = list(parts_of(file.pages, sizes, dpi, limits)) if task.page_crops else []
+        except SourceError as error:
+            line: DocumentLine = RefusedDocument(error.fault)
+        else:
+            has_texts = task.page_texts or task.page_crops
+            line = ReadDocument(
+                sizes,
+                [page.key for page in pages] if task.page_keys else [],
+                [page.text for page in pages] if task.page_texts else [],
+                [PartedPage(texts=page["texts"], crops=page["crops"]) for page in parted],
+                {number: page.lost for number, page in enumerate(pages) if page.lost},
+                [number for number, page in enumerate(pages) if page.is_text_hidden and has_texts],
+            )
+    yield line
 
 
 @contextmanager
@@ -52,30 +66,8 @@ def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[No
         with files.unchanged(*files_of_document(file.pages)):
             yield
     except ReaderDiedError as error:
-        raise BuildError(f"dataset {dataset!r}, document {file.id!r}: {error}: {excluding(file.id)}") from error
-
-
-def excluding(id: str) -> str:
-    """Return how to leave out a document, with its id quoted so that YAML reads it as a string."""
-    return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest) and build in a new folder"
-
-
-def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec, kept: KeptTexts) -> ReadDocument | RefusedDocument:
-    """Return the page sizes of a document, with the keys and texts that the task asks for, or what is wrong with the
-    document.
-    """
-    limits = spec.limits
-    try:
-        pages, ocr = list(sizes_of(document, spec.pages.dpi, limits)), spec.pages.ocr if asked.page_texts else False
-        read = list(read_pages_of(document, limits, keys=asked.page_keys, ocr=ocr, kept=kept))
-        parted = list(parts_of(document, pages, spec.pages.dpi, limits)) if asked.page_crops else []
-    except SourceError as error:
-        return RefusedDocument(error.fault)
-    return ReadDocument(
-        pages,
-        [page.key for page in read] if asked.page_keys else [],
-        [page.text for page in read] if asked.page_texts else [],
-        [PartedPage(texts=each["texts"], crops=each["crops"]) for each in parted],
-        {number: page.lost for number, page in enumerate(read) if page.lost},
-        [number for number, page in enumerate(read) if page.is_text_hidden and (asked.page_texts or asked.page_crops)],
-    )
+        # YAML reads the id as a string, because it is quoted
+        todo = f"`exclude: [{json.dumps(file.id, ensure_ascii=False)}]` in the manifest"
+        raise BuildError(
+            f"dataset {dataset!r}, document {file.id!r}: {error}: exclude it ({todo}) and build in a new folder"
+        ) from error

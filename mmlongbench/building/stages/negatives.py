@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from numbers import Real
 
-from mmlongbench.building.build_dir import Shard, blocks, places_in
+from mmlongbench.building.build_dir import Shard, block_shards, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import FoundNegatives
 from mmlongbench.building.session import Session
@@ -15,20 +15,17 @@ from mmlongbench.task.rows import Row
 
 def negative_shards(session: Session, name: str) -> list[Shard]:
     """Return one shard for each block of questions, if the dataset has a corpus."""
-    questions = len(session.questions(name)) if session.plans[name].corpus else 0
-    return [Shard("negatives", name, block, steps) for block, steps in blocks(questions).items()]
+    return block_shards("negatives", name, len(session.questions(name)) if session.plans[name].corpus else 0)
 
 
 def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
-    """Yield one line for each query: the passage numbers of its hard negatives, and how many passages were rejected, by
-    reason.
-    """
+    """Find the hard negatives of a block of questions."""
     yield from search_for(session, shard.dataset, session.questions(shard.dataset)[places_in(shard.name)])
 
 
 def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[FoundNegatives]:
-    """Search for the hard negatives of the queries of some rows; yield one line for each query, in the order of the
-    rows.
+    """Yield one line for each query of some rows, in the order of the rows: the passage numbers of its hard negatives,
+    and how many passages were rejected, by reason.
     """
     dataset, ids = session.dataset(name), {row.id for row in session.questions(name)}
     for row in rows:
@@ -40,7 +37,7 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
     """Return the queries that a builder declares for a row, each with its filter; raise an error if a query is wrong.
 
-    `ids` are the ids of all chosen rows. A query must have the id of its row, or that id followed by `#` and a text.
+    `ids` are the ids of all chosen rows.
     """
     with calling("builder", dataset.spec.builder, "queries()", row):
         try:
@@ -48,19 +45,9 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
         except Rejected as refused:
             raise DraftError(f"refuses a question that draft() has accepted: {refused.fault}") from refused
     known: dict[str, Query] = {}
-    fault = ""
     for query in declared:
-        if not isinstance(query, Query):
-            fault = f"returned a {type(query).__name__}, expected Query"
-        elif not (isinstance(query.id, str) and isinstance(query.text, str) and isinstance(query.facts, Facts)):
-            fault = f"a query must have an id and a text that are texts, and Facts, found {query!r:.200}"
-        elif wrong := _wrong_fact(query.facts):
-            fault = f"Facts.{wrong}"
-        elif query.id != row.id and not query.id.startswith(f"{row.id}#"):
-            fault = f"the id of a query must be the row's, or that and `#…`, found {query.id!r}"
-        elif other := _other_owner(query.id, row.id, ids):
-            fault = f"row {other!r} may declare a query with the id {query.id!r} too; choose another id"
-        elif query.id in known:
+        fault = _query_fault(query, row.id, ids)
+        if not fault and query.id in known:
             fault = f"two queries have the id {query.id!r}"
         if fault:
             raise broken("builder", dataset.spec.builder, "queries()", fault, row)
@@ -70,18 +57,25 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
         return [(known[id], NegativeFilter(known[id].facts, near)) for id in sorted(known)]
 
 
-def _wrong_fact(facts: Facts) -> str:
+def _query_fault(query: object, row: str, ids: Container[str]) -> str:
+    """Return what is wrong with a query of the row with the id `row`; empty if nothing is."""
+    if not isinstance(query, Query):
+        return f"returned a {type(query).__name__}, expected Query"
+    if not (isinstance(query.id, str) and isinstance(query.text, str) and isinstance(query.facts, Facts)):
+        return f"a query must have an id and a text that are texts, and Facts, found {query!r:.200}"
+    facts, within = query.facts, query.facts.within
     for name, texts in (("answers", facts.answers), ("entities", facts.entities)):
         if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
-            return f"{name} must be a tuple of texts, found {texts!r:.80}"
+            return f"Facts.{name} must be a tuple of texts, found {texts!r:.80}"
     if not isinstance(facts.excluded, Set):
-        return f"excluded must be a set of ids, found {facts.excluded!r:.80}"
-    within = facts.within
+        return f"Facts.excluded must be a set of ids, found {facts.excluded!r:.80}"
     is_span = isinstance(within, Sequence) and len(within) == 2 and all(isinstance(end, Real) for end in within)
-    return "" if within is None or is_span else f"within must be two numbers or None, found {within!r:.80}"
-
-
-def _other_owner(id: str, row: str, ids: Container[str]) -> str:
-    """Return the id of another row that may declare a query with the id `id`; empty if there is none."""
-    ends = [at for at, character in enumerate(id) if character == "#" and at > len(row)]
-    return next((id[:end] for end in (*ends, len(id)) if end > len(row) and id[:end] in ids), "")
+    if within is not None and not is_span:
+        return f"Facts.within must be two numbers or None, found {within!r:.80}"
+    if query.id != row and not query.id.startswith(f"{row}#"):
+        return f"the id of a query must be the row's, or that and `#…`, found {query.id!r}"
+    # the id of another row may begin with the id of this row and `#`
+    ends = [*(at for at, character in enumerate(query.id) if character == "#"), len(query.id)]
+    if other := next((query.id[:end] for end in ends if end > len(row) and query.id[:end] in ids), ""):
+        return f"row {other!r} may declare a query with the id {query.id!r} too; choose another id"
+    return ""

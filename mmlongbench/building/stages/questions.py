@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
-from mmlongbench.building.dataset import Dataset, row_of, sample_draws
+from mmlongbench.building.dataset import Dataset, row_of
 from mmlongbench.building.lines import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import reject_row
-from mmlongbench.building.stages.checks import check_draft
 from mmlongbench.building.stages.rankings import retrieval_counts
 from mmlongbench.draft import Draft
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest
@@ -18,7 +16,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import calling
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.release.lock import QuestionCounts
-from mmlongbench.release.rejects import Reject
+from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import InOrder
 
@@ -46,7 +44,7 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
             rejects[number] = line
         else:
             rows[number] = row_of(line, kind, build_dir, rows_shard(name))
-    places = {row.id: number for number, row in enumerate(rows.values())}  # among the readable rows
+    readable = {row.id: place for place, row in enumerate(rows.values())}  # places among the readable rows
     place = {row.id: number for number, row in rows.items()}
     read = len(rows) + len(rejects)
     with calling("builder", dataset.spec.builder, "selects()"):
@@ -55,9 +53,9 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
             raise DraftError(f"returned a {type(is_asked).__name__}, expected a function of a row, or None")
         if is_asked:
             rows = {number: row for number, row in rows.items() if is_asked(row)}
+    most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
     chosen: set[str] = set()
     noted: Counter[str] = Counter()
-    most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
     examined = 0
     for row in _drawn_order(list(rows.values()), dataset):
         if len(chosen) >= most:
@@ -70,12 +68,30 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
         else:
             chosen.add(row.id)
     kept = [row for row in rows.values() if row.id in chosen]
-    yield from (Asked(places[row.id], row.id) for row in kept)
+    yield from (Asked(readable[row.id], row.id) for row in kept)
     yield from (rejects[number] for number in sorted(rejects))
-    counts = _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)
+    rejected, skipped = Counter[str](), Counter[str]()
+    for reject in rejects.values():
+        (skipped if reject.fault.is_expected else rejected)[reject.fault.reason] += 1
+    unseen = len(rows) - examined
+    repaired = Counter(repair for row in kept for repair in row.repairs)
+    # the lock has these only if they count something
+    more: dict[str, Any] = {
+        "not_selected": read - len(kept) - len(rejects) - unseen,
+        "skipped": dict(sorted(skipped.items())),
+        "noted": dict(sorted(noted.items())),
+    }
     if dataset.builder.spec.page_rankings:
         ranks = (dataset.sources.page_ranking(row.id).gold_ranks for row in kept)
-        counts = counts.model_copy(update={"retrieval": retrieval_counts(dataset.spec, ranks)})
+        more["retrieval"] = retrieval_counts(dataset.spec, ranks)
+    counts = QuestionCounts(
+        read=read,
+        kept=len(kept),
+        not_sampled=unseen,
+        rejected=dict(sorted(rejected.items())),
+        repaired=dict(sorted(repaired.items())),
+        **{key: value for key, value in more.items() if value},
+    )
     yield RowCounts(counts, build_dir.fingerprint(rows_shard(name)))
 
 
@@ -84,12 +100,12 @@ def _drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
     together, and the values have a drawn order. If `sample.stratify` names a field, the values of that field take
     turns.
     """
-    sample = dataset.spec.sample
+    sample, draws = dataset.spec.sample, dataset.sources.sample_draws
+    fields = dataset.plan.bound.reader_type.row_type.model_fields
     for field in filter(None, (sample.by, sample.stratify)):
-        if field not in dataset.reader.row_type.model_fields:
-            hint = nearest(field, dataset.reader.row_type.model_fields)
+        if field not in fields:
+            hint = nearest(field, fields)
             raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
-    draws = sample_draws(dataset.spec)
     key = lambda row: (draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id)  # noqa: E731
     ordered = sorted(rows, key=key)
     if sample.stratify is None:
@@ -113,22 +129,22 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
     length, draws = dataset.spec.admission_length, dataset.draws(row.id)
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
-            full = dataset.builder.draft(row, dataset.sources, draws)
-            noted = tuple(map(str, full.noted))
-            check_draft(dataset, full, row)
+            draft = dataset.builder.draft(row, dataset.sources, draws)
+            noted = tuple(map(str, draft.noted))
+            dataset.checks.check_draft(draft, row)
     except Rejected as error:
         return error.fault, error.noted
     # without other units, there is no passage that a needle sentence could be put into; units are not shown as text, so
     # that releases of images and of text have the same questions
-    alone = tuple(replace(unit, between_sentences=False) for unit in full.required)
-    required = replace(full, required=alone, take_order=InOrder(()), rendered_as_text=None)
+    alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)
+    required = replace(draft, required=alone, take_order=InOrder(()), rendered_as_text=None)
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
             made = examples(required, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
             if dataset.sources.has_images:
                 for path in {path for example in made for path in example.prompt.images}:
                     dataset.sources.images.decode(path)
-            return _out_of_span(full, dataset), noted
+            return _length_fault(draft, dataset), noted
     except Rejected as error:
         return error.fault, noted
     except DoesNotFitError as error:
@@ -136,12 +152,11 @@ def _admission(row: Row, dataset: Dataset) -> tuple[Fault | None, tuple[str, ...
         return Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo), noted
 
 
-def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
+def _length_fault(draft: Draft, dataset: Dataset) -> Fault | None:
     """Return a fault if the length of the prompt with all units is not what the task wants (`TaskSpec.full_prompt`)."""
-    span, reference = dataset.builder.spec.full_prompt, dataset.spec.reference_length
+    span, reference, pricer = dataset.builder.spec.full_prompt, dataset.spec.reference_length, dataset.pricer
     if span is None:
         return None
-    pricer = dataset.pricer
     separator = pricer.text(draft.separator)
     units = (*draft.required, *draft.take_order.units(reference))
     frame = max(pricer.reserved_frame(draft, question).total for question in draft.questions)
@@ -150,23 +165,3 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
         return None
     expected = f"a full prompt of {reference - span.below} to {reference + span.above} tokens"
     return Fault("full-prompt-out-of-span", expected, f"{full}", todo="set reference_length to keep other lengths")
-
-
-def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, noted: Counter[str]) -> QuestionCounts:
-    repaired = Counter(repair for row in kept for repair in row.repairs)
-    rejected, skipped = Counter[str](), Counter[str]()
-    for fault in (each.fault for each in rejects):
-        (skipped if fault.is_expected else rejected)[fault.reason] += 1
-    few: dict[str, Any] = {
-        "not_selected": read - len(kept) - len(rejects) - unseen,
-        "skipped": dict(sorted(skipped.items())),
-        "noted": dict(sorted(noted.items())),
-    }
-    return QuestionCounts(
-        read=read,
-        kept=len(kept),
-        not_sampled=unseen,
-        rejected=dict(sorted(rejected.items())),
-        repaired=dict(sorted(repaired.items())),
-        **{key: found for key, found in few.items() if found},
-    )

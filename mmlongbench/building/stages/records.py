@@ -1,4 +1,4 @@
-"""The records stage: packs drafts into public records and items. It writes integers and paths, no pixels."""
+"""The records stage: packs questions into public records and items. It writes integers and paths, no pixels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from mmlongbench.building.build_dir import Shard, places_in
 from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.example_checks import FirstPlacements, draft_fault
 from mmlongbench.building.lines import (
     BundledRecord,
     LeftOutUnits,
@@ -17,8 +18,6 @@ from mmlongbench.building.lines import (
     ShownImages,
 )
 from mmlongbench.building.session import TOGETHER, Session
-from mmlongbench.building.shortfalls import reject_row
-from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, draft_fault
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
@@ -29,12 +28,13 @@ from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
 from mmlongbench.release.assets import text_digest
 from mmlongbench.release.items import Item
+from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
 
 PackedContext: TypeAlias = tuple[Draft, list[PackedExample] | DoesNotFitError]
-_Packed: TypeAlias = tuple[RecordLine, PackedExample | None]
+PackedLine: TypeAlias = tuple[RecordLine, PackedExample | None]
 """A line, and the example whose record it holds, if any."""
 
 
@@ -44,7 +44,7 @@ def record_shards(session: Session, name: str) -> list[Shard]:
 
 
 def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
-    """Pack a block of questions at a length into records and items: integers and paths, no pixels.
+    """Pack a block of questions at a length.
 
     The last line lists all images and texts that they show, so that these are known without reading the other lines.
     """
@@ -54,7 +54,7 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
     pages: set[str] = set()
     texts: set[tuple[str, int, str]] = set()
     pictures: dict[str, set[str]] = {}
-    for line, example in _pack(dataset, rows, parse_length(cell)):
+    for line, example in pack_rows(dataset, rows, parse_length(cell)):
         if example and dataset.sources.has_images:
             for path in example.prompt.images:
                 if origin := dataset.sources.images.origin(path):
@@ -68,30 +68,24 @@ def pack_block(session: Session, shard: Shard) -> Iterator[RecordLine]:
                 if unit.further:
                     pages.update(unit.images)  # crops of a page
         yield line
-    named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
-    yield ShownImages(sorted(pages - pictures.keys()), named, sorted(texts))
+    origins = {path: sorted(names) for path, names in sorted(pictures.items())}
+    yield ShownImages(sorted(pages - pictures.keys()), origins, sorted(texts))
 
 
-def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Pack some questions at a length, and yield the lines of the result. If questions share contexts, `rows` must be
-    all questions.
-    """
-    yield from (line for line, _ in _pack(dataset, rows, length))
-
-
-def _pack(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[_Packed]:
+def pack_rows(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedLine]:
+    """Pack some questions at a length. If questions share contexts, `rows` must be all questions."""
     if isinstance(dataset.builder, SharedContextBuilder):
         yield from _pack_shared(dataset, rows, length)
         return
-    same = SameAnswers(dataset)
+    first: FirstPlacements = {}
     for row in rows:
         try:
             made = pack_row(dataset, row, length)
         except (DoesNotFitError, Rejected) as error:
-            yield reject_row(dataset.spec.name, row, _fault(error, length), length), None
+            yield _reject(dataset, row, error, length), None
         else:
             for example in made:
-                yield _packed_record(dataset, example, row, same), example
+                yield _packed_record(dataset, example, row, first), example
             # left-out units belong to the context, which is the same at every placement
             yield LeftOutUnits(dict(made[0].left_out)), None
 
@@ -104,7 +98,7 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
         return _examples(dataset, draft, draws, length)
 
 
-def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[_Packed]:
+def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedLine]:
     """Yield the lines of all shared contexts at a length. Each question has a record, made from its home context
     (`Question.is_home`). If the costliest question of a context has another home, it also has a `BundledRecord` from
     this context.
@@ -120,18 +114,17 @@ def _pack_shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator
             for question in context.questions:
                 if question.is_home and (question.group is None or question.group in groups):
                     rejected += 1
-                    fault = _fault(made, length)
-                    yield reject_row(dataset.spec.name, rows[place[question.id]], fault, length), None
+                    yield _reject(dataset, rows[place[question.id]], made, length), None
             continue
         costliest = max(made, key=lambda example: (example.count.total, example.id))
         packed += [example for example in made if example.question.is_home or example is costliest]
         yield LeftOutUnits(dict(costliest.left_out)), None
     missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
-    same = SameAnswers(dataset)
+    first: FirstPlacements = {}
     for example in sorted(packed, key=lambda example: place[example.id]):
         row = rows[place[example.id]]
         if example.question.is_home:
-            yield _packed_record(dataset, example, row, same), example
+            yield _packed_record(dataset, example, row, first), example
         else:
             yield BundledRecord(released_record(dataset, example, row)), example
     # a set, because a question has one example for each placement
@@ -199,13 +192,29 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
     To try a number of groups, every context is packed again, so the number is found in steps that double and then
     halve.
     """
-    steps = [drafts]
-    low, high, stride = 0, 0, 1
-    best = (_packed_units(dataset, drafts, length)[0], 0)
-    full = 0
+    steps = [drafts]  # the drafts with 0, 1, 2 … groups added; empty where the source has too few groups
+
+    def packed_units(groups: int) -> tuple[int, bool]:
+        """Return the number of units in the context with the fewest, and whether any context runs out of units; 0 and
+        False if a context does not fit.
+        """
+        while len(steps) <= groups and steps[-1]:
+            take_orders = [draft.take_order.wider(length) for draft in steps[-1]]
+            pairs = zip(steps[-1], take_orders, strict=True)
+            more = [replace(draft, take_order=take_order) for draft, take_order in pairs if take_order]
+            steps.append(more if len(more) == len(take_orders) else [])
+        try:
+            step = steps[groups] if groups < len(steps) else []
+            packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in step]
+        except (DoesNotFitError, Rejected):
+            return 0, False
+        return min((len(context.units) for context in packed), default=0), any(context.ran_dry for context in packed)
+
+    low, high, stride, full = 0, 0, 1, 0
+    best = (packed_units(0)[0], 0)
     while not high or high - low > 1:
         middle = (low + high) // 2 if high else low + stride
-        units, is_dry = _packed_units(dataset, _step(steps, middle, length), length)
+        units, is_dry = packed_units(middle)
         best = max(best, (units, -middle))  # prefer more units, then fewer groups
         if is_dry:
             low, stride = middle, 2 * stride
@@ -214,32 +223,6 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
     if full:
         return steps[high]
     return steps[-best[1]] if best[1] else []
-
-
-def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
-    """Return the drafts of step 0, with groups added `number` times (`TakeOrder.wider`); empty if the source has too
-    few groups.
-    """
-    while len(steps) <= number and steps[-1]:
-        take_orders = [draft.take_order.wider(length) for draft in steps[-1]]
-        found = [
-            replace(draft, take_order=take_order)
-            for draft, take_order in zip(steps[-1], take_orders, strict=True)
-            if take_order
-        ]
-        steps.append(found if len(found) == len(take_orders) else [])
-    return steps[number] if number < len(steps) else []
-
-
-def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tuple[int, bool]:
-    """Pack every context. Return the number of units in the context with the fewest, and whether any context runs out
-    of units; (0, False) if a context does not fit.
-    """
-    try:
-        packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in drafts]
-    except (DoesNotFitError, Rejected):
-        return 0, False
-    return min((len(each.units) for each in packed), default=0), any(each.ran_dry for each in packed)
 
 
 def _examples(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
@@ -268,36 +251,26 @@ def _pictures_in(question: Question) -> Iterator[str]:
     return (part.path for part in question.parts if isinstance(part, Image))
 
 
-def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
+def _reject(dataset: Dataset, row: Row, error: DoesNotFitError | Rejected, length: int) -> Reject:
     if isinstance(error, Rejected):
-        return error.fault
-    return Fault(
-        "does-not-fit",
-        f"a prompt within {format_length(length)}",
-        str(error),
-        todo="lower admission_length to leave the question out of all files",
-    )
+        return reject_row(dataset.spec.name, row, error.fault, length)
+    todo = "lower admission_length to leave the question out of all files"
+    fault = Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error), todo=todo)
+    return reject_row(dataset.spec.name, row, fault, length)
 
 
-def _packed_record(dataset: Dataset, example: PackedExample, row: Row, same: SameAnswers) -> PackedRecord:
-    line = PackedRecord(released_record(dataset, example, row), _items(example), example.ran_dry, example.missing)
-    same.check(example, line.record, row)
-    return line
+def _packed_record(dataset: Dataset, example: PackedExample, row: Row, first: FirstPlacements) -> PackedRecord:
+    record = released_record(dataset, example, row)
+    dataset.checks.check_placements(example, record, row, first)
+    return PackedRecord(record, _items(example), example.ran_dry, example.missing)
 
 
 def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
-    """Return the record of an example, after checking that it gives the packed prompt and has what scoring needs.
-
-    Raises:
-        PluginCallError: the builder's example or record is wrong; the error names the method, the row and the fault.
-
-    """
-    check_units(dataset, example, row)
+    """Return the record of an example, after checking that it gives the packed prompt and has what scoring needs."""
+    dataset.checks.check_units(example, row)
     with calling("builder", dataset.spec.builder, "record()", row):
         record = finished_record(dataset, example)
-    check_record(dataset, example, record, row)
-    if example.placement in (None, dataset.placements()[0]):
-        check_variants(dataset, example, record, row)
+    dataset.checks.check_record(example, record, row)
     return record
 
 
@@ -305,10 +278,8 @@ def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     """Return the record of a builder, with its length, tokens and needle positions added."""
     record = dataset.builder.record(example)
     count, placement = example.count, example.placement
-    added: dict[str, object] = {
-        "length": count.total,
-        "tokens": {"text": count.text, "image": count.image, "reserve": example.reserve},
-    }
+    tokens = {"text": count.text, "image": count.image, "reserve": example.reserve}
+    added: dict[str, object] = {"length": count.total, "tokens": tokens}
     if dataset.canary:
         added["canary"] = dataset.canary
     if placement is not None:

@@ -12,11 +12,10 @@ from pydantic import ValidationError
 from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.lines import ReadRow, RowLine
 from mmlongbench.building.session import Session
-from mmlongbench.building.shortfalls import reject_row
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
-from mmlongbench.release.rejects import Reject
+from mmlongbench.release.rejects import Reject, reject_row
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
@@ -34,25 +33,24 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
     plan = session.plans[shard.dataset]
     spec, reader = plan.spec, plan.bound.reader_type()
     errata = load_errata(spec.errata) if spec.errata else None
-    known: dict[str, str] = {}
-    for found in read_rows(reader, plan.sources, errata, spec.reader):
-        if isinstance(found, RowFault):
-            yield Reject(spec.name, found.id, None, found.fault)
-        elif found.id in known:
-            said = f"first {known[found.id]}" if known[found.id] else "it stands before"
+    places: dict[str, str] = {}
+    for row in read_rows(reader, plan.sources, errata, spec.reader):
+        if isinstance(row, RowFault):
+            yield Reject(spec.name, row.id, None, row.fault)
+        elif row.id in places:
+            said = f"first {places[row.id]}" if places[row.id] else "it stands before"
             todo = "remove one of the two rows, or give it another id"
-            yield reject_row(spec.name, found, Fault("duplicate-id", "an id once", said, field="id", todo=todo))
+            yield reject_row(spec.name, row, Fault("duplicate-id", "an id once", said, field="id", todo=todo))
         else:
-            yield ReadRow(_as_json(found, spec.reader))
-        place = found.place if isinstance(found, Row) else found.fault.place
-        position = f"on {place}" if place.startswith("line ") else f"at {place}" if place else ""
-        known.setdefault(found.id, position)
+            yield ReadRow(_as_json(row, spec.reader))
+        place = row.place if isinstance(row, Row) else row.fault.place
+        places.setdefault(row.id, f"on {place}" if place.startswith("line ") else f"at {place}" if place else "")
 
 
 def _as_json(row: Row, reader: str) -> dict[str, object]:
     """Return the fields of a row as JSON; raise an error if the row is not the same when it is read back."""
     with calling("reader", reader, "row()", row):
-        fields, fault = row.model_dump(mode="json"), ""
+        fields = row.model_dump(mode="json")
         try:
             again = type(row).model_validate(json.loads(to_json(fields)))
         except ValidationError as error:
@@ -135,9 +133,8 @@ def _row(
     reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
 ) -> Row | RowFault:
     if erratum and erratum.drop:
-        fault = Fault(
-            "dropped-by-errata", "a row that can be asked", erratum.source, todo="take it out of the errata to keep it"
-        )
+        todo = "take it out of the errata to keep it"
+        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source, todo=todo)
         if isinstance(raw, RawRow):
             return placed(fault, raw)
         return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))

@@ -7,7 +7,6 @@ with `is_prepared`.
 import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,6 @@ class Stage:
     run: Callable[[Session, Shard], Iterator[Any]]
     """Yields the lines of a shard."""
     lines: TypeAdapter[Any]
-    """The type of a line."""
     label: str = ""
     """What a shard makes, for the progress bar; if empty, the first part of the name of the shard is shown."""
     is_prepared: bool = False
@@ -72,26 +70,21 @@ def stage_named(name: StageName) -> Stage:
 
 
 def run_shard(session: Session, shard: Shard) -> float:
-    """Run one shard unless it is done, and return the seconds it took."""
+    """Run one shard unless it is done, and return the seconds it took. If a source file has changed, raise an error
+    before the result is complete.
+    """
     build_dir, begun = session.build_dir, time.perf_counter()
-    with build_dir.lock_shard(shard), _collected_seldom():
-        if not build_dir.is_done(shard):
-            build_dir.write(shard, _lines(session, shard))
-    return time.perf_counter() - begun
 
+    def lines() -> Iterator[Any]:
+        with session.source_files.unchanged_tables(Compared.EACH_SHARD, [shard.dataset]):
+            yield from stage_named(shard.stage).run(session, shard)
 
-def _lines(session: Session, shard: Shard) -> Iterator[Any]:
-    """Yield the lines of a shard. If a source file has changed, raise an error before the result is complete."""
-    with session.source_files.unchanged_tables(Compared.EACH_SHARD, [shard.dataset]):
-        yield from stage_named(shard.stage).run(session, shard)
-
-
-@contextmanager
-def _collected_seldom() -> Iterator[None]:
-    """Make Python look for reference cycles less often: shards make millions of values and hardly any cycle."""
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 20)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 20)  # shards make millions of values and hardly any reference cycle
     try:
-        yield
+        with build_dir.lock_shard(shard):
+            if not build_dir.is_done(shard):
+                build_dir.write(shard, lines())
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
+    return time.perf_counter() - begun

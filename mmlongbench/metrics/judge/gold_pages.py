@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.io.folders import file_inside
+from mmlongbench.io.files import file_inside
 from mmlongbench.models.pictures import Picture, picture_of
 from mmlongbench.task.metric import Evidence
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.pdf_reader import read_pages
+from mmlongbench.documents.pdf import read_pages
 from mmlongbench.errors import Fault, PageLimitError, SourceError
-from mmlongbench.io.folders import file_inside, pdfs_by_name
+from mmlongbench.io.files import file_inside, pdfs_by_name
 
 MAX_KEPT = 64 * 1024 * 1024
 """How many characters of documents are kept in memory; the current document is always kept."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
 from mmlongbench.errors import Fault, PageLimitError, SourceError
-from mmlongbench.io.folders import file_inside, pdfs_by_name
+from mmlongbench.io.files import file_inside, pdfs_by_name
 from mmlongbench.metrics.smudge.paths import Paths
 from mmlongbench.metrics.smudge.pdf_words import pdf_words
 from mmlongbench.metrics.smudge.places import Locator

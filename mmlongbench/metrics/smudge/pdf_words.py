@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import page_words
+from mmlongbench.documents.pdf import page_words
 from mmlongbench.metrics.smudge.words import Word
 
 

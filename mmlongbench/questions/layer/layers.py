@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import VERSION
+from mmlongbench.documents.page_facts import VERSION, page_layers
 from mmlongbench.io.files import write_whole
 from mmlongbench.questions.layer.page import Page, RawPage
 
@@ -23,13 +22,13 @@ def pages_of(path: Path, sha256: str, cache: Path, limits: Limits) -> list[Page]
     """Return the pages of a document.
 
     Raises:
-        SourceError, ReaderDiedError: as `pdf_reader.page_layers`.
+        SourceError, ReaderDiedError: as `page_layers`.
 
     """
     file = cache / f"{sha256}-{layer_version()}.jsonl.gz"
     found = _kept(file)
     if found is None:
-        found = [RawPage.model_validate(raw) for raw in pdf_reader.page_layers(path, limits)]
+        found = [RawPage.model_validate(raw) for raw in page_layers(path, limits)]
         lines = (page.model_dump_json().encode() + b"\n" for page in found)
         write_whole(file, [gzip.compress(b"".join(lines), mtime=0)])
     return [Page(number, raw) for number, raw in enumerate(found, 1)]

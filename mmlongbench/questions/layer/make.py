@@ -10,8 +10,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import sha256_of
-from mmlongbench.io.folders import is_unicode, pdfs_by_name, shown_name
+from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.questions.layer.baselines import baseline_of
@@ -131,7 +130,10 @@ def work_of(path: Path, sha256: str, settings: Settings) -> Work | Reject:
     except SourceError as error:
         fault = error.fault
         found = f"{fault.place}: {fault.found}" if fault.place else fault.found
-        return _unread(path.stem, fault.reason, found, fault.expected)
+        todo = "leave it out" if "limits." in fault.todo else fault.todo  # there is no manifest
+        if fault.reason == "time-of-a-page":
+            todo = "raise --seconds-a-page if the page is meant to be so, or leave the document out"
+        return _unread(path.stem, fault.reason, found, f"{fault.expected}: {todo}" if todo else fault.expected)
     rejects = [_reject(document, candidates[number], why) for number, why in failed.items() if why]
     rejects += [_reject(document, taken[number], why) for number, why in differ.items()]
     surplus = Failed("choosing", "surplus", "more candidates than places", "a place on its page and among its kind")

@@ -12,9 +12,9 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import find_tesseract, ocr_version, run
+from mmlongbench.documents.page_facts import page_crops
 from mmlongbench.errors import BuildError, ReaderDiedError
 from mmlongbench.io.files import write_whole
 from mmlongbench.questions.layer.candidate import Candidate, Mark
@@ -55,7 +55,7 @@ def differing(
     """Return, by its number, each candidate whose words OCR reads otherwise. What was read is kept in a file.
 
     Raises:
-        SourceError, ReaderDiedError: as `pdf_reader.page_crops`, or `tesseract` fails.
+        SourceError, ReaderDiedError: as `page_crops`, or `tesseract` fails.
 
     """
     read = [_read_marks(each, pages) for each in candidates]
@@ -171,7 +171,7 @@ def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict
     texts: dict[str, str] = {}
     if not crops:
         return texts
-    for (page, found), (_, _, picture) in zip(batches, pdf_reader.page_crops(path, crops, limits), strict=True):
+    for (page, found), (_, _, picture) in zip(batches, page_crops(path, crops, limits), strict=True):
         said = _read(picture, f"{path.name}, page {page}", mode, limits).split("\f")
         if len(said) not in (len(found), len(found) + 1):
             raise ReaderDiedError(f"{path.name}, page {page}: tesseract read {len(said)} of {len(found)} pictures")
@@ -181,7 +181,8 @@ def _texts(path: Path, marks: Sequence[Mark], mode: str, limits: Limits) -> dict
 
 def _read(picture: bytes, page: str, mode: str, limits: Limits) -> str:
     try:
-        return run(find_tesseract(), picture, page, limits.seconds_a_page, (*_OPTIONS, "--psm", mode))
+        options = (*_OPTIONS, "--psm", mode)
+        return run(find_tesseract(), picture, page, limits.seconds_a_page, options, "--seconds-a-page")
     except ValueError as error:
         raise ReaderDiedError(f"{page}: tesseract failed ({error}); leave OCR out with --no-ocr") from error
 

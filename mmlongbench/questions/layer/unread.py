@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mmlongbench.documents import pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.ocr import read_page
 from mmlongbench.documents.pages import KeptTexts
-from mmlongbench.documents.pdf import has_words
+from mmlongbench.documents.pdf import has_words, pages_to_read, read_pages
 from mmlongbench.questions.layer.page import Page
 
 _PICTURES = ("picture", "table", "formula")
@@ -41,14 +40,14 @@ def other_texts(path: Path, pages: Sequence[Page], limits: Limits, kept: Path | 
         kept: the file that keeps what OCR has read; None if OCR reads nothing.
 
     Raises:
-        SourceError, ReaderDiedError, BuildError: as `pdf_reader.read_pages` and `read_page`.
+        SourceError, ReaderDiedError, BuildError: as `read_pages` and `read_page`.
 
     """
     doubtful = {page.number for page in pages if is_doubtful(page)}
     if not doubtful:
         return OtherTexts({}, frozenset())
     texts, pictures = dict[int, str](), list[int]()
-    for number, page in enumerate(pdf_reader.read_pages(path, limits), 1):
+    for number, page in enumerate(read_pages(path, limits), 1):
         if number not in doubtful:
             continue
         texts[number] = " ".join(page.text.split())
@@ -79,8 +78,8 @@ def _recognised(path: Path, wanted: Sequence[int], count: int, limits: Limits, k
     """Return what OCR reads on some pages of a document with `count` pages; a page is read once."""
     left = [number for number in wanted if number - 1 not in kept.texts]
     known = [number - 1 for number in range(1, count + 1) if number not in left]
-    for number, _, picture in pdf_reader.pages_to_read(path, known, limits) if left else ():
+    for number, _, picture in pages_to_read(path, known, limits) if left else ():
         if number + 1 in left:
-            text = read_page(picture, f"{path.name}, page {number + 1}", limits.seconds_a_page)
+            text = read_page(picture, f"{path.name}, page {number + 1}", limits.seconds_a_page, "--seconds-a-page")
             kept.add(number, text)
     return {number: " ".join(kept.texts[number - 1].split()) for number in wanted}

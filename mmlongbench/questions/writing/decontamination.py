@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.pdf_reader import read_pages
+from mmlongbench.documents.pdf import read_pages
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.tables import ENDINGS, Columns, table_rows

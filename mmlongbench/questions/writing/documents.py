@@ -13,11 +13,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from mmlongbench.documents.limits import Limits
-from mmlongbench.documents.page_facts import PageFacts
-from mmlongbench.documents.pdf_reader import page_facts, page_sizes, render_pages
+from mmlongbench.documents.page_facts import PageFacts, page_facts
+from mmlongbench.documents.pdf import page_sizes, render_pages
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.files import sha256_of, write_whole
-from mmlongbench.io.folders import is_unicode, shown_name
+from mmlongbench.io.files import is_unicode, sha256_of, shown_name, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import Columns, table_rows
 from mmlongbench.models.pictures import Picture
@@ -202,8 +201,8 @@ def _read(line: DocumentLine, path: Path, kept: Path) -> ReadDocument | Document
         pages = _FACTS.validate_json(file.read_bytes())
     except (OSError, ValidationError):
         try:
-            page_sizes(path, 72, Limits())  # also refuses pages that cost too much
-            pages = [PageFacts(**each) for each in page_facts(path, Limits())]
+            list(page_sizes(path, 72, Limits()))  # also refuses pages that cost too much
+            pages = list(page_facts(path, Limits()))
         except SourceError as error:
             found = f"expected {error.fault.expected}, found {error.fault.found}"
             return line.model_copy(update={"reason": error.fault.reason, "detail": found})

@@ -13,10 +13,10 @@ from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.io.files import atomic_write, bounded_lines, write_whole
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA
 from mmlongbench.release.lock import leads_out
-from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.rows import Record
 from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, clean, shortened, written

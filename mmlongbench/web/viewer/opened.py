@@ -6,10 +6,10 @@ from hashlib import blake2b
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
-from mmlongbench.release.anatomy import NO_ITEMS, Block, ShownExample, ShownImage, ShownText, described
+from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.items import Item
-from mmlongbench.release.measuring import ImageSizes
 from mmlongbench.release.release import Example
+from mmlongbench.release.shown_example import NO_ITEMS, Block, ShownExample, ShownImage, ShownText, described
 from mmlongbench.web.viewer.index_lines import IndexRow, Units
 from mmlongbench.web.viewer.records import example_of
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile

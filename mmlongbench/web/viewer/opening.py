@@ -13,7 +13,7 @@ from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.diff import ReleaseDifference, diff
-from mmlongbench.release.measuring import ModelOptions
+from mmlongbench.release.example_cost import Model
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import read_answers
 from mmlongbench.web.viewer.fitting import note_unfit
@@ -32,7 +32,7 @@ class Given:
 
     predictions: tuple[Path, ...] = ()
     scores: tuple[Path, ...] = ()
-    models: tuple[ModelOptions, ...] = ()
+    models: tuple[Model, ...] = ()
     shortcuts: Path | None = None
     against: Path | None = None
     images: Path | None = None
@@ -51,14 +51,13 @@ def open_site(release: Path, given: Given, progress: Progress) -> Site:
 
     """
     viewed = open_viewed(release, given.images, given.tasks)
-    models = [each.open() for each in given.models]
     index = open_index(viewed, given.images, given.tasks, progress)
     answers = read_answers(viewed, given.predictions, given.scores, given.tasks, progress)
     note_unfit(answers, index)
     findings = read_findings(given.shortcuts) if given.shortcuts else ()
     against = (given.against.resolve().name, _difference(release, given.against, progress)) if given.against else None
     review = open_review(given.suspects, given.review, given.write, given.annotator)
-    return Site(viewed, index, answers, models, findings, against, review)
+    return Site(viewed, index, answers, given.models, findings, against, review)
 
 
 def _difference(release: Path, other: Path, progress: Progress) -> ReleaseDifference:

@@ -5,8 +5,8 @@ chunks, which a page loads when they are reached.
 from collections.abc import Iterator, Mapping
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.anatomy import Block, Piece, ShownImage, ShownText
-from mmlongbench.release.measuring import Model
+from mmlongbench.release.example_cost import Model
+from mmlongbench.release.shown_example import Block, Piece, ShownImage, ShownText
 from mmlongbench.web.show_page import look
 from mmlongbench.web.viewer.opened import ListRow, OpenExample, PlacedBlock
 from mmlongbench.web.viewer.pictures import fitted
@@ -235,8 +235,9 @@ def _model_notes(model: Model, images: int, refused: set[str], total: int, room:
     yield "images are counted by the rule of the model, texts as in the release"
     if refused:
         yield f"{model.name} refuses {len(refused):,} images because of their size"
-    if model.max_images is not None and images > model.max_images:
-        yield f"a request to {model.name} may have {model.max_images:,} images, this prompt has {images:,}"
+    most = model.rule.max_images
+    if most is not None and images > most:
+        yield f"a request to {model.name} may have {most:,} images, this prompt has {images:,}"
     if room is None:
         return
     if total > room:

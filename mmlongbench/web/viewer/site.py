@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.diff import ReleaseDifference
-from mmlongbench.release.measuring import Model
+from mmlongbench.release.example_cost import Model
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import Answers
 from mmlongbench.web.viewer.index import Index

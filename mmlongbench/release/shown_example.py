@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
+from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import Item, NoItemError, items_of_example
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.measuring import ImageSizes, placement_of
 from mmlongbench.release.positions import NEEDLES, is_number
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.metric import Evidence

@@ -1,19 +1,27 @@
-"""The results of an audit: counts of each file, and problems by kind."""
+"""The audit of one file of a release: its counts, its problems by kind, and its line of `audit --json`."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.corpus.retrieval.pages import AT, recall_at
-from mmlongbench.lengths import STANDARD_LENGTHS
+from mmlongbench.errors import ReleaseError
+from mmlongbench.release.example_cost import ExampleCost, Model
 from mmlongbench.task.spec import Remark
+from tokenization import TokenizationError
 
-Fault: TypeAlias = tuple[str, str]
+Finding: TypeAlias = tuple[str, str]
 """What is wrong with a release: (kind of problem, where)."""
+UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+"""The errors that reading a damaged release may raise."""
+WORST = 5
+"""How many examples are named for each model and file."""
+BINS = 20
+"""The number of bins of a histogram, from 0 to 1; one more bin is for values over 1."""
 
 
 class _Line(BaseModel):
@@ -43,7 +51,7 @@ class CostlyExample(_Line):
 
 
 class ModelFigures(_Line):
-    """What a file costs on one model, while it is counted (see `ModelFigures`)."""
+    """What a file costs on one model."""
 
     tokens: SpreadFigures
     """The tokens of each prompt (its text and its images), without the reserve."""
@@ -161,21 +169,12 @@ class Spread:
         return SpreadFigures(mean=self.mean, sd=self.deviation, min=self.least, max=self.most)
 
 
-WORST = 5
-"""How many examples are named for each model and file."""
-BINS = 20
-"""The number of bins of a histogram, from 0 to 1."""
+def _no_shares() -> list[int]:
+    return [0] * (BINS + 1)
 
 
-@dataclass(slots=True)
-class Histogram:
-    """Counts in equal bins from 0 to 1, where 1 is in the last bin; one more bin is for values over 1."""
-
-    counts: list[int] = field(default_factory=lambda: [0] * (BINS + 1))
-
-    def add(self, share: float) -> None:
-        """Add one value."""
-        self.counts[BINS if share > 1 else min(BINS - 1, max(0, int(share * BINS)))] += 1
+def _bin(share: float) -> int:
+    return BINS if share > 1 else min(BINS - 1, max(0, int(share * BINS)))
 
 
 @dataclass(slots=True)
@@ -187,27 +186,33 @@ class ModelTally:
     over_images: int = 0
     refused: int = 0
     first_refused: str = ""
-    shares: Histogram = field(default_factory=Histogram)
-    """Prompt and reserve of each example, as a share of the window."""
+    shares: list[int] = field(default_factory=_no_shares)
+    """A histogram of prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
     """The tokens of the costliest example of each id, by id; only the `WORST` ids with the most tokens are kept."""
 
-    def add(self, id: str, total: int) -> None:
+    def add(self, where: str, cost: ExampleCost, model: Model) -> None:
         """Add one example."""
+        most_images = model.rule.max_images
+        self.over_images += most_images is not None and len(cost.sizes) > most_images
+        try:
+            total = sum(cost.tokens(model))
+        except TokenizationError as error:
+            self.refused += 1
+            self.first_refused = self.first_refused or f"{where}: {error}"
+            return
         self.tokens.add(total)
-        self.costliest[id] = max(total, self.costliest.get(id, 0))
+        self.costliest[cost.id] = max(total, self.costliest.get(cost.id, 0))
         if len(self.costliest) > WORST:
-            del self.costliest[min(self.costliest, key=lambda each: (self.costliest[each], each))]
+            del self.costliest[min(self.costliest, key=lambda id: (self.costliest[id], id))]
+        if model.window is not None:
+            self.over_window += total + cost.reserve > model.window
+            self.shares[_bin((total + cost.reserve) / model.window)] += 1
 
     @property
     def worst(self) -> list[tuple[str, int]]:
         """Return (id, tokens) of the costliest examples, the costliest first."""
         return sorted(self.costliest.items(), key=lambda item: (-item[1], item[0]))
-
-    def refuse(self, where: str) -> None:
-        """Add an example that the model refuses."""
-        self.refused += 1
-        self.first_refused = self.first_refused or where
 
     def figures(self, examples: int) -> ModelFigures:
         """Return the numbers for a report about a file with `examples` examples."""
@@ -233,24 +238,11 @@ class RemarkTally:
     faults: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
 
-    def add(self, fault: str, where: str) -> None:
-        """Add one record; the fault is empty if there is none."""
-        self.examples += 1
-        if fault:
-            self.faults[fault] += 1
-            self.first.setdefault(fault, where)
-
-    def figures(self, subject: str) -> RemarkFigures:
-        """Return the numbers for a report."""
-        faults = [RemarkFault(fault=fault, count=n, first=self.first[fault]) for fault, n in self.faults.items()]
-        return RemarkFigures(subject=subject, examples=self.examples, faults=faults)
-
 
 @dataclass(slots=True)
 class Facts:
     """Facts about the records of a file that other files of the dataset must agree with; values are kept as digests."""
 
-    is_bundle: bool
     lines: int = 0
     """The number of examples of the file, including those that could not be read."""
     is_read: bool = True
@@ -277,13 +269,14 @@ class FileAudit:
     """The counts and problems of one file."""
 
     file: str
-    length: int
+    length: int = 0
     examples: int = 0
     fill: Spread = field(default_factory=Spread)
     text: Spread = field(default_factory=Spread)
     image: Spread = field(default_factory=Spread)
     images: Spread = field(default_factory=Spread)
-    fills: Histogram = field(default_factory=Histogram)
+    fills: list[int] = field(default_factory=_no_shares)
+    """A histogram of `fill`."""
     models: dict[str, ModelTally] = field(default_factory=dict)
     """Its cost on each requested model."""
     problems: Counter[str] = field(default_factory=Counter)
@@ -300,13 +293,30 @@ class FileAudit:
     facts: Facts | None = None
     """Facts that other files must agree with; None if they are not compared."""
 
-    def remark(self, found: Remark, where: str, *, is_ours: bool) -> None:
+    def add(self, where: str, cost: ExampleCost, models: Sequence[Model]) -> None:
+        """Add one example."""
+        share = cost.total / self.length
+        self.fill.add(share)
+        self.fills[_bin(share)] += 1
+        self.text.add(cost.count.text)
+        self.image.add(cost.count.image)
+        self.images.add(len(cost.sizes))
+        if cost.total > self.length:
+            self.problem("over its length", f"{where}: {cost.count.total} + {cost.reserve} > {self.length}")
+        for model in models:
+            self.models[model.name].add(where, cost, model)
+
+    def remark(self, remark: Remark, where: str, *, is_ours: bool) -> None:
         """Count a remark. If the file is of a release of this engine (`is_ours`), a fault that such a release promises
         not to have (`Remark.is_promised`) is a problem, too.
         """
-        self.remarks.setdefault(found.subject, RemarkTally()).add(found.fault, where)
-        if found.fault and found.is_promised and is_ours:
-            self.problem(f"{found.subject}: {found.fault}", where)
+        tally = self.remarks.setdefault(remark.subject, RemarkTally())
+        tally.examples += 1
+        if remark.fault:
+            tally.faults[remark.fault] += 1
+            tally.first.setdefault(remark.fault, where)
+            if remark.is_promised and is_ours:
+                self.problem(f"{remark.subject}: {remark.fault}", where)
 
     def problem(self, kind: str, where: str) -> None:
         """Add a problem."""
@@ -321,10 +331,18 @@ class FileAudit:
 
     def line(self) -> AuditLine:
         """Return the numbers for a report."""
-        problems = [ProblemFigures(problem=kind, count=n, first=self.first[kind]) for kind, n in self.problems.items()]
-        models = {name: tally.figures(self.examples) for name, tally in self.models.items()}
-        remarks = [tally.figures(subject) for subject, tally in self.remarks.items()]
-        few: dict[str, Any] = {"models": models, "remarks": remarks, "recall": self.recall}
+        few: dict[str, Any] = {
+            "models": {name: tally.figures(self.examples) for name, tally in self.models.items()},
+            "remarks": [
+                RemarkFigures(
+                    subject=subject,
+                    examples=tally.examples,
+                    faults=[RemarkFault(fault=f, count=n, first=tally.first[f]) for f, n in tally.faults.items()],
+                )
+                for subject, tally in self.remarks.items()
+            ],
+            "recall": self.recall,
+        }
         return AuditLine(
             file=self.file,
             dataset=self.dataset,
@@ -334,9 +352,9 @@ class FileAudit:
             text=self.text.figures(),
             image=self.image.figures(),
             images=self.images.figures(),
-            fill_histogram=self.fills.counts,
-            problems=problems,
-            **{key: found for key, found in few.items() if found},
+            fill_histogram=self.fills,
+            problems=[ProblemFigures(problem=p, count=n, first=self.first[p]) for p, n in self.problems.items()],
+            **{key: value for key, value in few.items() if value},
         )
 
 
@@ -364,28 +382,3 @@ def short_tokens(tokens: float) -> str:
     if tokens < 1000:
         return f"{tokens:.0f}"
     return f"{tokens / 1000:,.1f}K" if tokens < 100_000 else f"{tokens / 1000:,.0f}K"
-
-
-@dataclass(frozen=True, slots=True)
-class Table3Row:
-    """One dataset of the paper's Table 3: (mean, standard deviation) of the images per example, by length in tokens."""
-
-    dataset: str
-    images: Mapping[int, tuple[float, float]]
-    paper: Mapping[int, float]
-
-
-def table3(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Table3Row]:
-    """Return a row for each dataset. Datasets with a `.json` file come first, the others are in the given order.
-
-    If a length has both a `.json` file and another file of the same records, only the other file is counted. `paper`
-    has the paper's numbers of each dataset, at the standard lengths.
-    """
-    found: dict[str, dict[int, tuple[float, float]]] = {}
-    for audit in sorted(audits, key=lambda audit: not audit.file.endswith(".json")):
-        if audit.images.n:
-            found.setdefault(audit.dataset, {})[audit.length] = (audit.images.mean, audit.images.deviation)
-    return [
-        Table3Row(name, images, dict(zip(STANDARD_LENGTHS, paper.get(name, ()), strict=False)))
-        for name, images in found.items()
-    ]

@@ -1,4 +1,4 @@
-"""Measures one example: rebuilds its prompt from the public record, counts its text, and looks up its images' sizes."""
+"""The tokens of one example: as its release counts it, from the record and the sizes of its images, and on models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,13 @@ from tokenization import (
     vision_rule,
     vision_rules,
 )
+
+ALL = "all"
+"""The name that stands for all models, without those that are only a variant of another model."""
+MAX_RESERVE = 2**40
+"""The maximum reserve in tokens; anything above it is an error."""
+MAX_PLACEMENT = 2**40
+"""A number whose absolute value is not below this is no placement."""
 
 
 class ImageSizes(Mapping[str, tuple[int, int]]):
@@ -53,32 +60,28 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         return len(self._known)
 
     def _read(self, path: str) -> tuple[int, int]:
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or not (self._root / path).resolve().is_relative_to(self._root):
+        pure, file = PurePosixPath(path), self._root / path
+        if pure.is_absolute() or ".." in pure.parts or not file.resolve().is_relative_to(self._root):
             raise ReleaseError(f"image {path!r}: the path leaves the image root")
-        if (self._root / path).exists() and not (self._root / path).is_file():  # reading a pipe might never end
+        if file.exists() and not file.is_file():  # reading a pipe might never end
             raise ReleaseError(f"image {path!r}: is no file")
         try:
-            size, turned = header(self._root / path)
-            found = oddities(self._root / path)
+            size, orientation = header(file)
+            odd = oddities(file)
         except FileNotFoundError as error:
             raise ReleaseError(f"image {path!r}: is missing") from error
         except unreadable() as error:
             raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}") from error
-        if turned != 1:
+        if orientation != 1:
             self.turned.add(path)
-        if found:
-            self.odd[path] = found
+        if odd:
+            self.odd[path] = odd
         return size
 
 
-ALL = "all"
-"""The name that stands for all models, without those that are only a variant of another model."""
-
-
 @dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """What to count for one model, as plain values that can be sent to a process."""
+class Model:
+    """A model to count on, as plain values that can be sent to a process."""
 
     name: str
     """The model's name as the user gives it."""
@@ -87,27 +90,36 @@ class ModelOptions:
     tokenizer: str | None = None
     """A path or hub id; None: text is counted as in the release."""
 
-    def open(self) -> "Model":
-        """Return the model with its rule and tokenizer; a process loads each tokenizer once."""
-        rule = vision_rule(self.name)
-        text = _tokenizer(self.tokenizer) if self.tokenizer else None
-        return Model(self.name, rule, self.window, rule.max_images, text)
+    @property
+    def rule(self) -> VisionRule:
+        """The rule that counts its images."""
+        return _rule(self.name)
+
+    @property
+    def text(self) -> TextTokenizer | None:
+        """Its tokenizer, which a process loads once; None if it has none.
+
+        Raises:
+            ReleaseError: the tokenizer cannot be loaded.
+
+        """
+        return _tokenizer(self.tokenizer) if self.tokenizer else None
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model that is ready to count."""
-
-    name: str
-    rule: VisionRule
-    window: int | None
-    max_images: int | None
-    """The maximum number of images in a request, if known."""
-    text: TextTokenizer | None
+_rule = cache(vision_rule)
 
 
-def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ()) -> tuple[ModelOptions, ...]:
-    """Return the options of models, as the command line gives them.
+@cache
+def _tokenizer(name: str) -> TextTokenizer:
+    refuse_url(name, "text tokenizer", ReleaseError)
+    try:
+        return load_tokenizer(name)
+    except TokenizationError as error:
+        raise ReleaseError(f"text {error}") from error
+
+
+def models_of(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ()) -> tuple[Model, ...]:
+    """Return models, as the command line gives them.
 
     Args:
         names: model names separated by commas, or `all`.
@@ -120,32 +132,31 @@ def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ())
 
     """
     listed = [name.strip() for name in names.split(",") if name.strip()]
-    try:
-        if listed == [ALL]:
-            listed = [name for name, rule in vision_rules().items() if not rule.variant_of]
-        for name in listed:
+    if listed == [ALL]:
+        listed = _families()
+    for name in listed:
+        try:
             vision_rule(name)
-    except TokenizationError as error:
-        known = [each for each, rule in vision_rules().items() if not rule.variant_of]
-        near = str(error).partition("did you mean ")[2].partition("?")[0]
-        hint = f"; did you mean {near}?" if near else ""
-        raise ReleaseError(f"no model {name!r:.80} is known{hint}; known are {', '.join(known)}") from error
-    window = _by_model("window", windows, listed)
-    tokenizer = _by_model("text tokenizer", tokenizers, listed)
-    lengths = {name: _window(name, text) for name, text in window.items()}
-    return tuple(ModelOptions(name, lengths.get(name), tokenizer.get(name)) for name in dict.fromkeys(listed))
+        except TokenizationError as error:
+            nearest = str(error).partition("did you mean ")[2].partition("?")[0]
+            hint = f"; did you mean {nearest}?" if nearest else ""
+            raise ReleaseError(f"no model {name!r:.80} is known{hint}; known are {', '.join(_families())}") from error
+    by_model: dict[str, dict[str, str]] = {"window": {}, "text tokenizer": {}}
+    for option, pairs in (("window", windows), ("text tokenizer", tokenizers)):
+        for pair in pairs:
+            name, equals, value = pair.partition("=")
+            if not equals or not value.strip():
+                raise ReleaseError(f"{option} {pair!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
+            if name not in listed:
+                among = ", ".join(listed) or "none"
+                raise ReleaseError(f"{option} {pair!r}: {name!r} is not among the models ({among})")
+            by_model[option][name] = value.strip()
+    tokens = {name: _window(name, text) for name, text in by_model["window"].items()}
+    return tuple(Model(name, tokens.get(name), by_model["text tokenizer"].get(name)) for name in dict.fromkeys(listed))
 
 
-def _by_model(option: str, given: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
-    found = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not equals or not value.strip():
-            raise ReleaseError(f"{option} {each!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
-        if name not in names:
-            raise ReleaseError(f"{option} {each!r}: {name!r} is not among the models ({', '.join(names) or 'none'})")
-        found[name] = value.strip()
-    return found
+def _families() -> list[str]:
+    return [name for name, rule in vision_rules().items() if not rule.variant_of]
 
 
 def _window(name: str, text: str) -> int:
@@ -157,23 +168,8 @@ def _window(name: str, text: str) -> int:
         raise ReleaseError(f"window {name}={text}: expected tokens, such as 128000 or 128K") from error
 
 
-@cache
-def _tokenizer(name: str) -> TextTokenizer:
-    refuse_url(name, "text tokenizer", ReleaseError)
-    try:
-        return load_tokenizer(name)
-    except TokenizationError as error:
-        raise ReleaseError(f"text {error}") from error
-
-
-MAX_RESERVE = 2**40
-"""The maximum reserve in tokens; anything above it is an error."""
-MAX_PLACEMENT = 2**40
-"""A number whose absolute value is not below this is no placement."""
-
-
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ExampleCost:
     """The cost of an example, as the counter of its release counts it."""
 
     id: str
@@ -188,6 +184,35 @@ class Measured:
     reserve: int
     """The tokens that the release keeps free for the answer."""
 
+    @classmethod
+    def of(
+        cls,
+        record: Record,
+        prompt: Prompt,
+        counter: CrossModalCounter,
+        sizes: Mapping[str, tuple[int, int]],
+        reserve: int | None,
+    ) -> "ExampleCost":
+        """Count a record; the reserve is the record's own `tokens.reserve`, or `reserve` if it has none.
+
+        Raises:
+            KeyError: the record has no `tokens.reserve`, and `reserve` is None.
+            ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
+
+        """
+        image_sizes = tuple(sizes[path] for path in prompt.images)
+        if reserve is None:
+            kept = record["tokens"]["reserve"]
+        else:  # a record of other origin may state none
+            tokens = record.get("tokens")
+            kept = tokens.get("reserve", reserve) if isinstance(tokens, dict) else reserve
+        if type(kept) is not int or not 0 <= kept <= MAX_RESERVE:
+            raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
+        id, group = str(record.get("id")).encode("utf-8", "backslashreplace").decode(), record.get("set")
+        number = group if type(group) is int else None
+        count = counter.count(prompt.text, image_sizes)
+        return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)
+
     @property
     def total(self) -> int:
         """The tokens of prompt and reserve."""
@@ -200,32 +225,9 @@ class Measured:
             TokenizationError: the model refuses an image.
 
         """
-        text = model.text.count(self.prompt.text) if model.text else self.count.text
-        return text, model.rule.total(self.sizes, adjacent(self.prompt) if model.rule.shared else 0)
-
-
-def measure(
-    id: str, record: Record, prompt: Prompt, counter: CrossModalCounter, sizes: ImageSizes, reserve: int | None
-) -> Measured:
-    """Measure a record; the reserve is the record's own `tokens.reserve`, or `reserve` if it has none.
-
-    Raises:
-        KeyError: the record has no `tokens.reserve`, and `reserve` is None.
-        ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
-
-    """
-    found = tuple(sizes[path] for path in prompt.images)
-    if reserve is None:
-        kept = record["tokens"]["reserve"]
-    else:  # a record of other origin may state none
-        tokens = record.get("tokens")
-        kept = tokens.get("reserve", reserve) if isinstance(tokens, dict) else reserve
-    if type(kept) is not int or not 0 <= kept <= MAX_RESERVE:
-        raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
-    value, group = placement_of(record), record.get("set")
-    name = id.encode("utf-8", "backslashreplace").decode()
-    count = counter.count(prompt.text, found)
-    return Measured(name, value, group if type(group) is int else None, prompt, found, count, kept)
+        rule, tokenizer = model.rule, model.text
+        text = tokenizer.count(self.prompt.text) if tokenizer else self.count.text
+        return text, rule.total(self.sizes, adjacent(self.prompt) if rule.shared else 0)
 
 
 def placement_of(record: Record) -> float | None:

@@ -15,14 +15,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.archives import (
     ARCHIVES,
     BROKEN,
     FULL,
+    MORE_SPACE,
     OTHER_ARCHIVES,
     archive_ending,
     disk_error,
@@ -33,14 +34,12 @@ from mmlongbench.io.archives import (
     unpacked_size,
     whole_folder,
 )
-from mmlongbench.io.downloads import matching_files, snapshot, url_facts, url_file
-from mmlongbench.io.files import atomic_replace
-from mmlongbench.io.folders import visible_files
-from mmlongbench.io.locations import HubFiles, LocalPath, Location, Url
+from mmlongbench.io.downloads import snapshot, url_facts, url_file
+from mmlongbench.io.files import atomic_replace, visible_files
+from mmlongbench.io.locations import LocalPath, Location, Url
 from mmlongbench.io.progress import Advance, Progress
 
-MAX_FILES = 4_000_000
-"""The maximum number of files of a folder at a URL."""
+MAX_FILES = 4_000_000  # maximum number of files of a folder at a URL
 _DIGITS = 16
 _MAX_NAME = 100
 
@@ -54,23 +53,35 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
     """
     import fsspec
 
+    label = f"{field}: downloading"
     try:
         if url.address.startswith(("http://", "https://")):
             address = url.address.partition("#")[0]
             size, version = url_facts(address)
-            with progress.meter(f"{field}: downloading", size or 0) as advance, atomic_replace(into) as temporary:
+            with progress.meter(label, size or 0) as advance, atomic_replace(into) as temporary:
                 url_file(address, size, version, temporary, advance)
             return
         files, root = fsspec.core.url_to_fs(url.address)
         is_folder = False
         with suppress(NotImplementedError):  # a file system without folders
             is_folder = files.isdir(root)
-        if is_folder:
-            with whole_folder(into) as temporary:
-                _download_folder(files, root, temporary, url, progress, field)
-        else:
+        if not is_folder:
             with atomic_replace(into) as temporary:
                 files.get_file(root, str(temporary))
+            return
+        paths: list[str] = sorted(files.find(root))
+        if not 0 < len(paths) <= MAX_FILES:
+            found = "more" if paths else "none"
+            raise _fault("missing-source", f"1 to {MAX_FILES:,} files", found, field, "correct the URL", url.name)
+        with whole_folder(into) as temporary, progress.bar(label, len(paths)) as step:
+            for path in paths:
+                name = path.removeprefix(root.rstrip("/")).lstrip("/")
+                if {"", ".."} & {*name.split("/")} or "\0" in name or path == name:
+                    todo = "check what the URL leads to"
+                    raise _fault("path-out-of-archive", "names below the folder", repr(name)[:120], field, todo)
+                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+                files.get_file(path, str(temporary / name))
+                step()
     except SourceError:
         raise
     except Exception as error:  # noqa: BLE001  (the errors of file systems have no common base)
@@ -82,24 +93,8 @@ def download(url: Url, into: Path, progress: Progress, field: str) -> None:
         todo = "check the URL and the network, or download it and give its path"
         if isinstance(error, ImportError):
             todo = "install what it names, or download the source and give its path"
-        fault = Fault("unreachable-source", f"a source at {url}", said[:200], "", "", field, todo)
-        raise SourceError(fault) from None  # the cause may have secrets
-
-
-def _download_folder(files: Any, root: str, into: Path, url: Url, progress: Progress, field: str) -> None:  # noqa: ANN401  (fsspec has no types)
-    found: list[str] = sorted(files.find(root))
-    if not 0 < len(found) <= MAX_FILES:
-        said, todo = "none" if not found else "more", "correct the URL"
-        raise SourceError(Fault("missing-source", f"1 to {MAX_FILES:,} files", said, url.name, "", field, todo))
-    with progress.bar(f"{field}: downloading", len(found)) as step:
-        for path in found:
-            name = path.removeprefix(root.rstrip("/")).lstrip("/")
-            if {"", ".."} & {*name.split("/")} or "\0" in name or path == name:
-                expected, todo = "names below the folder", "check what the URL leads to"
-                raise SourceError(Fault("path-out-of-archive", expected, repr(name)[:120], "", "", field, todo))
-            (into / name).parent.mkdir(parents=True, exist_ok=True)
-            files.get_file(path, str(into / name))
-            step()
+        # without the cause, which may have secrets
+        raise _fault("unreachable-source", f"a source at {url}", said[:200], field, todo) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +128,15 @@ class SourceOpener:
             SourceError: a location does not exist, cannot be read, or holds something that no source may hold.
 
         """
-        meant = [each for one in locations for each in (one.matching() if isinstance(one, LocalPath) else (one,))]
-        found = [self._local(location, patterns, field) for location in meant]
-        if len(found) == 1:
-            return self._opened(*found[0], field)
-        key = [str(part) for path, inner in found for part in (*_identity(path), inner)]
+        matching = (place.matching() if isinstance(place, LocalPath) else (place,) for place in locations)
+        paths = [self._local(location, patterns, field) for places in matching for location in places]
+        if len(paths) == 1:
+            return self._opened(*paths[0], field)
+        key = [str(part) for path, inner in paths for part in (*_identity(path), inner)]
         together = self._place("together", *key) / "files"
         if not together.is_dir():
             with whole_folder(together) as temporary:
-                for path, inner in found:
+                for path, inner in paths:
                     self._add(path, inner, temporary, field)
         return OpenedSource(together, _size(together))
 
@@ -149,31 +144,29 @@ class SourceOpener:
         """Return (path on this machine, path inside it if it is an archive) of a location, after downloading it."""
         if isinstance(location, LocalPath):
             return _split_path(location.path)
-        if isinstance(location, HubFiles):
-            outer, inner = _split_name(location.path)
-            found = snapshot(location, outer, patterns, field, is_shown=self._progress.is_shown)
-            return found if outer else self._only(found, patterns, field), inner
-        scheme, _, rest = location.address.partition("://")
-        outer, inner = (rest, "") if "?" in rest else _split_name(rest)
-        address = Url(f"{scheme}://{outer}")
-        place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
-        if not place.exists():
-            download(address, place, self._progress, field)
-        return place, inner
-
-    def _only(self, folder: Path, patterns: Sequence[str], field: str) -> Path:
-        """Return a folder with the files of a dataset of the hub that match the patterns: the folder in the hub's cache
-        if it has no others, or else a copy.
-        """
-        wanted = matching_files(folder, patterns)
-        if len(wanted) == len(visible_files(folder)):
-            return folder
+        if isinstance(location, Url):
+            scheme, _, rest = location.address.partition("://")
+            outer, inner = (rest, "") if "?" in rest else _split_name(rest)
+            address = Url(f"{scheme}://{outer}")
+            place = self._place("download", address.address) / (address.name[:_MAX_NAME] or "file")
+            if not place.exists():
+                download(address, place, self._progress, field)
+            return place, inner
+        outer, inner = _split_name(location.path)
+        folder = snapshot(location, outer, patterns, field, is_shown=self._progress.is_shown)
+        if outer:
+            return folder, inner
+        # an earlier download may have left other files in the hub's cache
+        names = {file: file.relative_to(folder).as_posix() for file in visible_files(folder)}
+        wanted = [file for file, name in names.items() if any(fnmatchcase(name, pattern) for pattern in patterns)]
+        if len(wanted) == len(names):
+            return folder, inner
         place = self._place("only", *patterns, *_identity(folder)) / "files"
         if not place.is_dir():
             with whole_folder(place) as temporary:
                 for file in wanted:
                     _copy(file, temporary / file.relative_to(folder), field)
-        return place
+        return place, inner
 
     def _opened(self, path: Path, inner: str, field: str) -> OpenedSource:
         """Return what a path of this machine leads to, unpacked if it is an archive or a packed file."""
@@ -186,11 +179,11 @@ class SourceOpener:
                 self._check_space(path, field)
                 with whole_folder(root) as temporary:
                     self._unpack(path, temporary, field)
-            found, kept = _inside(root, inner, path.name, field), kept + _size(root)
-            return OpenedSource(self._plain(found, field) if found.is_file() else found, kept)
+            opened, kept = _inside(root, inner, path.name, field), kept + _size(root)
+            return OpenedSource(self._plain(opened, field) if opened.is_file() else opened, kept)
         if path.name.lower().endswith(OTHER_ARCHIVES):
             expected, todo = f"an archive that ends with {', '.join(ARCHIVES)}", "unpack it, and give the folder"
-            raise SourceError(Fault("unknown-archive", expected, path.name, path.name, "", field, todo))
+            raise _fault("unknown-archive", expected, path.name, field, todo, path.name)
         plain = self._plain(path, field)
         return OpenedSource(plain, kept + (plain.stat().st_size if plain != path else 0))
 
@@ -207,8 +200,7 @@ class SourceOpener:
     def _unpack(self, path: Path, into: Path, field: str) -> None:
         with self._unpacking(path, field) as advance:
             if not unpack_archive(path, into, field, advance):
-                todo = "give an archive with files"
-                raise SourceError(Fault("empty-archive", "files in it", "none", path.name, "", field, todo))
+                raise _fault("empty-archive", "files in it", "none", field, "give an archive with files", path.name)
 
     @contextmanager
     def _unpacking(self, path: Path, field: str) -> Iterator[Advance]:
@@ -230,25 +222,22 @@ class SourceOpener:
         free = shutil.disk_usage(above).free
         if needed is not None and needed > free:
             expected = f"{needed:,} bytes of free space"
-            todo = "free some space, build in a folder on another disk, or unpack it there and give the folder"
-            raise SourceError(Fault("disk-full", expected, f"{free:,}", path.name, "", field, todo))
+            raise _fault("disk-full", expected, f"{free:,}", field, MORE_SPACE, path.name)
 
     def _add(self, path: Path, inner: str, into: Path, field: str) -> None:
         """Add the files of one of several locations to their common folder."""
         if not path.exists():
-            todo = "correct the path"
-            raise SourceError(Fault("missing-source", "a file or a folder", "none", path.name, "", field, todo))
+            raise _fault("missing-source", "a file or a folder", "none", field, "correct the path", path.name)
         if archive_ending(path.name) and path.is_file() and not inner:
             self._check_space(path, field)
             self._unpack(path, into, field)
             return
-        found = self._opened(path, inner, field).path
-        for file in visible_files(found) if found.is_dir() else [found]:
-            target = into / (file.relative_to(found) if found.is_dir() else file.name)
+        opened = self._opened(path, inner, field).path
+        for file in visible_files(opened) if opened.is_dir() else [opened]:
+            target = into / (file.relative_to(opened) if opened.is_dir() else file.name)
             if target.exists():
                 name, todo = target.relative_to(into).as_posix(), "give each file once, or rename one"
-                fault = Fault("file-twice", "each file in one location", "two of them", name, "", field, todo)
-                raise SourceError(fault)
+                raise _fault("file-twice", "each file in one location", "two of them", field, todo, name)
             _copy(file, target, field)
 
     def _place(self, kind: str, *identity: str) -> Path:
@@ -285,12 +274,15 @@ def _inside(root: Path, inner: str, archive: str, field: str) -> Path:
         return root.joinpath(*parts)
     below = sorted(root.iterdir())
     if parts:
-        names = ", ".join(path.name for path in below[:5])
-        todo = "correct the path inside the archive"
-        raise SourceError(Fault("missing-source", f"{inner!r:.120} in it", names, archive, "", field, todo))
+        names, todo = ", ".join(path.name for path in below[:5]), "correct the path inside the archive"
+        raise _fault("missing-source", f"{inner!r:.120} in it", names, field, todo, archive)
     if len(below) == 1 and (below[0].is_dir() or below[0].name == root.name):
         return below[0]
     return root
+
+
+def _fault(reason: str, expected: str, found: str, field: str, todo: str, file: str = "") -> SourceError:
+    return SourceError(Fault(reason, expected, found, file, "", field, todo))
 
 
 def _identity(path: Path) -> Iterator[str]:

@@ -6,15 +6,15 @@ closes the session of an earlier build.
 
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.executor import Done, Executor
+from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.remote import Remote, outputs
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard
@@ -40,20 +40,22 @@ class RayExecutor(Executor):
 
     @property
     def has_all_files(self) -> bool:
-        """Return whether the nodes share the folder."""
+        """Whether the nodes share the folder."""
         return self.remote is None
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
         if not shards:
             return
-        ray = _imported()
-        self._connection.enter_context(_connected(self.address))
+        try:
+            ray = import_module("ray")  # it has no types
+        except ImportError as error:
+            raise BuildError('--engine ray: Ray is not installed: pip install "mmlongbench[ray]"') from error
+        self._connect(ray)
         out, plan = session.build_dir.out, session.build_dir.plan
-        build = sha256_of(plan) if plan.is_file() else ""
-        task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
         self._rounds += 1
-        known = f"{build} {self._rounds}"
+        known = f"{sha256_of(plan) if plan.is_file() else ''} {self._rounds}"
+        task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
         waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards}
         try:
             while waiting:
@@ -78,44 +80,52 @@ class RayExecutor(Executor):
             for left in waiting:
                 ray.cancel(left, force=True)
 
+    def _connect(self, ray: ModuleType) -> None:
+        """Connect to the cluster until `close`; a connection that was open before stays open."""
+        if ray.is_initialized():
+            return
+        try:
+            ray.init(
+                address=self.address, include_dashboard=False if self.address is None else None, log_to_driver=False
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            where = "--engine ray" if self.address is None else f"--ray-address {self.address}"
+            raise BuildError(f"{where}: Ray cannot be started: {_first_line(error)}") from error
+        self._connection.callback(ray.shutdown)
+
     def close(self) -> None:
         """Close the connection if this executor opened it."""
         self._connection.close()
 
 
-@dataclass(slots=True)
+# What follows runs in a worker of Ray.
+
+
 class _Worker:
-    """The state of a Ray worker: the session of one build, which is replaced when the worker gets another build."""
+    """The build that this worker has last worked for; it is replaced when the worker gets another build."""
 
-    known: str = ""
-    """The hash of the build's plan and the number of the call of `RayExecutor.run` for which the session was last
-    used."""
+    known = ""
+    """The SHA-256 of the plan, and the number of the call of `RayExecutor.run`."""
     session: Session | None = None
-
-    def opened(self, out: Path, known: str, remote: Remote | None) -> Session:
-        """Return the session of a build. If the release has a URL, first download the results that are new since the
-        last call of `RayExecutor.run`.
-        """
-        if remote and self.known != known:
-            remote.pull(out, BuildDir(out).root.name)
-        if self.session is None or self.known.split()[:1] != known.split()[:1]:
-            if self.session is not None:
-                self.session.close()
-            self.session = Session(out)
-        self.known = known
-        return self.session
-
-
-_worker = _Worker()
 
 
 def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[str, float]:
-    """Run a shard on a node, and return (node, seconds)."""
+    """Run a shard on a node, and return (node, seconds); `known` is what `_Worker.known` becomes.
+
+    If the release has a URL, first download the results that are new since the last call of `RayExecutor.run`.
+    """
     import ray
 
-    node = str(ray.get_runtime_context().get_node_id())
-    here = Path(tempfile.gettempdir()) / f"mmlongbench-{node}-{known.split()[0]}" if remote else out
-    seconds = run_shard(_worker.opened(here, known, remote), shard)
+    node, plan = str(ray.get_runtime_context().get_node_id()), known.split()[0]
+    here = Path(tempfile.gettempdir()) / f"mmlongbench-{node}-{plan}" if remote else out
+    if remote and _Worker.known != known:
+        remote.pull(here, BuildDir(here).root.name)
+    if _Worker.session is None or _Worker.known.split()[:1] != [plan]:
+        if _Worker.session is not None:
+            _Worker.session.close()
+        _Worker.session = Session(here)
+    _Worker.known = known
+    seconds = run_shard(_Worker.session, shard)
     if remote:
         remote.push(here, outputs(BuildDir(here), shard))
     return node, seconds
@@ -124,29 +134,3 @@ def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[st
 def _first_line(error: Exception) -> str:
     """Return the first line of an error's message, or its type if the message is empty."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def _imported() -> ModuleType:
-    """Return Ray, which has no types."""
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise BuildError('--engine ray: Ray is not installed: pip install "mmlongbench[ray]"') from error
-
-
-@contextmanager
-def _connected(address: str | None) -> Iterator[None]:
-    """Connect to the cluster for the block; a connection that was open before stays open."""
-    ray = _imported()
-    if ray.is_initialized():
-        yield
-        return
-    try:
-        ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        where = "--engine ray" if address is None else f"--ray-address {address}"
-        raise BuildError(f"{where}: Ray cannot be started: {_first_line(error)}") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()

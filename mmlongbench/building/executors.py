@@ -1,26 +1,52 @@
-"""Runs shards in processes on this machine. The result of a shard depends neither on the number of processes nor on the
-order of the shards.
+"""Executors run shards: in processes on this machine (`LocalExecutor`), or elsewhere. The result of a shard depends
+neither on the number of processes nor on the order of the shards.
 """
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.executors.executor import Done, Executor
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError
 from mmlongbench.io.pool import Processes, WorkerDiedError
 from mmlongbench.io.progress import Progress
 
+Done: TypeAlias = tuple[Shard, float]
+"""A finished shard, and the seconds that it took."""
 PATIENCE = 1.0
 """Seconds that a build runs in one process before more processes start, if the user did not set the number of
 workers."""
+
+
+class Executor(ABC):
+    """Runs shards in processes."""
+
+    progress: Progress
+    """Shows progress bars."""
+
+    @property
+    def has_all_files(self) -> bool:
+        """Whether the folder of the release on this machine has all files, not only those that this machine made."""
+        return True
+
+    @abstractmethod
+    def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+        """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the processes that this executor started; a later `run` starts them again."""
+
+    def discard_elsewhere(self, build_dir: BuildDir) -> None:  # noqa: B027  (most executors have nothing elsewhere)
+        """Discard copies of an unfinished build that are not in its folder; the folder itself is discarded already."""
 
 
 @dataclass(slots=True)
@@ -36,21 +62,22 @@ class LocalExecutor(Executor):
     ready."""
     _processes: Processes | None = field(default=None, init=False)
 
-    @property
-    def has_all_files(self) -> bool:
-        """Return True: all processes share the folder."""
-        return True
-
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
-        left = deque(shards)
+        left, build_dir = deque(shards), session.build_dir
         while left and (self.workers == 1 or len(shards) < 2 or self.patience > 0):
             shard = left.popleft()
             begun = time.perf_counter()
             yield shard, run_shard(session, shard)
             self.patience -= time.perf_counter() - begun
-        if left:
-            yield from self._spread(session.build_dir, list(left))
+        if not left:
+            return
+        rest = list(left)
+        self._processes = self._processes or Processes(self.workers, _open_session, build_dir.out)
+        try:
+            yield from _each_done(self._processes, rest)
+        except WorkerDiedError:
+            yield from _once_more(build_dir, [shard for shard in rest if not build_dir.is_done(shard)])
 
     def close(self) -> None:
         """End the processes."""
@@ -58,15 +85,8 @@ class LocalExecutor(Executor):
             self._processes.close()
         self._processes = None
 
-    def _spread(self, build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        self._processes = self._processes or Processes(self.workers, _open_session, build_dir.out)
-        try:
-            yield from _each_done(self._processes, shards)
-        except WorkerDiedError:
-            yield from _once_more(build_dir, shards)
 
-
-def _once_more(build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+def _once_more(build_dir: BuildDir, left: Sequence[Shard]) -> Generator[Done, None, None]:
     """Run the remaining shards in one process after a worker died. This process can use all memory and, if it dies too,
     the error can name its shard.
 
@@ -74,7 +94,6 @@ def _once_more(build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, 
         BuildError: the process died again, at the shard that the error names.
 
     """
-    left = [shard for shard in shards if not build_dir.is_done(shard)]
     logging.getLogger(__name__).info("a worker process died; the remaining %d shards run in one process", len(left))
     try:
         with closing(Processes(1, _open_session, build_dir.out)) as alone:
@@ -99,10 +118,8 @@ _worker: list[Session] = []
 
 
 def _open_session(out: Path) -> None:
-    """Start as a worker of the build in a folder."""
     _worker.append(Session(out))
 
 
 def _run_shard(shard: Shard) -> float:
-    """Run one shard as a worker."""
     return run_shard(_worker[0], shard)

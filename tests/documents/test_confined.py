@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from crash_harness import started, wait_for
 from hostile_pdfs import groups
 
-from mmlongbench.documents import confined, ocr, pdf, pdf_reader
+from mmlongbench.documents import confined, ocr, pdf
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError
 
@@ -21,26 +23,26 @@ HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=0.01)
 ASKING = """
 import sys
 from pathlib import Path
-from mmlongbench.documents import confined, pdf_reader
+from mmlongbench.documents import confined, pdf
 from mmlongbench.documents.limits import Limits
 limits = Limits(bytes=1_000_000, pages=20, side=16_384)
-pdf_reader.page_sizes(Path(sys.argv[1]), 144, limits)
+list(pdf.page_sizes(Path(sys.argv[1]), 144, limits))
 (reader,) = confined._free(__import__("os").getpid())
 print(reader._process.pid, flush=True)
-list(pdf_reader.render_pages(Path(sys.argv[1]), [0], 144, 90, limits))
+list(pdf.render_pages(Path(sys.argv[1]), [0], 144, 90, limits))
 """
 
 
 RECOGNISING = """
 import os, sys
 from pathlib import Path
-from mmlongbench.documents import confined, pdf_reader
+from mmlongbench.documents import confined, pdf
 from mmlongbench.documents.limits import Limits
 limits = Limits(bytes=1_000_000, pages=20, side=16_384)
-pdf_reader.page_sizes(Path(sys.argv[1]), 144, limits)
+list(pdf.page_sizes(Path(sys.argv[1]), 144, limits))
 (reader,) = confined._free(os.getpid())
 print(reader._process.pid, flush=True)
-list(pdf_reader.read_pages(Path(sys.argv[1]), limits, ocr=True))
+list(pdf.read_pages(Path(sys.argv[1]), limits, ocr=True))
 """
 SLOW_TESSERACT = """#!/bin/sh
 echo $$ > "$0.pid.part"
@@ -69,11 +71,14 @@ def slow(tmp_path: Path) -> Path:
 
 
 def test_the_answers_are_those_of_this_process(drawn: Path) -> None:
-    assert pdf_reader.page_sizes(drawn, 144, LIMITS) == [*pdf.page_sizes(drawn, 144, LIMITS)] == [(400, 200)] * 4
-    assert [*pdf_reader.read_pages(drawn, LIMITS)] == [*pdf.read_pages(drawn, LIMITS)]
-    asked = (drawn, [2, 0], 72, 50, LIMITS)
-    assert [*pdf_reader.render_pages(*asked)] == [*pdf.render_pages(*asked)]
-    found = (pdf_reader.page_words(drawn, LIMITS), pdf.page_words(drawn, LIMITS))
+    calls: list[tuple[Callable[..., Iterator[Any]], tuple[Any, ...]]] = [
+        (pdf.page_sizes, (drawn, 144, LIMITS)),
+        (pdf.read_pages, (drawn, LIMITS)),
+        (pdf.render_pages, (drawn, [2, 0], 72, 50, LIMITS)),
+    ]
+    for function, arguments in calls:
+        assert [*function(*arguments)] == [*unwrap(function)(*arguments)]
+    found = (pdf.page_words(drawn, LIMITS), unwrap(pdf.page_words)(drawn, LIMITS))
     there, here = ([list(word) for page in pages for word in page] for pages in found)
     assert there == here
     assert [word[4] for word in there[:5]] == ["This", "is", "page", "0", "of"]
@@ -82,16 +87,17 @@ def test_the_answers_are_those_of_this_process(drawn: Path) -> None:
 def test_a_fault_of_a_document_is_that_of_this_process(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"caf\xe9.pdf")
     path.write_bytes(b"no PDF")
-    with pytest.raises(SourceError) as here:
-        next(pdf.page_sizes(path, 144, LIMITS))
-    with pytest.raises(SourceError) as there:
-        pdf_reader.page_sizes(path, 144, LIMITS)
-    assert there.value.fault == here.value.fault
+    faults = []
+    for function in (pdf.page_sizes, unwrap(pdf.page_sizes)):
+        with pytest.raises(SourceError) as caught:
+            next(function(path, 144, LIMITS))
+        faults.append(caught.value.fault)
+    assert faults[0] == faults[1]
 
 
 def test_a_page_that_cannot_be_rendered_ends_a_build(drawn: Path) -> None:
     with pytest.raises(BuildError, match=r"drawn\.pdf, page 8: unrenderable-page"):
-        [*pdf_reader.render_pages(drawn, [7], 144, 90, LIMITS)]
+        [*pdf.render_pages(drawn, [7], 144, 90, LIMITS)]
 
 
 @pytest.fixture(autouse=True)
@@ -101,25 +107,25 @@ def no_readers_of_other_tests() -> None:
 
 
 def test_a_page_that_takes_too_long_to_render_ends_a_build_by_name_and_its_process_too(slow: Path, drawn: Path) -> None:
-    assert pdf_reader.page_sizes(slow, 144, LIMITS) == [(1224, 1584)]
+    assert [*pdf.page_sizes(slow, 144, LIMITS)] == [(1224, 1584)]
     (reader,) = confined._free(os.getpid())
     with pytest.raises(BuildError, match=r"^slow\.pdf, page 1: time-of-a-page: expected at most 1 seconds of a"):
-        [*pdf_reader.render_pages(slow, [0], 144, 90, HURRIED)]
+        [*pdf.render_pages(slow, [0], 144, 90, HURRIED)]
     assert not reader.is_alive()
     assert not confined._free(os.getpid())
-    assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
+    assert len([*pdf.page_sizes(drawn, 144, LIMITS)]) == 4
 
 
 def test_a_process_that_is_not_waited_for_is_ended(drawn: Path) -> None:
-    words = pdf_reader.page_words(drawn, LIMITS)
+    words = pdf.page_words(drawn, LIMITS)
     next(words)
     words.close()  # type: ignore[attr-defined]
     assert not confined._free(os.getpid())
-    assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
+    assert len([*pdf.page_sizes(drawn, 144, LIMITS)]) == 4
 
 
 def test_two_documents_may_be_read_at_once(drawn: Path) -> None:
-    texts = zip(pdf_reader.read_pages(drawn, LIMITS), pdf_reader.read_pages(drawn, LIMITS), strict=True)
+    texts = zip(pdf.read_pages(drawn, LIMITS), pdf.read_pages(drawn, LIMITS), strict=True)
     assert all(one == other for one, other in texts)
 
 
@@ -143,7 +149,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_a_process_that_died_is_started_once_more(drawn: Path, dying: list[int]) -> None:
     dying.append(1)
-    assert [*pdf_reader.read_pages(drawn, LIMITS)] == [*pdf.read_pages(drawn, LIMITS)]
+    assert [*pdf.read_pages(drawn, LIMITS)] == [*unwrap(pdf.read_pages)(drawn, LIMITS)]
 
 
 def test_a_process_that_dies_twice_is_an_error_with_the_document(drawn: Path, dying: list[int]) -> None:
@@ -151,36 +157,30 @@ def test_a_process_that_dies_twice_is_an_error_with_the_document(drawn: Path, dy
     with pytest.raises(
         ReaderDiedError, match=r"^drawn\.pdf: the process that reads it died twice, the second time by SIGKILL; run"
     ):
-        pdf_reader.page_sizes(drawn, 144, LIMITS)
+        [*pdf.page_sizes(drawn, 144, LIMITS)]
 
 
 def test_the_last_line_of_a_process_that_dies_is_kept(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = "import sys; sys.stderr.write('first\\nno such library\\n\\n'); sys.exit(3)"
     monkeypatch.setattr(confined, "_START", dying)
-    for reader in confined._free(os.getpid()):
-        reader.end()
-    confined._free(os.getpid()).clear()
     with pytest.raises(
         ReaderDiedError, match=r"the second time with exit code 3 \(no such library\); run the command again"
     ):
-        pdf_reader.page_sizes(drawn, 144, LIMITS)
+        [*pdf.page_sizes(drawn, 144, LIMITS)]
 
 
 def test_a_process_that_died_while_it_waited_is_replaced(drawn: Path) -> None:
-    pdf_reader.page_sizes(drawn, 144, LIMITS)
+    [*pdf.page_sizes(drawn, 144, LIMITS)]
     (reader,) = confined._free(os.getpid())
     os.kill(reader._process.pid, signal.SIGKILL)
     reader._process.wait()
-    assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
+    assert len([*pdf.page_sizes(drawn, 144, LIMITS)]) == 4
 
 
 def test_a_process_that_cannot_start_says_why(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined, "_START", confined._START.replace("from", "sys.modules['pymupdf'] = None; from"))
-    for reader in confined._free(os.getpid()):
-        reader.end()
-    confined._free(os.getpid()).clear()
     with pytest.raises(BuildError, match="PyMuPDF cannot be loaded: "):
-        pdf_reader.page_sizes(drawn, 144, LIMITS)
+        [*pdf.page_sizes(drawn, 144, LIMITS)]
 
 
 @pytest.mark.rare
@@ -228,6 +228,6 @@ def test_a_tesseract_that_does_not_say_its_version_is_named(
 
 
 def test_a_fork_has_processes_of_its_own(drawn: Path) -> None:
-    pdf_reader.page_sizes(drawn, 144, LIMITS)
+    [*pdf.page_sizes(drawn, 144, LIMITS)]
     assert confined._free(os.getpid())
     assert confined._free(-1) == []

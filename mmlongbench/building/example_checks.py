@@ -1,0 +1,351 @@
+"""Checks every example before it is written: its draft, its units, its record, its answer, and the prompt that is
+rebuilt from the record.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from hashlib import blake2b
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+from mmlongbench.draft import Draft, Question, Role, TakeOrder, Unit
+from mmlongbench.errors import ScoringError
+from mmlongbench.lengths import K
+from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
+from mmlongbench.packing.pack import PackedExample
+from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.task.builder import scoring_input
+from mmlongbench.task.formats import FileFormat, to_json
+from mmlongbench.task.metric import Metric, Settings
+from mmlongbench.task.rows import Record, Row
+
+ROLES: frozenset[str] = frozenset(get_args(Role))
+NEEDLES = ("gold", "needle")
+"""The roles of units that are put at a depth, in tasks that have placements."""
+JUDGED = "judge-"
+"""The prefix of the names of metrics that ask a model; answers are not checked with these metrics."""
+_PLAIN: frozenset[type] = frozenset((str, bool, type(None)))
+_TEXT: frozenset[type] = frozenset((str,))
+_MAX_BITS = 64
+"""Integers of this many bits or more are written as JSON to test them: Python refuses those of thousands of digits."""
+_AROUND = 24
+"""How many characters an excerpt of a text has; it begins a little before the first difference."""
+
+FirstPlacements: TypeAlias = dict[str, tuple[str, bytes, str, bytes, str]]
+"""The first placement of each question at a length, by its id: its name, its answer as JSON and in short, a digest of
+its needles, its cluster."""
+
+
+class ExampleChecks:
+    """The checks of the examples of one dataset. Each raises a `PluginCallError`, which names the method of the builder
+    and the row.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound, self._builder = bound, bound.builder
+        self._scored: dict[str, bytes] = {}
+        """A digest of the last answer of each question that the metric can score."""
+
+    def check_draft(self, draft: Draft, row: Row) -> None:
+        """Refuse a draft unless its parts have the right types, and it has exactly one question, with the id of the
+        row.
+        """
+        if fault := draft_fault(draft):
+            raise self._broken("draft()", fault, row)
+        ids = [question.id for question in draft.questions]
+        if ids != [row.id]:
+            fault = f"expected one question with the id of the row, found {', '.join(map(repr, ids[:3])) or 'none'}"
+            raise self._broken("draft()", fault, row)
+
+    def check_units(self, example: PackedExample, row: Row) -> None:
+        """Refuse units of unknown roles, and a picture that is shown twice in a context. With placements, exactly the
+        gold and needle units have no place, and there is at least one; without placements, every unit has a place.
+        """
+        shown: set[str] = set()
+        needles = 0
+        has_placements = example.placement is not None
+        fault = ""
+        for unit in (item.unit for item in example.items):
+            if unit.role not in ROLES:
+                fault = f"unit {unit.id!r} has the role {unit.role!r}; roles are {', '.join(sorted(ROLES))}"
+            elif twice := shown.intersection(unit.images):
+                fault = f"the units of a context must differ: two of them show {min(twice)}"
+            elif not has_placements and unit.place is None:
+                todo = "give it a place, or the task needles"
+                fault = f"unit {unit.id!r} has no place, and the task has no placements; {todo}"
+            elif has_placements and unit.role in NEEDLES and unit.place is not None:
+                said = f"unit {unit.id!r} has the role {unit.role} and a place"
+                fault = f"{said}: what is put at a depth has `place=None`"
+            elif has_placements and unit.role not in NEEDLES and unit.place is None:
+                said = f"unit {unit.id!r} has the role {unit.role} and no place"
+                fault = f"{said}: only units of the roles {' and '.join(NEEDLES)} have none"
+            if fault:
+                raise self._broken("draft()", fault, row)
+            shown.update(unit.images)
+            needles += (unit.place is None) + len(unit.needles)
+        if has_placements and not needles:
+            todo = "give one the role needle and `place=None`"
+            raise self._broken("draft()", f"the task has placements, and no required unit is a needle; {todo}", row)
+
+    def check_record(self, example: PackedExample, record: Record, row: Row) -> None:
+        """Refuse a record that cannot be released. It must have the row's id and a usable answer, JSON must be able to
+        hold it, and its prompt must be the packed one.
+
+        Prompt and answer are taken from the record as it is after it was written as JSON and read again.
+        """
+        if record.get("id") != row.id:
+            found = repr(record["id"]) if "id" in record else "none"
+            raise self._broken("record()", f"the record's id must be the row's, found {found}", row)
+        fault = ""
+        try:
+            released: Record = _read_back(record)
+        except RecursionError:
+            fault = "the record is nested too deeply for JSON, or contains itself"
+        except (TypeError, ValueError) as error:
+            fault = _unreleasable(record) or str(error)
+        if fault:
+            raise self._broken("record()", fault, row)
+        with self._calling("prompt()", row):
+            rebuilt = self._builder.prompt(released)
+        if rebuilt != example.prompt and (fault := difference(example.prompt, rebuilt)):
+            raise self._broken("prompt()", f"prompt(record) is not the prompt that was packed: {fault}", row)
+        if not any(isinstance(part, str) and part.strip() for part in example.prompt.parts):
+            raise self._broken("draft()", "the prompt has no text", row)
+        with self._calling("gold()", row):
+            fault = self._answer_fault(released, row)
+        if fault:
+            raise self._broken("record()", fault, row)
+        if example.placement in (None, self._bound.placements[0]):
+            self._check_variants(example, record, row)
+
+    def _check_variants(self, example: PackedExample, record: Record, row: Row) -> None:
+        """Refuse a variant of the prompt (`Builder.variants`) that cannot be made from a record, or that shows a
+        picture which is not in the packed prompt.
+        """
+        for variant in self._builder.variants:
+            method = f"render_variant({variant!r})"
+            with self._calling(method, row):
+                made = self._builder.render_variant(record, variant)
+            if not isinstance(made, Prompt) or not made.text.strip():
+                raise self._broken(method, f"expected a Prompt with a text, found {type(made).__name__}", row)
+            if other := sorted(set(made.images) - set(example.prompt.images)):
+                raise self._broken(method, f"it shows {other[0]!r}, which the packed prompt does not", row)
+
+    def _answer_fault(self, record: Record, row: Row) -> str:
+        """Return what is wrong with the answer of a record; empty if nothing is. The metric is asked whether it can
+        score the answer, once for all records of a question that have the same answer.
+        """
+        gold, task = self._builder.gold(record), self._bound.task
+        if gold is None and "answer" not in record:
+            return "the record has no 'answer', and gold() gives none"
+        if _is_empty(gold) and not task.may_lack_answers:
+            return f"the answer is empty: {gold!r:.80}"
+        digest = blake2b(to_json(gold), digest_size=16).digest()
+        if self._metric is None or self._scored.get(row.id) == digest:
+            return ""
+        file = task.files.write(self._builder.dataset, K, 1, 1)  # a name in the form of the task's file names
+        with self._calling("a method that scoring calls", row):
+            asked = scoring_input(self._builder, record, file)
+        try:
+            with calling("metric", task.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
+                if fault := self._metric.answer_fault(asked):
+                    return f"metric {task.metric!r} cannot score the answer {gold!r:.80}: {fault}"
+        except ScoringError:  # the metric needs a package or a source that is not installed
+            pass
+        self._scored[row.id] = digest
+        return ""
+
+    @cached_property
+    def _metric(self) -> Metric | None:
+        """The metric; None if it asks a model, or needs something that only scoring has."""
+        if self._bound.task.metric.startswith(JUDGED):
+            return None
+        try:
+            return self._bound.metric(Settings())
+        except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
+            return None
+
+    def check_file(self, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
+        """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from the file.
+
+        `check_record` has already checked that each record gives the packed prompt. A file may hold further examples,
+        such as every set of exemplars with every question; these are not compared.
+
+        Args:
+            form: the format.
+            path: the file.
+            records: the records that the file was made from.
+            name: the name of the file in messages.
+
+        """
+
+        def digest(record: Record) -> bytes:
+            return _digest(Prompt.of(self._builder.prompt(record).parts).parts)
+
+        method = "the format of its files"
+        with self._calling(method, about=f"file {name}"):
+            wanted: dict[str, set[bytes]] = {}
+            for record in records:
+                wanted.setdefault(str(record["id"]), set()).add(digest(json.loads(to_json(record))))
+            for _, found in form.unbundle(path):
+                if left := wanted.get(str(found.get("id"))):
+                    left.discard(digest(found))
+        if missing := sorted(id for id, left in wanted.items() if left):
+            fault = f"the prompt of example {missing[0]!r} cannot be rebuilt from {name} as it was packed"
+            raise self._broken(method, fault)
+
+    def check_placements(self, example: PackedExample, record: Record, row: Row, first: FirstPlacements) -> None:
+        """Refuse a record whose answer, needles or cluster differ from those at an earlier placement of its length.
+        With `TaskSpec.is_answer_of_context`, the answers may differ. `first` has what earlier calls have added.
+        """
+        placement = example.placement
+        at = f"{placement.field} {placement.value}" if placement else "none"
+        with self._calling("gold()", row):
+            gold = self._builder.gold(record)
+        with self._calling("cluster()", row):
+            cluster = self._builder.cluster(record)
+        needles = self._needles(record, example, row)
+        ours = (at, to_json(gold), f"{gold!r:.80}", needles, cluster)
+        other, answer, said, theirs, first_cluster = first.setdefault(example.id, ours)
+        if answer != ours[1] and not self._bound.task.is_answer_of_context:
+            fault = f"the answer is {said} at {other} and {ours[2]} at {at}; a task whose answers depend on the context"
+            raise self._broken("record()", f"{fault} has `is_answer_of_context` in its spec", row)
+        if theirs != needles:
+            raise self._broken("needles()", f"the needles at {other} differ from those at {at}", row)
+        if first_cluster != cluster:
+            fault = f"the cluster is {first_cluster!r:.60} at {other} and {cluster!r:.60} at {at}"
+            raise self._broken("cluster()", f"{fault}, expected one of a question", row)
+
+    def _needles(self, record: Record, example: PackedExample, row: Row) -> bytes:
+        """Return a digest of the needles of a record, after checking that all of them are in the prompt; empty if
+        `needles()` returns None.
+        """
+        with self._calling("needles()", row):
+            given = self._builder.needles(record)
+            if given is None:
+                return b""
+            found = given if isinstance(given, str) else list(given)
+            if isinstance(found, str) or not all(isinstance(part, str | Image) for part in found):
+                raise TypeError(f"expected a list of texts and images, found {found!r:.80}")
+        for part in found:
+            is_shown = part in example.prompt.parts if isinstance(part, Image) else part in example.prompt.text
+            if not is_shown:
+                raise self._broken("needles()", f"{_said(part)} is not in the prompt", row)
+        return _digest(sorted(map(str, found)))
+
+    def _calling(self, method: str, row: Row | None = None, about: str = "") -> AbstractContextManager[None]:
+        return calling("builder", self._bound.spec.builder, method, row, about)
+
+    def _broken(self, method: str, fault: str, row: Row | None = None) -> PluginCallError:
+        return broken("builder", self._bound.spec.builder, method, fault, row)
+
+
+def draft_fault(draft: object) -> str:
+    """Return which part of a draft has a wrong type; empty if none has."""
+    if not isinstance(draft, Draft):
+        return f"returned a {type(draft).__name__}, expected a Draft"
+    if not isinstance(draft.take_order, TakeOrder):
+        return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mt.InOrder(units)"
+    parts: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
+        ("instruction", draft.instruction, (str, Image), "texts and images"),
+        ("questions", draft.questions, (Question,), "mt.Question"),
+        ("required", draft.required, (Unit,), "mt.Unit"),
+    )
+    for name, found, kinds, expected in parts:
+        if not isinstance(found, tuple | list) or not all(isinstance(each, kinds) for each in found):
+            said = f"a tuple of {expected}, such as (x,) with its comma"
+            return f"{name} is a {type(found).__name__}, expected {said}"
+    return ""
+
+
+def _is_empty(gold: object) -> bool:
+    if isinstance(gold, str):
+        return not gold.strip()
+    return gold is None or (isinstance(gold, list | dict) and (not gold or all(map(_is_empty, gold))))
+
+
+def _digest(value: object) -> bytes:
+    return blake2b(repr(value).encode("utf-8", "backslashreplace"), digest_size=16).digest()
+
+
+def difference(packed: Prompt, rebuilt: object) -> str:
+    """Return where a rebuilt prompt first differs from the packed one, in words; empty if both are the same.
+
+    >>> difference(Prompt.of(["a", Image("x.jpg")]), Prompt.of(["a", Image("y.jpg")]))
+    "image 1 of 1 is 'x.jpg' in the packed prompt, 'y.jpg' in the rebuilt one"
+    """
+    if not isinstance(rebuilt, Prompt):
+        return f"it is a {type(rebuilt).__name__}, expected a Prompt"
+    if (roles := [turn.role for turn in packed.turns]) != (found := [turn.role for turn in rebuilt.turns]):
+        return f"the packed prompt has the turns {', '.join(roles)}, the rebuilt one {', '.join(found) or 'none'}"
+    ours, theirs = packed.parts, Prompt.of(rebuilt.parts).parts
+    differing = (n for n, (one, other) in enumerate(zip(ours, theirs, strict=False)) if one != other)
+    at = next(differing, min(len(ours), len(theirs)))
+    if at == len(ours) == len(theirs):
+        return ""
+    if at in (len(ours), len(theirs)):
+        which, longer = ("packed", ours) if len(ours) > len(theirs) else ("rebuilt", theirs)
+        return f"only the {which} one has part {at + 1}, {_said(longer[at])}"
+    one, other = ours[at], theirs[at]
+    if isinstance(one, Image) and isinstance(other, Image):
+        number = sum(isinstance(part, Image) for part in ours[: at + 1])
+        where = f"image {number} of {len(packed.images)}"
+        return f"{where} is {one.path!r} in the packed prompt, {other.path!r} in the rebuilt one"
+    if isinstance(one, str) and isinstance(other, str):
+        char = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        start = max(0, char - _AROUND // 3)
+        before = "".join(part for part in ours[:at] if isinstance(part, str))
+        excerpts = f"{_excerpt(one, start)} in the packed prompt, {_excerpt(other, start)} in the rebuilt one"
+        return f"the text at character {len(before) + char} is {excerpts}"
+    return f"part {at + 1} is {_said(one)} in the packed prompt, {_said(other)} in the rebuilt one"
+
+
+def _said(part: Part) -> str:
+    return f"the image {part.path!r}" if isinstance(part, Image) else f"the text {_excerpt(part, 0)}"
+
+
+def _excerpt(text: str, start: int) -> str:
+    return f"{'…' if start else ''}{text[start : start + _AROUND]!r}{'…' if len(text) > start + _AROUND else ''}"
+
+
+def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
+    """Return a value as it is after it was written as JSON and read again. To save time, only values of rare types are
+    really written.
+
+    Raises:
+        TypeError, ValueError: JSON cannot hold the value.
+
+    """
+    kind = type(value)
+    if kind in _PLAIN or (kind is int and value.bit_length() < _MAX_BITS):
+        return value
+    if kind is list or kind is tuple:
+        return [each if type(each) in _PLAIN else _read_back(each) for each in value]
+    if kind is dict and _TEXT.issuperset(map(type, value)):
+        found = value.copy()
+        for key, each in value.items():
+            if type(each) not in _PLAIN and (type(each) is not int or each.bit_length() >= _MAX_BITS):
+                found[key] = _read_back(each)
+        return found
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def _unreleasable(value: object, place: str = "record") -> str:
+    """Return in words which value JSON cannot hold, and where it is; empty if JSON can hold all values."""
+    parts: Sequence[tuple[object, Any]] = ()
+    if isinstance(value, dict):
+        if wrong := next((key for key in value if not isinstance(key, str | int | float | bool | None)), None):
+            return f"{place} has the key {wrong!r:.80}, which JSON cannot hold"
+        parts = list(value.items())
+    elif isinstance(value, list | tuple):
+        parts = list(enumerate(value))
+    elif isinstance(value, float) and not math.isfinite(value):
+        return f"{place} is {value}, which JSON cannot hold"
+    elif not isinstance(value, str | int | float | bool | None):
+        return f"{place} is a {type(value).__name__}, which JSON cannot hold"
+    found = (_unreleasable(each, f"{place}[{key!r}]") for key, each in parts)
+    return next(filter(None, found), "")
