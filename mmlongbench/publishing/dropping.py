@@ -11,7 +11,8 @@ from mmlongbench.release.assets import KnownAssets, resolve
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.file_audit import Facts
 from mmlongbench.release.items import Item, ItemReader
-from mmlongbench.release.release import PublicFile, ReadDataset, Release
+from mmlongbench.release.read_dataset import ReadDataset
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
 

@@ -33,8 +33,9 @@ from mmlongbench.release.lock import (
     lock_bytes,
     lock_id,
 )
+from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.rejects import Reject
-from mmlongbench.release.release import PublicFile, ReadDataset, Release, open_release
+from mmlongbench.release.release import PublicFile, Release, open_release
 from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"

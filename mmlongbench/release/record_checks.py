@@ -24,7 +24,8 @@ from mmlongbench.release.positions import (
     numbers_of,
     placement_faults,
 )
-from mmlongbench.release.release import PublicFile, ReadDataset, Release
+from mmlongbench.release.read_dataset import ReadDataset
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record

@@ -5,104 +5,39 @@ There is one way to open a release of this engine, a folder that `publish` wrote
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from mmlongbench.documents.image_urls import ImageUrls
-from mmlongbench.documents.limits import EARLIER_COUNTS
 from mmlongbench.draws import digest
-from mmlongbench.errors import DraftError, ManifestError, NotHereError, ReleaseError, nearest
+from mmlongbench.errors import DraftError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.binding import bind, calling
-from mmlongbench.manifest.loading import installed_manifests, load_manifest
-from mmlongbench.manifest.model import SAMPLE, DatasetSpec, length_of
-from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.model import length_of
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import keys_of_items
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, by_length, name_of
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
 from mmlongbench.release.publication import is_publication, restored
+from mmlongbench.release.read_dataset import (
+    ReadDataset,
+    dataset_of_builder,
+    installed_datasets,
+    locked_dataset,
+    with_variant,
+)
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
+from mmlongbench.task.formats import JSON_LINES, FileFormat
 from mmlongbench.task.metric import Evidence, is_answered
 from mmlongbench.task.rows import Record, Row
-from mmlongbench.task.spec import TaskSpec
-from tokenization import CrossModalCounter, TokenCount
-from tokenization.text import LLAMA2
+from tokenization import TokenCount
 
-_MAX_PRICES = 50_000
-"""The number of lines whose prices are kept."""
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 """The lock of files of other origin."""
-
-
-def _public_forms(task: TaskSpec) -> Iterator[tuple[FilePattern, FileFormat, bool]]:
-    """Yield (names, format, whether it is `TaskSpec.bundle`) of the files that a task makes of its records."""
-    if task.bundle:
-        yield task.bundle.files, task.bundle.format, True
-    yield task.files, task.format, False
-
-
-@dataclass(frozen=True)
-class ReadDataset:
-    """A dataset whose records can be read and counted."""
-
-    spec: DatasetSpec
-    """The dataset as the lock describes it; for files of other origin, as an installed manifest does."""
-    builder: Builder[Row]
-    reserve: int | None
-    """The tokens that are kept free; None if not known."""
-    open_counter: Callable[[], CrossModalCounter]
-    is_locked: bool = True
-    """Whether a lock says what the records must contain; False for files of other origin."""
-    variant: str = ""
-    """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
-
-    @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return self.builder.dataset
-
-    @cached_property
-    def counter(self) -> CrossModalCounter:
-        """The counter that the release was counted with; its tokenizer is loaded when it is first used.
-
-        Raises:
-            NotHereError: the tokenizer is not on this machine.
-            ReleaseError: the tokenizer is another one than that of the release.
-
-        """
-        return self.open_counter()
-
-    @cached_property
-    def price(self) -> Callable[[str], int]:
-        """Returns the tokens that a line adds after a newline. Prices are kept, because the lines of a haystack occur
-        again at every placement and length.
-        """
-        return lru_cache(_MAX_PRICES)(self.counter.text.price)
-
-    def prompt(self, record: Record) -> Prompt:
-        """Return the prompt of a record, or the chosen variant of it."""
-        return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
-
-    def recognise(self, name: str) -> tuple[int, FileFormat, bool] | None:
-        """Return (length, format, whether it is `TaskSpec.bundle`) of a file of the dataset, by its name below
-        `mmlb_data/`; None if it is no file of the dataset.
-        """
-        for pattern, form, is_bundle in _public_forms(self.builder.spec):
-            read = pattern.recognise(name)
-            if read and read.name == self.name:
-                return read.length, form, is_bundle
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,7 +397,7 @@ def _open_locked(
     datasets = [locked_dataset(data, tokenizer, tasks, folder) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {folder} was counted with it; leave it out")
-    datasets = _with_variant(datasets, variant)
+    datasets = with_variant(datasets, variant)
     locked = {
         name.removeprefix(f"{DATA}/"): file.sha256 for name, file in lock.files.items() if name.startswith(f"{DATA}/")
     }
@@ -495,13 +430,7 @@ def _open_locked(
 
 def _open_public(paths: Sequence[Path], images: Path | None, variant: str, builder: str) -> Release:
     listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
-    # The datasets of the installed manifests without the quickstarts; of several with one name, the first.
-    specs: dict[str, DatasetSpec] = {}
-    for name, manifest in installed_manifests().items():
-        if not name.startswith("quickstart"):
-            for spec in load_manifest(manifest).datasets:
-                specs.setdefault(spec.name, spec)
-    datasets = _with_variant(map(_foreign_dataset, specs.values()), variant)
+    datasets = installed_datasets(variant)
     roots: dict[Path, ImageSizes] = {}
     files: dict[str, PublicFile] = {}
     for path in dict.fromkeys(file.resolve() for file in listed):
@@ -512,7 +441,8 @@ def _open_public(paths: Sequence[Path], images: Path | None, variant: str, build
         name = "/".join(path.parts[-2:])
         file = _public_file(name, path, datasets, roots.setdefault(root, ImageSizes(root)))
         if file.dataset is None and builder:
-            file = _file_of_builder(builder, file, variant)
+            dataset, length, form, is_bundle = dataset_of_builder(builder, path, variant)
+            file = replace(file, dataset=dataset, length=length, form=form, is_bundle=is_bundle)
         unique = name if name not in files else path.as_posix()
         files[unique] = replace(file, name=unique)
     files = {name: files[name] for name in sorted(files, key=by_length)}
@@ -535,25 +465,6 @@ def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> 
     return found
 
 
-def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:
-    bound = bind(spec)
-    return ReadDataset(spec, bound.builder, bound.task.reserve, spec.counter.open, is_locked=False)
-
-
-def _with_variant(datasets: Iterable[ReadDataset], variant: str) -> list[ReadDataset]:
-    """Return all datasets; those that offer the variant are set to give prompts in this form."""
-    listed = list(datasets)
-    if not variant:
-        return listed
-    offered = [dataset.builder.variants for dataset in listed]
-    if not any(variant in names for names in offered):
-        names = sorted({name for variants in offered for name in variants})
-        there = f"offered: {', '.join(names)}" if names else "none is offered"
-        raise ReleaseError(f"--variant {variant}: no builder of this release offers it; {there}")
-    pairs = zip(listed, offered, strict=True)
-    return [replace(dataset, variant=variant) if variant in names else dataset for dataset, names in pairs]
-
-
 def _public_file(
     name: str, path: Path, datasets: Iterable[ReadDataset], sizes: ImageSizes, sha256: str | None = None
 ) -> PublicFile:
@@ -563,72 +474,6 @@ def _public_file(
             length, form, is_bundle = known
             return PublicFile(name, path, dataset, length, form, sizes, sha256, is_bundle)
     return PublicFile(name, path, None, 0, JSON_LINES, sizes, sha256)
-
-
-def _file_of_builder(builder: str, file: PublicFile, variant: str) -> PublicFile:
-    """Return a public file with an unknown name, in any folder, as a file of the builder that the user names."""
-    about = {"builder": builder, "reader": "", "source": SAMPLE}
-    task = bind(DatasetSpec.model_validate({"name": "any", **about})).task
-    plain = (FilePattern("{name}_K{k}.jsonl"), task.format, False)
-    for pattern, form, is_bundle in (*_public_forms(task), plain):
-        if read := FilePattern(pattern.template.rpartition("/")[2]).recognise(file.path.name):
-            name = re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any"
-            dataset = _foreign_dataset(DatasetSpec.model_validate({"name": name, **about}))
-            (dataset,) = _with_variant([dataset], variant)
-            return replace(file, dataset=dataset, length=read.length, form=form, is_bundle=is_bundle)
-    raise ReleaseError(f"{file.path}: --builder needs a name with a length, such as {file.path.stem}_K8.jsonl")
-
-
-def locked_dataset(
-    data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
-) -> ReadDataset:
-    """Return a dataset in the form of the lock with its builder. If no tokenizer is given, it is counted with the one
-    that the release keeps, or with the one of the recorded name.
-
-    Raises:
-        ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
-        PluginError: the dataset needs a task file that the user has not given.
-
-    """
-    try:
-        recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
-        resolved = {
-            key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
-        }
-        counted = {**data["counter"], "tokenizer": tokenizer or recorded["name"]}
-        pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
-        limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
-        spec = DatasetSpec.model_validate(
-            {**resolved, "source": "sample", "counter": counted, "pages": pages, "limits": limits}
-        )
-    except ValidationError as error:
-        raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
-    named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
-    spec = spec.model_copy(update=named)
-    bound = bind(spec)
-    return ReadDataset(spec, bound.builder, bound.reserve, partial(_locked_counter, spec, recorded, tokenizer, release))
-
-
-def _locked_counter(
-    spec: DatasetSpec, recorded: Mapping[str, str], tokenizer: str | None, release: Path | None
-) -> CrossModalCounter:
-    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer."""
-    kept = release / TOKENIZERS / f"{recorded['sha256']}.json" if release else None
-    name = tokenizer or (str(kept) if kept and kept.is_file() else recorded["name"])
-    try:
-        counter = spec.counter.model_copy(update={"tokenizer": name}).open()
-    except ManifestError as error:
-        raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
-    if counter.text.sha256 == recorded["sha256"]:
-        return counter
-    if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
-        return _locked_counter(spec, recorded, None, release)
-    raise ReleaseError(
-        f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
-        f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
-    )
 
 
 def custom_id(example: Example, sample: int | None = None) -> str:
