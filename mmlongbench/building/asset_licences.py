@@ -2,11 +2,11 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.building.locating import CORPUS
+from mmlongbench.building.build_plan import CORPUS
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.io.files import read_whole
 from mmlongbench.io.printable import without_secrets
@@ -42,8 +42,8 @@ def licence_tables(bound: Bound) -> list[Path]:
             f"dataset {spec.name!r}: licence.sources: there is no source {unknown!r}; the sources are "
             f"{', '.join(names)}{nearest(unknown, names)}"
         )
-    named = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
-    paths = [Path(name) for name in dict.fromkeys(filter(None, named))]
+    tables = [terms.assets for terms in (spec.licences, *spec.licences.sources.values())]
+    paths = [Path(name) for name in dict.fromkeys(filter(None, tables))]
     if missing := next((path for path in paths if not path.is_file()), None):
         raise ManifestError(f"dataset {spec.name!r}: licence.assets: no such file: {missing}")
     return paths
@@ -63,53 +63,57 @@ def stated_rights(
     stated: dict[str, dict[str, AssetRights]] = {}
     lines: set[tuple[str, str]] = set()
     for source, terms in {"": licences, **licences.sources}.items():
-        table = _read_table(Path(terms.assets)) if terms.assets else {}
+        table = dict(_read_table(Path(terms.assets))) if terms.assets else {}
         lines.update((source, name) for name in table)
         stated[source] = {**(_read_columns(bound, sources, terms.columns) if terms.columns else {}), **table}
     return stated, lines
 
 
-def _read_table(path: Path) -> dict[str, AssetRights]:
-    """Return what a table of licences states, by the name of the asset."""
+def _read_table(path: Path) -> Iterator[tuple[str, AssetRights]]:
+    """Yield (name of an asset, what a table of licences states about it)."""
 
-    def refused(place: str, expected: str, found: str, todo: str) -> SourceError:
+    def refused(place: str, expected: str, found: str, todo: str = "correct the line") -> SourceError:
         return SourceError(Fault("table-of-licences", expected, found, path.name, place, "licence.assets", todo))
 
     try:
         text = read_whole(path, "a table of licences").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise refused("", "UTF-8", str(error), "save the table in UTF-8") from error
-    lines = csv.reader(io.StringIO(text, newline=""))
-    stated: dict[str, AssetRights] = {}
+    lines, seen = csv.reader(io.StringIO(text, newline="")), set[str]()
     try:
         header = [name.strip().lower() for name in next(lines, [])]
         if not {"asset", "licence"} <= set(header) or not set(header) <= set(COLUMNS):
             raise refused("line 1", ", ".join(COLUMNS), ", ".join(header), "correct the names of the columns")
         for row in lines:
-            place = f"line {lines.line_num}"
-            if not any(cell.strip() for cell in row):
+            place, cells = f"line {lines.line_num}", [cell.strip() for cell in row]
+            if not any(cells):
                 continue
-            if len(row) != len(header):
-                raise refused(place, f"{len(header)} values", f"{len(row)}", "correct the line")
-            values = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+            if len(cells) != len(header):
+                raise refused(place, f"{len(header)} values", f"{len(cells)}")
+            values = dict(zip(header, cells, strict=True))
             asset, url = values["asset"], values.get("url", "")
             if not asset or any(len(cell) > _MAX_FIELD for cell in row):
-                raise refused(place, "the name of an asset", f"{asset[:80]!r}", "correct the line")
-            if has_login(url):
+                raise refused(place, "the name of an asset", f"{asset[:80]!r}")
+            if _has_login(url):
                 shown, todo = f"{without_secrets(url)[:200]!r}", "take the user and the password out"
                 raise refused(place, "a url without user and password", shown, todo)
-            if asset in stated:
+            if asset in seen:
                 raise refused(place, "each asset once", f"{asset[:80]!r} again", "take one of the lines out")
-            stated[asset] = AssetRights(terms_of(values["licence"]).licence, values.get("author", ""), url)
+            seen.add(asset)
+            yield asset, AssetRights(terms_of(values["licence"]).licence, values.get("author", ""), url)
     except csv.Error as error:
-        raise refused(f"line {lines.line_num}", "CSV", str(error), "correct the line") from error
-    return stated
+        raise refused(f"line {lines.line_num}", "CSV", str(error)) from error
 
 
 def _read_columns(bound: Bound, sources: Mapping[str, Path], columns: AssetColumns) -> dict[str, AssetRights]:
     """Return what the rows of the question table state, by the name of the asset. A row may name an asset again with
     the same licence; its authors are put together.
     """
+
+    def refused(expected: str, found: str, place: str = "") -> SourceError:
+        field, todo = "licence.columns", "correct the table, or the names of its columns"
+        return SourceError(Fault("columns-of-licences", expected, found, place=place, field=field, todo=todo))
+
     stated: dict[str, AssetRights] = {}
     has_rows = has_columns = False
     with calling("reader", bound.spec.reader, "raw_rows()"):
@@ -118,36 +122,26 @@ def _read_columns(bound: Bound, sources: Mapping[str, Path], columns: AssetColum
                 continue
             values, has_rows = raw.fields, True
             has_columns = has_columns or (columns.asset in values and columns.licence in values)
-            asset, licence = values.get(columns.asset), values.get(columns.licence)
-            if not (isinstance(asset, str) and isinstance(licence, str) and asset):
+            asset, terms = values.get(columns.asset), values.get(columns.licence)
+            if not (isinstance(asset, str) and isinstance(terms, str) and asset):
                 continue
+            licence = terms_of(terms).licence
             author, url = (str(values.get(name) or "") if name else "" for name in (columns.author, columns.url))
-            rights = AssetRights(terms_of(licence).licence, author, without_login(url))
-            if before := stated.get(asset):
-                rights = _joined(before, rights, asset, f"row {raw.id}")
-            stated[asset] = rights
+            before = stated.get(asset, AssetRights(licence))
+            if licence != before.licence:
+                found = f"{before.licence.name or 'none'} and {licence.name or 'none'}"
+                raise refused(f"one licence of {asset!r:.200}", found, f"row {raw.id}")
+            authors = dict.fromkeys(filter(None, (*before.author.split("; "), author)))
+            stated[asset] = AssetRights(licence, "; ".join(authors), before.url or without_login(url))
     if has_rows and not has_columns:
-        expected = f"rows with the columns {columns.asset!r} and {columns.licence!r}"
-        raise SourceError(Fault("columns-of-licences", expected, "none", field="licence.columns", todo="correct them"))
+        raise refused(f"rows with the columns {columns.asset!r} and {columns.licence!r}", "none")
     return stated
 
 
-def _joined(before: AssetRights, now: AssetRights, asset: str, place: str) -> AssetRights:
-    """Return what two rows state about an asset."""
-    if now.licence != before.licence:
-        expected = f"one licence of {asset!r:.200}"
-        found = f"{before.licence.name or 'none'} and {now.licence.name or 'none'}"
-        raise SourceError(
-            Fault("columns-of-licences", expected, found, place=place, field="licence.columns", todo="correct it")
-        )
-    authors = dict.fromkeys(filter(None, (*before.author.split("; "), now.author)))
-    return AssetRights(before.licence, "; ".join(authors), before.url or now.url)
-
-
-def has_login(url: str) -> bool:
+def _has_login(url: str) -> bool:
     """Return whether a URL has a user or a password, which would be published with it.
 
-    >>> has_login("https://user:secret@host/a"), has_login("https://host/photos/1@N00/2?id=3")
+    >>> _has_login("https://user:secret@host/a"), _has_login("https://host/photos/1@N00/2?id=3")
     (True, False)
     """
     place = url.partition("?")[0]
@@ -160,4 +154,4 @@ def without_login(url: str) -> str:
     >>> without_login("https://user:secret@host/a?b=1"), without_login("https://host/a?b=1")
     ('https://…@host/a?…', 'https://host/a?b=1')
     """
-    return without_secrets(url) if has_login(url) else url
+    return without_secrets(url) if _has_login(url) else url

@@ -15,7 +15,7 @@ from mmlongbench.building.build_dir import BuildDir, Shard, questions_shard
 from mmlongbench.building.build_log import logged
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.extending import (
+from mmlongbench.building.extension import (
     extension,
     finish_move,
     move_into_place,
@@ -24,10 +24,10 @@ from mmlongbench.building.extending import (
     refuse_lost_questions,
 )
 from mmlongbench.building.finish import finish
+from mmlongbench.building.finished_release import refuse_damage
 from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.out_folder import locked
-from mmlongbench.building.planning import check_manifest, plan_build, saved_or_refused
-from mmlongbench.building.released import refuse_damage
+from mmlongbench.building.planning import check_manifest, plan_build, save_or_refuse
 from mmlongbench.building.session import Session
 from mmlongbench.building.shortfalls import Shortfall, refuse_finished_losses, refuse_losses, shortfalls_of
 from mmlongbench.building.source_files import Compared
@@ -137,7 +137,7 @@ def _finished(
             return Built(out, lock, True, _notes_of(plans, lock), shortfalls_of(lock, out))
         if is_restart:
             (inner.out / LOCK).unlink(missing_ok=True)
-        notes = (*saved_or_refused(plans, inner, executor, is_restart=is_restart), added)
+        notes = (*save_or_refuse(plans, inner, executor, is_restart=is_restart), added)
         lock = _run(plans, inner, executor, demands, out)
         move_into_place(build_dir)
     return Built(out, lock, False, (*notes, *_notes_of(plans, lock)), shortfalls_of(lock, out))

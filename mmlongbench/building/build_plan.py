@@ -15,8 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint
-from mmlongbench.building.source_files import SourceFile, save_source_files
+from mmlongbench.building.source_files import DocumentFile, SourceFile, SourceFingerprint, save_source_files
 from mmlongbench.documents.ocr import OcrEngine, ocr_version
 from mmlongbench.documents.page_facts import crop_makers
 from mmlongbench.errors import BuildError, Fault
@@ -26,6 +25,10 @@ from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.plugins import PluginCode
 from mmlongbench.manifest.task_files import portable_name
 from mmlongbench.release.lock import canary_text, versions
+
+CORPUS = "corpus"
+"""The name under which a sample may return articles, in addition to the sources of its reader. In a manifest, the
+articles are not under `source`, but under the key `corpus` of the dataset."""
 
 
 @dataclass(frozen=True, slots=True)

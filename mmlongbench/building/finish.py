@@ -8,16 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.assets import write_asset_table
+from mmlongbench.building.asset_table import write_asset_table
 from mmlongbench.building.build_dir import block_shards, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.fingerprints import files_of
+from mmlongbench.building.finished_release import damaged
 from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
-from mmlongbench.building.released import damaged
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import Hashed, hash_files, one_spelling
+from mmlongbench.building.source_files import Hashed, files_of, hash_files, one_spelling
 from mmlongbench.building.stages.cells import cell_shards, locked_file
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info

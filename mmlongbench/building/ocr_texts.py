@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.fingerprints import DocumentFile
+from mmlongbench.building.source_files import DocumentFile
 from mmlongbench.documents.ocr import OcrEngine, ocr_engine, ocr_version
 from mmlongbench.documents.pages import KeptTexts, PageImages
 from mmlongbench.errors import BuildError

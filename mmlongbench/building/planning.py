@@ -1,39 +1,58 @@
-"""Plans a build: checks a manifest, finds and fingerprints its sources, and saves the plan, unless the folder holds a
+"""Plans a build: finds and fingerprints the sources of its datasets, and saves the plan, unless the folder holds a
 different build.
 """
 
 import hashlib
+import inspect
+import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 from mmlongbench.building.asset_licences import licence_tables, stated_rights
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan, load_interrupted_plan, portable, save_plans
+from mmlongbench.building.build_plan import (
+    CORPUS,
+    CorpusPlan,
+    DatasetPlan,
+    load_interrupted_plan,
+    portable,
+    save_plans,
+)
 from mmlongbench.building.differences import differences, joined, of_plans, of_saved
 from mmlongbench.building.executors import Executor
-from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
-from mmlongbench.building.locating import CORPUS, check_errata, extract_sources, find_sources, refuse_own_output
 from mmlongbench.building.ocr_texts import check_ocr, needs_ocr
 from mmlongbench.building.out_folder import discard_made, has_expensive_results
-from mmlongbench.building.source_files import SourceFile, SourceFiles, unchanged_while_planned
+from mmlongbench.building.source_files import (
+    SourceFile,
+    SourceFiles,
+    files_of,
+    fingerprint,
+    hash_others,
+    stamp_of,
+    unchanged_while_planned,
+)
 from mmlongbench.documents.ocr import ocr_engine
 from mmlongbench.documents.pages import PageImages, Pages
-from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError, nearest
+from mmlongbench.io.files import write_whole
+from mmlongbench.io.locations import Location
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.sources import SourceOpener
+from mmlongbench.io.sources import OpenedSource, SourceOpener
 from mmlongbench.manifest.binding import Bound, bind, broken, calling, check_plugins, refuse_secrets
-from mmlongbench.manifest.missing import unfinished_downloads
-from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.task_files import keep_task_file
+from mmlongbench.manifest.errata import load_errata
+from mmlongbench.manifest.missing import missing_of, unfinished_downloads
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest
+from mmlongbench.manifest.plugins import GROUPS, is_installed, sample_function
+from mmlongbench.manifest.task_files import keep_task_file, task_file
 from mmlongbench.release.lock import versions
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
 
-ERRATA = "errata"
-"""The `SourceFile.source` of the file of corrections."""
-LICENCES = "licence.assets"
-"""The `SourceFile.source` of tables of licences."""
+ERRATA, LICENCES = "errata", "licence.assets"
+"""The `SourceFile.source` of the file of corrections, and of tables of licences."""
 
 
 def check_manifest(manifest: Manifest) -> list[Bound]:
@@ -48,6 +67,9 @@ def check_manifest(manifest: Manifest) -> list[Bound]:
         check_ocr(bound)
         datasets.append(bound)
     return datasets
+
+
+# The plan of a whole build, and the folder that may hold another build
 
 
 def plan_build(
@@ -73,7 +95,7 @@ def plan_build(
     if not is_restart:
         load_interrupted_plan(build_dir)  # refuses a plan of another format before anything is changed
     plans = plan_anew(datasets, build_dir, executor.progress, is_restart=is_restart, shared=shared)
-    return plans, saved_or_refused(plans, build_dir, executor, is_restart=is_restart)
+    return plans, save_or_refuse(plans, build_dir, executor, is_restart=is_restart)
 
 
 def plan_anew(
@@ -108,7 +130,7 @@ def plan_anew(
     return plans
 
 
-def saved_or_refused(
+def save_or_refuse(
     plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor, *, is_restart: bool = False
 ) -> tuple[str, ...]:
     """Save the plans. If the folder has results of other plans, discard cheap ones, and return a note about that;
@@ -119,44 +141,33 @@ def saved_or_refused(
             differs.
 
     """
-    if is_restart:
-        _start_again(plans, build_dir, executor)
-        return ()
-    before = load_interrupted_plan(build_dir)
-    if before is None:
-        if has_expensive_results(build_dir, {plan.spec.name: plan for plan in plans}):
-            state = "is damaged" if build_dir.plan.is_file() else "is gone"
+    before = None if is_restart else load_interrupted_plan(build_dir)
+    changes: list[str] = []
+    if before:
+        files: list[SourceFile] = []
+        with suppress(BuildError), closing(SourceFiles(build_dir)) as saved:  # else only the manifests are compared
+            files = saved.all()
+        changes = differences(of_saved(before, files), of_plans(plans, versions()))
+        if changes and has_expensive_results(build_dir, before.plans):
             raise BuildError(
-                f"--out {build_dir.out}: holds an unfinished build whose plan {state} ({build_dir.plan}), so that its "
-                "results cannot be continued; put the plan back, use another folder, or --restart to discard them"
+                f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(changes)}); use "
+                "another folder, or --restart to discard the unfinished build"
             )
-        build_dir.discard_all()
-        if build_dir.plan.is_file():  # the plan is damaged; its build may have made files
-            discard_made(build_dir.out)
-        save_plans(plans, build_dir)
-        return ()
-    files: list[SourceFile] = []
-    with suppress(BuildError), closing(SourceFiles(build_dir)) as saved:  # without it, only the manifests are compared
-        files = saved.all()
-    found = differences(of_saved(before, files), of_plans(plans, versions()))
-    if not found:
-        save_plans(plans, build_dir)  # the sources may have been moved
-        return ()
-    if has_expensive_results(build_dir, before.plans):
+    elif not is_restart and has_expensive_results(build_dir, {plan.spec.name: plan for plan in plans}):
+        state = "is damaged" if build_dir.plan.is_file() else "is gone"
         raise BuildError(
-            f"--out {build_dir.out}: already holds an unfinished build that differs ({joined(found)}); use another "
-            "folder, or --restart to discard the unfinished build"
+            f"--out {build_dir.out}: holds an unfinished build whose plan {state} ({build_dir.plan}), so that its "
+            "results cannot be continued; put the plan back, use another folder, or --restart to discard them"
         )
-    _start_again(plans, build_dir, executor)
-    return (f"the unfinished build in this folder was started again, because it differed ({joined(found)})",)
-
-
-def _start_again(plans: list[DatasetPlan], build_dir: BuildDir, executor: Executor) -> None:
-    """Discard the results of an unfinished build, here and elsewhere, and save the new plans."""
-    build_dir.discard_all()
-    discard_made(build_dir.out)
-    executor.discard_elsewhere(build_dir)
-    save_plans(plans, build_dir)
+    if is_restart or changes or not before:
+        build_dir.discard_all()
+    if is_restart or changes or (not before and build_dir.plan.is_file()):  # the other build may have made files
+        discard_made(build_dir.out)
+    if is_restart or changes:
+        executor.discard_elsewhere(build_dir)
+    save_plans(plans, build_dir)  # even an equal plan, since the sources may have been moved
+    said = f"the unfinished build in this folder was started again, because it differed ({joined(changes)})"
+    return (said,) if changes else ()
 
 
 def plan_datasets(
@@ -172,24 +183,23 @@ def plan_datasets(
     opener = SourceOpener(shared / build_dir.opened.name, progress)
     corpora = shared / build_dir.corpora.name
     plans = [_plan_dataset(bound, build_dir, drawn, opener, corpora, progress) for bound in datasets]
-    _refuse_shared_images(plans)
-    return plans
-
-
-def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
-    """Refuse datasets that would write different pages under the same paths."""
+    # two datasets must not write different pages under the same paths
     shown: dict[tuple[str, str], tuple[str, tuple[str, int, int]]] = {}
     for plan in plans:
         folder = plan.bound.reader_type.image_folder
         for file in plan.documents.values():
-            made = (file.sha256, plan.spec.pages.dpi, plan.spec.pages.quality)
-            name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
-            if before != made:
-                differ = "pages.dpi or pages.quality" if before[0] == made[0] else "the document"
+            look = (file.sha256, plan.spec.pages.dpi, plan.spec.pages.quality)
+            name, before = shown.setdefault((folder, file.name), (plan.spec.name, look))
+            if before != look:
+                differ = "pages.dpi or pages.quality" if before[0] == look[0] else "the document"
                 raise ManifestError(
                     f"datasets {name!r} and {plan.spec.name!r}: both show {folder}/{file.name}, and {differ} differs; "
                     "build them into two releases"
                 )
+    return plans
+
+
+# The plan of a dataset
 
 
 def _plan_dataset(
@@ -203,10 +213,19 @@ def _plan_dataset(
     spec = with_kept_code(bound.spec, build_dir)
     bound = bound if spec == bound.spec else bind(spec)
     reader = bound.reader_type()
-    opened = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn, opener)
+    if isinstance(spec.source, str):
+        sample = _draw(spec, reader, build_dir.root / "sample" / spec.name, drawn)
+        opened = {name: OpenedSource(path) for name, path in sample.items()}
+    else:
+        opened = _find_sources(spec, spec.source, reader, opener)
     given = {name: source.path for name, source in opened.items()}
     kept_bytes = sum({source.path: source.bytes for source in opened.values()}.values())
-    refuse_own_output(spec, given, build_dir)
+    for name, path in {**{f"source.{name}": path for name, path in given.items()}, "corpus": spec.corpus}.items():
+        if path and path.is_dir() and build_dir.out.resolve().is_relative_to(path.resolve()):
+            raise BuildError(
+                f"--out {build_dir.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would "
+                "be read as sources; give a folder outside it"
+            )
     articles = spec.corpus or given.pop(CORPUS, None)
 
     def read_twice() -> Iterator[Path]:
@@ -217,17 +236,14 @@ def _plan_dataset(
         yield from (spec.errata,) if spec.errata else ()
 
     with unchanged_while_planned(spec.name, read_twice):
-        check_errata(spec, reader)
+        _check_errata(spec, reader)
         sources = extract_sources(spec, reader, given, build_dir, progress)
-        corpus = _corpus(articles, spec, build_dir, corpora, progress) if articles else None
+        corpus = _plan_corpus(articles, spec, build_dir, corpora, progress) if articles else None
         try:
-            with calling("reader", spec.reader, "documents()"):
-                documents = reader.documents(sources)
-            if fault := _documents_fault(documents):
-                raise broken("reader", spec.reader, "documents()", fault)
+            documents = _documents(spec, reader, sources)
             with calling("reader", spec.reader, "notes()"):
                 notes = tuple(map(str, reader.notes(sources, bound.builder.options)))
-            found = fingerprint(spec, sources, documents, progress)
+            fingerprints, usable, refused, files = fingerprint(spec, sources, documents, progress)
             others = tuple(_other_files(bound, corpus, progress))
         except OSError as error:
             said, name = error.strerror or str(error), Path(str(error.filename or "")).name
@@ -235,22 +251,30 @@ def _plan_dataset(
             raise SourceError(
                 Fault("unreadable-source", "a file that can be read", said, name, place, todo=todo)
             ) from error
-        _refuse_other_resolutions(spec, found.documents)
-        page_model = _page_model(spec)
+        for file in usable.values():
+            dpi = file.pages.dpi if isinstance(file.pages, PageImages) else None
+            if dpi not in (None, spec.pages.dpi):  # a model could recognise its pages by their resolution
+                raise ManifestError(
+                    f"dataset {spec.name!r}: the pages of document {file.id} are images of {dpi} DPI, pages.dpi is "
+                    f"{spec.pages.dpi}; set pages.dpi to {dpi}, or give the PDFs"
+                )
+        page_model = ""
+        if spec.page_retrieval and spec.page_retrieval.named_model:
+            page_model = _model_sha256(spec.page_retrieval.named_model, spec.page_retrieval.revision)
         stated_rights(bound, sources)  # a contradiction is found before the long work
     tokenizer = bound.counter.text
     extracted = (path for name, path in sources.items() if name not in given)
     return DatasetPlan(
         spec=spec,
         sources=sources,
-        fingerprints={name: found.by_source[name] for name in given},
-        documents=found.documents,
-        refused=found.refused,
+        fingerprints={name: fingerprints[name] for name in given},
+        documents=usable,
+        refused=refused,
         tokenizer={"name": portable(tokenizer.name), "sha256": tokenizer.sha256},
         corpus=corpus,
         errata=next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
         code=bound.code,
-        files=(*found.files, *others),
+        files=(*files, *others),
         ocr=ocr_engine() if needs_ocr(bound) else None,
         notes=(*notes, *unfinished_downloads(spec)),
         page_model=page_model,
@@ -265,43 +289,185 @@ def with_kept_code(spec: DatasetSpec, build_dir: BuildDir) -> DatasetSpec:
     return spec.model_copy(update=kept)
 
 
-def _documents_fault(documents: object) -> str:
-    """Return why the documents that a reader gave cannot be used; empty if they can."""
-    if not isinstance(documents, Mapping):
-        return f"returned a {type(documents).__name__}, expected a mapping of ids to documents"
-    for id, found in documents.items():
-        if not isinstance(id, str):
-            return f"the id of a document is {id!r}, expected a text"
-        if not isinstance(found, Pages | Fault):
-            return f"document {id!r} is a {type(found).__name__}, expected the path of a PDF, PageImages or a Fault"
-    return ""
+def _draw(spec: DatasetSpec, reader: Reader[Row], folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:
+    """Draw the sample of a reader into a folder, and return the path of each of its sources by name. `drawn` has the
+    paths of each sample by the reader and the options that it depends on, so that datasets share it.
+    """
+    if not is_installed("sample", spec.reader):
+        given = ", ".join(f"{name}: PATH" for name in reader.sources)
+        raise ManifestError(
+            f"dataset {spec.name!r}: source: {SAMPLE}: no sample is installed for reader {spec.shown_reader!r}; name "
+            f"its sources, source: {{{given}}}, or install a function that draws one as the entry point "
+            f"{spec.shown_reader!r} of the group {GROUPS['sample']!r}"
+        )
+    draw = sample_function(spec.reader)
+    options = {"options": spec.options} if "options" in inspect.signature(draw).parameters else {}
+    key = f"{spec.reader} {options}"
+    if key in drawn:
+        return drawn[key]
+    folder.mkdir(parents=True, exist_ok=True)
+    with calling("sample", spec.reader, "draw()"):
+        sample: object = draw(folder, **options)
+    names, fault = (*reader.sources, *reader.optional_sources, CORPUS), ""
+    if not isinstance(sample, Mapping):
+        fault = f"returned a {type(sample).__name__}, expected the paths of the sources by name"
+    elif unknown := [name for name in sample if name not in names]:
+        fault = f"returned a source {unknown[0]!r}, but the sources of the reader are: {', '.join(names)}"
+    elif missing := [name for name in reader.sources if name not in sample]:
+        fault = f"returned no source {missing[0]!r}, which the reader needs"
+    else:
+        for name, path in sample.items():
+            if not isinstance(path, Path):
+                fault = fault or f"source {name!r} is a {type(path).__name__}, expected a Path"
+            elif not path.exists():
+                fault = fault or f"source {name!r}: no such file or folder: {path}"
+        drawn[key] = dict(sample)
+    if fault:
+        raise broken("sample", spec.reader, "draw()", fault)
+    return drawn[key]
 
 
-def _refuse_other_resolutions(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
-    """Refuse page images of a DPI other than `pages.dpi`, because a model could recognise them by their resolution."""
-    for document in documents.values():
-        pages = document.pages
-        if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
+def _find_sources(
+    spec: DatasetSpec, named: Mapping[str, Sequence[Location]], reader: Reader[Row], opener: SourceOpener
+) -> dict[str, OpenedSource]:
+    """Return each source that a manifest names as a file or a folder of this machine, by the name that the reader gives
+    it. `opener` unpacks archives and downloads what is elsewhere; the content of the sources is not read otherwise.
+    """
+    dataset, optional = f"dataset {spec.name!r}", reader.optional_sources
+    for name in named:
+        if name not in (*reader.sources, *optional):
+            names = (*reader.sources, *(f"{source} (optional)" for source in optional))
+            hint = nearest(name, (*reader.sources, *optional))
+            more = "" if task_file(spec.reader) else f"; `mmlongbench list {spec.reader}` describes them"
             raise ManifestError(
-                f"dataset {spec.name!r}: the pages of document {document.id} are images of {pages.dpi} DPI, pages.dpi "
-                f"is {spec.pages.dpi}; set pages.dpi to {pages.dpi}, or give the PDFs"
+                f"{dataset}: reader {spec.shown_reader!r} has no source {name!r}; its sources are "
+                f"{', '.join(names)}{hint}{more}"
+            )
+    if lacking := [name for name in reader.sources if name not in named]:
+        raise ManifestError(f"{dataset}: source.{lacking[0]} is missing; give it with --set source.{lacking[0]}=PATH")
+    if missing := missing_of(spec):
+        raise ManifestError(f"{dataset}: {missing}")
+    sources: dict[str, OpenedSource] = {}
+    for name in (*reader.sources, *(name for name in optional if name in named)):
+        opened = opener.open(named[name], reader.hub_files, f"source.{name}")
+        if not opened.path.exists():
+            raise ManifestError(f"{dataset}: source.{name}: no such file or folder: {opened.path}")
+        if not (opened.path.is_file() or opened.path.is_dir()):  # reading a pipe might never end
+            raise ManifestError(
+                f"{dataset}: source.{name}: expected a file or a folder, found a pipe or a device: {opened.path}"
+            )
+        sources[name] = opened
+    return sources
+
+
+def _check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
+    """Refuse errata if their file does not exist, or if they set a field of `Reader.fixed_fields`."""
+    if spec.errata is None:
+        return
+    if not spec.errata.is_file():
+        raise ManifestError(f"dataset {spec.name!r}: errata: no such file: {spec.errata}")
+    for id, erratum in load_errata(spec.errata).items():
+        if field := next((field for field in erratum.set if field in reader.fixed_fields), None):
+            raise ManifestError(
+                f"dataset {spec.name!r}: errata: {id}: {field!r} cannot be corrected, because "
+                "ids, pages or pictures are read from it too; correct the source instead"
             )
 
 
-def _page_model(spec: DatasetSpec) -> str:
-    """Return the SHA-256 of the model that ranks pages, before the long work; empty if none does."""
-    given = spec.page_retrieval
-    if given is None or not given.named_model:
-        return ""
+def extract_sources(
+    spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Path], build_dir: BuildDir, progress: Progress
+) -> dict[str, Path]:
+    """Return the sources of a dataset together with what the reader extracts from them, by name.
+
+    What an earlier plan extracted is used again if a description of the sources and of the software, which is saved
+    beside it, is still true. A killed process leaves no description, so its files are written again.
+
+    Raises:
+        BuildError: the folder of the build cannot be written.
+
+    """
+    if type(reader).extract is Reader.extract:
+        return dict(sources)
+    folder = build_dir.extracted(spec.name)
+    saved = folder.with_name(f"{folder.name}.json")
+    files = {name: [[str(file), *stamp_of(file)] for file in files_of(path)] for name, path in sources.items()}
+    text = json.dumps([versions(), spec.reader, files], ensure_ascii=False)
+    description = text.encode("utf-8", "surrogateescape")
+    if not saved.is_file() or saved.read_bytes() != description:
+        saved.unlink(missing_ok=True)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            with progress.bar(f"{spec.name}: files in its sources written out", 1) as advance:
+                with calling("reader", spec.reader, "extract()"):
+                    reader.extract(sources, folder)
+                advance()
+        except OSError as error:
+            raise BuildError(
+                f"dataset {spec.name!r}: {folder}: files of its sources cannot be written there: "
+                f"{error.strerror or error}; make room, and run the same command to continue"
+            ) from error
+        write_whole(saved, [description])
+    extracted = {path.name: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+    if twice := next((name for name in extracted if name in sources), None):
+        fault = f"wrote {twice!r}, which is the name of another source; use another name"
+        raise broken("reader", spec.reader, "extract()", fault)
+    return {**sources, **extracted}
+
+
+def _documents(spec: DatasetSpec, reader: Reader[Row], sources: Mapping[str, Path]) -> Mapping[str, Pages | Fault]:
+    """Return the documents of a reader, by id; refuse values of other types."""
+    with calling("reader", spec.reader, "documents()"):
+        documents: object = reader.documents(sources)
+    fault = ""
+    if not isinstance(documents, Mapping):
+        fault = f"returned a {type(documents).__name__}, expected a mapping of ids to documents"
+        raise broken("reader", spec.reader, "documents()", fault)
+    for id, pages in documents.items():
+        if not isinstance(id, str):
+            fault = fault or f"the id of a document is {id!r}, expected a text"
+        elif not isinstance(pages, Pages | Fault):
+            said = f"a {type(pages).__name__}, expected the path of a PDF, PageImages or a Fault"
+            fault = fault or f"document {id!r} is {said}"
+    if fault:
+        raise broken("reader", spec.reader, "documents()", fault)
+    return documents
+
+
+def _plan_corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, progress: Progress) -> CorpusPlan:
+    """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
+    as `corpus build` does; datasets with the same articles share it.
+    """
+    from mmlongbench.corpus.build import make_corpus
+    from mmlongbench.corpus.corpus import INFO, Corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+
+    if not path.exists():
+        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
+    model = spec.retrieval.reranker
+    reranker = _model_sha256(model.model, model.revision) if model else ""
+    folder = path
+    if not (path / INFO).is_file():
+        folder = corpora / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+        make_corpus(str(path), folder, progress=progress)
+    corpus = Corpus.open(folder)
+    cache = folder if os.access(folder, os.W_OK) else build_dir.root / "cache" / spec.name
+    if spec.retrieval.engine == "tantivy":
+        find_index(corpus, cache / FOLDER, progress)
+    return CorpusPlan(folder, corpus.fingerprint, cache, reranker)
+
+
+def _model_sha256(name: str, revision: str | None) -> str:
+    """Return the SHA-256 of the files of a model, before the long work."""
     from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
 
     need_libraries()
-    return hash_files(find_model(given.named_model, given.revision))
+    return hash_files(find_model(name, revision))
 
 
 def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
     """Yield the files that the bytes of the release depend on, apart from the sources."""
-    spec, paths = bound.spec, dict[str, Iterable[Path]]()
+    spec, paths = bound.spec, dict[str, list[Path]]()
     if spec.errata:
         paths[ERRATA] = [spec.errata]
     if (tokenizer := Path(spec.counter.tokenizer)).is_file():
@@ -317,8 +483,8 @@ def _other_files(bound: Bound, corpus: CorpusPlan | None, progress: Progress) ->
         from mmlongbench.corpus.retrieval.dense import find_model, model_files
 
         paths["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
-    for source, found in paths.items():
-        yield from source_file_list(spec.name, source, found, progress)
+    for source, files in paths.items():
+        yield from hash_others(spec.name, source, files, progress)
 
 
 def _corpus_tables(folder: Path) -> list[Path]:
@@ -326,29 +492,3 @@ def _corpus_tables(folder: Path) -> list[Path]:
     from mmlongbench.corpus.corpus import INFO, PASSAGES
 
     return [folder / INFO, folder / PASSAGES]
-
-
-def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, corpora: Path, progress: Progress) -> CorpusPlan:
-    """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it below `corpora`,
-    as `corpus build` does; datasets with the same articles share it.
-    """
-    from mmlongbench.corpus.build import make_corpus
-    from mmlongbench.corpus.corpus import INFO, Corpus
-    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
-    from mmlongbench.corpus.retrieval.dense import find_model, hash_files, need_libraries
-
-    if not path.exists():
-        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
-    if spec.retrieval.reranker:
-        need_libraries()  # fail before the long work
-    folder = path
-    if not (path / INFO).is_file():
-        folder = corpora / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-        make_corpus(str(path), folder, progress=progress)
-    corpus = Corpus.open(folder)
-    cache = folder if os.access(folder, os.W_OK) else build_dir.root / "cache" / spec.name
-    if spec.retrieval.engine == "tantivy":
-        find_index(corpus, cache / FOLDER, progress)
-    model = spec.retrieval.reranker
-    reranker = hash_files(find_model(model.model, model.revision)) if model else ""
-    return CorpusPlan(folder, corpus.fingerprint, cache, reranker)

@@ -7,8 +7,8 @@ from pathlib import Path
 from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
 from mmlongbench.building.dataset import Dataset, open_dataset, row_of
+from mmlongbench.building.finished_release import Released, ReleasedCell
 from mmlongbench.building.lines import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
-from mmlongbench.building.released import Released, ReleasedCell
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index

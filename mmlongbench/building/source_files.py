@@ -1,29 +1,40 @@
-"""The fingerprinted files of the sources, and whether they have changed.
+"""The files of the sources: their fingerprints, the documents among them, and whether they have changed.
 
 Every file is hashed when a build is planned, and again before the lock is written. In between, a shard compares the
 stamp of each file that it reads, before and after: the size of the file and the times of its last change. If the stamp
-is not the saved one, as for a copy on another machine, the hash is compared. If a source has very many tables (files
-that are neither documents nor pictures), these are compared before and after each stage, instead of each shard.
+is not the saved one, as for a copy on another machine, the hash is compared.
 """
 
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.errors import BuildError, SourceChangedError
-from mmlongbench.io.files import atomic_replace, sha256_of
-from mmlongbench.io.pool import cores
-from mmlongbench.io.store import Store, Value
+from typing_extensions import TypedDict
 
-UNREADABLE = "unreadable"
-"""Stored instead of the hash of a document that cannot be read."""
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.documents.names import folder_names
+from mmlongbench.documents.pages import PageImages, Pages
+from mmlongbench.documents.pdf import oversized
+from mmlongbench.documents.pixels import PICTURE_ENDINGS
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceChangedError, nearest
+from mmlongbench.io.files import atomic_replace, sha256_of, visible_files
+from mmlongbench.io.pool import cores
+from mmlongbench.io.progress import Progress
+from mmlongbench.io.store import Store, Value
+from mmlongbench.manifest.model import DatasetSpec
+
 SOURCE_FILES = "sources.sqlite"
-"""The name of the file in the working folder that has the fingerprints."""
+"""The file in the working folder that has the fingerprints."""
+MAX_TABLES = 1000
+"""How many files of a source, documents not counted, each shard compares at most (`when_compared`)."""
+_UNREADABLE = "unreadable"
+"""Stands for the hash of a document that cannot be read."""
 _OURS = b"\0"
 """A saved name that begins with this byte is a path relative to the working folder."""
 _READ = "WHERE stamp != ''"
@@ -51,8 +62,7 @@ class Compared(IntEnum):
     """When a file is compared with its fingerprint; every file is also compared at the end of the build."""
 
     WHERE_READ = 0
-    """When a shard reads the file by its name. This is so for documents, and for the pictures of a source with many
-    files."""
+    """When a shard reads the file by its name, such as a document."""
     EACH_SHARD = 1
     """Before and after each shard of the file's dataset, because a shard may read the file without saying so."""
     EACH_STAGE = 2
@@ -70,10 +80,198 @@ class SourceFile(NamedTuple):
     compared: Compared = Compared.WHERE_READ
 
 
+class SourceFingerprint(TypedDict):
+    """The content of a source, as the lock describes it."""
+
+    files: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """A document of the sources."""
+
+    id: str
+    name: str
+    """The name of its folder in the release."""
+    pages: Pages
+    """Its PDF, or the image files of its pages."""
+    sha256: str
+
+    def named_pages(self, count: int) -> list[tuple[int, str]]:
+        """Return (number from 0, file name of the image in the release) of each of the `count` pages that the source
+        has.
+        """
+        images = self.pages if isinstance(self.pages, PageImages) else None
+        numbers = images.numbers if images else range(count)
+        names = images.names if images and images.names else [f"{self.name}_page{number}.jpg" for number in numbers]
+        return list(zip(numbers, names, strict=True))
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the pages of which the source has no image, from 0."""
+        return self.pages.missing if isinstance(self.pages, PageImages) else ()
+
+
+def files_of(source: Path) -> list[Path]:
+    """Return the files of a source: the file itself, or all visible files below the folder, sorted."""
+    return [source] if source.is_file() else visible_files(source)
+
+
+def parts_of(document: Pages) -> tuple[Path, ...]:
+    """Return the files of a document."""
+    return (document,) if isinstance(document, Path) else document.files
+
+
+# Files are hashed when a build is planned
+
+
+def fingerprint(
+    spec: DatasetSpec, sources: Mapping[str, Path], documents: Mapping[str, Pages | Fault], progress: Progress
+) -> tuple[dict[str, SourceFingerprint], dict[str, DocumentFile], dict[str, Fault], list[SourceFile]]:
+    """Hash the sources of a dataset; a document that is too large is refused without being read.
+
+    Return the fingerprint of each source by its name, the usable documents by the names of their folders in the
+    release, why each other document is refused, by id, and all files.
+
+    Raises:
+        OSError: a file that is not part of a document cannot be read.
+        ManifestError: `exclude` names a document that does not exist.
+
+    """
+    refused, too_large = _refused_unread(spec, documents)
+    parts = {file for pages in documents.values() if not isinstance(pages, Fault) for file in parts_of(pages)}
+    files = {name: files_of(root) for name, root in sources.items()}
+    hashes = {path: Hashed(f"{path.stat().st_size} bytes, not read", None) for path in too_large}
+    every = dict.fromkeys([*(path for below in files.values() for path in below), *sorted(filter(Path.is_file, parts))])
+    unread = [path for path in every if path not in too_large]
+    with progress.bar(f"{spec.name}: fingerprints", len(unread)) as advance:
+        for path, hashed in hash_files(unread, advance):
+            if isinstance(hashed, OSError):
+                if path not in parts:
+                    raise hashed
+                hashed = Hashed(_UNREADABLE, None)  # its document is refused
+            hashes[path] = hashed
+
+    usable, names = {}, folder_names(documents)
+    for id, pages in sorted(documents.items()):
+        if id in refused or isinstance(pages, Fault):
+            continue
+        shas = [hashes[file].sha256 if file in hashes else "" for file in parts_of(pages)]
+        if _UNREADABLE in shas:
+            name, todo = parts_of(pages)[shas.index(_UNREADABLE)].name, "make the file readable, or take it out"
+            expected, found = "a file that can be read", "one that cannot be"
+            refused[id] = Fault("unreadable-document", expected, found, name, todo=todo)
+        else:
+            sha256 = shas[0] if isinstance(pages, Path) else hashlib.sha256(" ".join(shas).encode()).hexdigest()
+            usable[names[id]] = DocumentFile(id, names[id], pages, sha256)
+
+    source_files = []
+    for name, below in files.items():
+        when = when_compared([path for path in below if path not in parts])
+        about = (spec.name, f"source.{name}")
+        source_files += [SourceFile(path, *about, hashes[path], when.get(path, Compared.WHERE_READ)) for path in below]
+    outside = hashes.keys() - {file.path for file in source_files}
+    source_files += [SourceFile(path, spec.name, "a document", hashes[path]) for path in hashes if path in outside]
+    fingerprints = {name: _of_source(root, files[name], hashes) for name, root in sources.items()}
+    return fingerprints, usable, refused, source_files
+
+
+def _refused_unread(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> tuple[dict[str, Fault], set[Path]]:
+    """Return the faults of documents that are refused before any file is hashed, by id: a document is excluded or too
+    large, or the reader gave its fault. Also return the files that are too large.
+    """
+    if unknown := [id for id in spec.exclude if id not in documents]:
+        hint = nearest(unknown[0], documents)
+        raise ManifestError(f"dataset {spec.name!r}: exclude: there is no document {unknown[0]!r}{hint}")
+    refused, too_large = dict[str, Fault](), set[Path]()
+    for id, pages in sorted(documents.items()):
+        if isinstance(pages, Fault):
+            refused[id] = pages
+        else:
+            reason = "size-of-a-document" if isinstance(pages, Path) else "size-of-a-page"
+            for file in parts_of(pages):
+                if fault := oversized(file, spec.limits.bytes, reason):
+                    refused.setdefault(id, fault)
+                    too_large.add(file)
+        if id in spec.exclude:
+            found = "one that the manifest excludes"
+            refused[id] = Fault("excluded", "a document to be used", found, field="exclude", is_expected=True)
+    return refused, too_large
+
+
+def _of_source(root: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
+    """Return the fingerprint of a source. The `sha256` of a folder is the hash of a list, which has the hash and the
+    path of each file.
+    """
+    size = sum(path.stat().st_size for path in files)
+    if root.is_file():
+        return {"files": 1, "bytes": size, "sha256": hashes[root].sha256}
+    lines = "".join(f"{hashes[path].sha256}  {path.relative_to(root).as_posix()}\n" for path in files)
+    sha256 = hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+    return {"files": len(files), "bytes": size, "sha256": sha256}
+
+
+def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
+    """Return when each file of a source is compared; files of documents must not be among them. If there are more than
+    `MAX_TABLES`, pictures are compared only when they are read, since they are read by name. If more than `MAX_TABLES`
+    are no pictures, these are compared in each stage instead of each shard.
+    """
+    if len(paths) <= MAX_TABLES:
+        return dict.fromkeys(paths, Compared.EACH_SHARD)
+    tables = {path for path in paths if path.suffix.lower() not in PICTURE_ENDINGS}
+    when = Compared.EACH_SHARD if len(tables) <= MAX_TABLES else Compared.EACH_STAGE
+    return {path: when if path in tables else Compared.WHERE_READ for path in paths}
+
+
+def hash_others(dataset: str, source: str, paths: Sequence[Path], progress: Progress) -> Iterator[SourceFile]:
+    """Hash files that a dataset reads besides its sources, such as those of a corpus, a tokenizer or a model.
+
+    Raises:
+        OSError: a file cannot be read.
+
+    """
+    when = when_compared(paths)
+    with progress.bar(f"{dataset}: fingerprints of {source}", len(paths)) as advance:
+        for path, hashed in hash_files(paths, advance):
+            if isinstance(hashed, OSError):
+                raise hashed
+            yield SourceFile(path, dataset, source, hashed, when[path])
+
+
+def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
+    """Yield the hash of each file in order, or why it cannot be read; several are hashed at once.
+
+    Raises:
+        SourceChangedError: a file changes while it is read.
+
+    """
+
+    def attempt(path: Path) -> Hashed | OSError:
+        try:
+            return _hash_file(path)
+        except OSError as error:
+            return error
+
+    with ThreadPoolExecutor(cores()) as pool:
+        for path, hashed in zip(paths, pool.map(attempt, paths), strict=True):
+            advance()
+            yield path, hashed
+
+
+def _hash_file(path: Path) -> Hashed:
+    before = stamp_of(path)
+    sha256 = sha256_of(path)
+    if stamp_of(path) != before:
+        raise SourceChangedError(f"{path}: is being written; run the command again once it is complete")
+    return Hashed(sha256, before)
+
+
 def stamp_of(path: Path) -> Stamp:
     """Return the stamp of the file that a path leads to; links are followed."""
-    found = path.stat()
-    return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    status = path.stat()
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @contextmanager
@@ -84,9 +282,18 @@ def unchanged_while_planned(dataset: str, list_files: Callable[[], Iterable[Path
         SourceChangedError: a file has changed, is gone or is new.
 
     """
-    before = {path: _stamp_if_there(path) for path in list_files()}
+
+    def stamps() -> dict[Path, Stamp | None]:
+        found: dict[Path, Stamp | None] = {}
+        for path in list_files():
+            found[path] = None
+            with suppress(OSError):  # the file is gone
+                found[path] = stamp_of(path)
+        return found
+
+    before = stamps()
     yield
-    now = {path: _stamp_if_there(path) for path in list_files()}
+    now = stamps()
     changed = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
     if changed:
         more = f", and {len(changed) - 1:,} more files changed" if len(changed) > 1 else ""
@@ -96,41 +303,7 @@ def unchanged_while_planned(dataset: str, list_files: Callable[[], Iterable[Path
         )
 
 
-def _stamp_if_there(path: Path) -> Stamp | None:
-    try:
-        return stamp_of(path)
-    except OSError:
-        return None
-
-
-def hash_file(path: Path) -> Hashed:
-    """Hash a file.
-
-    Raises:
-        OSError: the file cannot be read.
-        SourceChangedError: the file changes while it is read.
-
-    """
-    before = stamp_of(path)
-    sha256 = sha256_of(path)
-    if stamp_of(path) != before:
-        raise SourceChangedError(f"{path}: is being written; run the command again once it is complete")
-    return Hashed(sha256, before)
-
-
-def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
-    """Yield the hash of each file in order, or why it cannot be read; several are hashed at once."""
-
-    def attempt(path: Path) -> Hashed | OSError:
-        try:
-            return hash_file(path)
-        except OSError as error:
-            return error
-
-    with ThreadPoolExecutor(cores()) as pool:
-        for path, found in zip(paths, pool.map(attempt, paths), strict=True):
-            advance()
-            yield path, found
+# The fingerprints are saved, and shards compare the files that they read
 
 
 class _Files(Store):
@@ -223,7 +396,7 @@ class SourceFiles:
             try:
                 if (stamp := stamp_of(path)) in (planned, self._proven.get(path)):
                     continue
-                found = hash_file(path).sha256
+                found = _hash_file(path).sha256
             except OSError as error:
                 raise self._changed(file) from error
             if found != sha256:

@@ -194,9 +194,9 @@ def test_rows_are_added_where_nothing_else_reads_the_table(own: Path, out: Path)
     [
         ((MORE, *ROWS), "question 'mmlongdoc_10' would no longer be in the release"),
         ((*ROWS[:4], MORE, *ROWS[4:]), "question 'mmlongdoc_10' would no longer be in the release"),
-        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed (samples.json changed)"),
+        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed (source.samples changed)"),
         (ROWS[:3], "question 'mmlongdoc_3' would no longer be in the release"),
-        (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed (samples.json changed)"),
+        (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed (source.samples changed)"),
     ],
 )
 def test_rows_that_change_the_others_are_refused(
@@ -240,7 +240,7 @@ def test_counts_are_those_of_one_build_if_a_row_changes_and_its_examples_stay(tm
     assert lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"] == 3
     before_it = hashes(out)
     other = row_of_texts("r0", "the harbour is far " * 20)
-    said = "the finished release cannot be extended: question 'r0' changed (rows.jsonl changed); nothing was changed"
+    said = "the finished release cannot be extended: question 'r0' changed (source.rows changed); nothing was changed"
     refused(at(out, filled(tmp_path, [other, *rows[1:], row_of_texts("r3")])), f"dataset 'filled': {said}")
     assert hashes(out) == before_it
 
@@ -252,7 +252,7 @@ def test_rows_are_added_for_a_builder_of_all_rows_if_no_example_changes(tmp_path
     assert at(out, filled(tmp_path, rows, code)).code == 0
     before_it = hashes(out)
     ran = at(out, filled(tmp_path, [*rows, row_of_texts("r2", "the harbour is far " * 20)], code))
-    refused(ran, "question 'r0' changed (rows.jsonl changed)")
+    refused(ran, "question 'r0' changed (source.rows changed)")
     assert hashes(out) == before_it
     manifest = filled(tmp_path, [*rows, row_of_texts("r2")], code)
     assert at(out, manifest).code == 0
@@ -261,7 +261,7 @@ def test_rows_are_added_for_a_builder_of_all_rows_if_no_example_changes(tmp_path
 
 def test_documents_that_may_pad_the_others_are_refused(own: Path, out: Path) -> None:
     draw_pdf(own / "documents" / "elm.pdf", 2)
-    said = "documents: 4 → 5 files; every context may show something from source.documents; nothing was changed"
+    said = "source.documents changed; every context may show something from source.documents; nothing was changed"
     refused(build(own, out), f"dataset 'mmlongdoc': the finished release cannot be extended: {said}")
 
 

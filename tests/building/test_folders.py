@@ -136,10 +136,10 @@ def test_an_interrupted_build_whose_sources_changed_is_refused(source: Path, fin
     changed, out = Path(shutil.copytree(source, tmp_path / "source")), tmp_path / "out"
     interrupted(changed, out)
     changes: dict[str, Callable[[], None]] = {
-        "documents: ash.pdf changed": lambda: draw_pdf(changed / "documents" / "ash.pdf", 3),
-        "documents: elm.pdf is new": lambda: draw_pdf(changed / "documents" / "elm.pdf", 1),
-        "documents: birch.pdf is gone": lambda: (changed / "documents" / "birch.pdf").unlink(),
-        "samples.json changed": lambda: write_rows(changed, ROWS[:3]),
+        "source.documents: ash.pdf changed": lambda: draw_pdf(changed / "documents" / "ash.pdf", 3),
+        "source.documents: elm.pdf is new": lambda: draw_pdf(changed / "documents" / "elm.pdf", 1),
+        "source.documents: birch.pdf is gone": lambda: (changed / "documents" / "birch.pdf").unlink(),
+        "source.samples: samples.json changed": lambda: write_rows(changed, ROWS[:3]),
     }
     for said, change in changes.items():
         change()
@@ -271,7 +271,7 @@ def test_a_table_that_could_not_be_read_is_corrected_in_the_same_folder(own: Pat
     assert (out / ".build" / "documents").is_dir()
     (own / "samples.json").write_text(text)
     again = build(own, out)
-    assert (again.code, again.err.startswith(STARTED.format("samples.json changed"))) == (0, True)
+    assert (again.code, again.err.startswith(STARTED.format("source.samples: samples.json changed"))) == (0, True)
     assert build(own, tmp_path / "other").code == 0
     assert hashes(out) == hashes(tmp_path / "other")
     assert not leftovers(out)
@@ -295,19 +295,21 @@ def test_a_prepared_build_starts_again_with_another_plan(
     assert hashes(out) == hashes(seed_7)
 
 
-def test_several_files_are_counted_and_two_are_named(prepared: Path, own: Path) -> None:
+def test_each_file_that_differs_is_named(prepared: Path, own: Path) -> None:
     out = prepared
     for name in ("elm", "fir", "hazel"):
         draw_pdf(own / "documents" / f"{name}.pdf", 1)
     (own / "documents" / "ash.pdf").unlink()
     write_rows(own, ROWS[1:])
-    said = "samples.json changed; documents: 3 files are new, ash.pdf is gone; seed: 42 → 1"
+    changed, gone = "source.samples: samples.json changed", "source.documents: {}.pdf is gone"
+    new = "; ".join(f"source.documents: {name}.pdf is new" for name in ("elm", "fir", "hazel"))
+    said = f"{changed}; {gone.format('ash')}; {new}; seed: 42 → 1"
     assert build(own, out, "--stage", "prepare", "--set", "seed=1").err == STARTED.format(said)
     assert build(own, out, "--stage", "records", "--set", "seed=1").code == 0
     write_rows(own, ROWS)
     (own / "documents" / "elm.pdf").unlink()
     (own / "documents" / "fir.pdf").unlink()
-    said = "samples.json changed; documents: elm.pdf and fir.pdf are gone; seed: 1 → 42"
+    said = f"{changed}; {gone.format('elm')}; {gone.format('fir')}; seed: 1 → 42"
     assert f"already holds an unfinished build that differs ({said}); use another" in build(own, out).err
 
 

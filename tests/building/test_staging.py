@@ -96,7 +96,7 @@ DIFFERENT = [
     ("options.max_answer_words=6", "options.max_answer_words: 5 → 6"),
     ("name=other", "name: mmlongdoc → other"),
     ("source=sample", "source: now a drawn sample"),
-    ("counter.tokenizer=own/tokenizer.json", "counter.tokenizer: llama2 → own/tokenizer.json"),
+    ("counter.tokenizer=own/tokenizer.json", "counter.tokenizer.name: llama2 → own/tokenizer.json"),
     ("errata=errata.yaml", "errata is new"),
 ]
 

@@ -24,14 +24,13 @@ from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import KeptPrices
 from mmlongbench.building.differences import Described, differences, joined
 from mmlongbench.building.executors import LocalExecutor
-from mmlongbench.building.fingerprints import MAX_TABLES, when_compared
 from mmlongbench.building.lines import ROWS as ROW_LINES
 from mmlongbench.building.lines import ReadRow
-from mmlongbench.building.locating import extract_sources
 from mmlongbench.building.ocr_texts import check_engine
+from mmlongbench.building.planning import extract_sources
 from mmlongbench.building.remote import Mirrored, Remote
 from mmlongbench.building.session import Session
-from mmlongbench.building.source_files import Compared, SourceFiles
+from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
 from mmlongbench.building.stages.cells import items_table
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError
@@ -52,7 +51,10 @@ QUIET = Progress(is_shown=False)
 
 def data(name: str = "a", **more: object) -> dict[str, object]:
     """A dataset as a lock has it."""
-    return {"name": name, "source": {"rows": fingerprint("1")}, "seed": 42, **more}
+    found = {"name": name, "source": {"rows": fingerprint("1")}, "seed": 42, **more}
+    source = found["source"]
+    hashes = {key: each["sha256"] for key, each in source.items()} if isinstance(source, dict) else {}
+    return {**found, "source_sha256": hashes}
 
 
 def fingerprint(sha256: str, files: int = 1) -> dict[str, object]:
@@ -77,15 +79,15 @@ FILE = {"name": "fables.py:Fables", "distribution": "", "version": "", "sha256":
         ([data(source="sample")], [data()], "source: a drawn sample before, now files"),
         ([data(source={})], [data()], "source.rows is new"),
         ([data()], [data(source={})], "source.rows is gone"),
-        ([data()], [data(source={"rows": fingerprint("2", 4)})], "rows: 1 → 0 files"),
-        ([data(corpus="1")], [data(corpus="2")], "the corpus changed"),
+        ([data()], [data(source={"rows": fingerprint("2", 4)})], "source.rows changed"),
+        ([data(corpus="1")], [data(corpus="2")], "corpus changed"),
         ([data(corpus=None)], [data(corpus="2")], "corpus is new"),
         ([data(errata="2")], [data(errata=None)], "errata is gone"),
-        ([data(reranker_sha256="1")], [data(reranker_sha256="2")], "the model of the reranker changed"),
+        ([data(reranker_sha256="1")], [data(reranker_sha256="2")], "reranker changed"),
         (
             [data(counter={"tokenizer": {"name": "llama2", "sha256": "1"}})],
             [data(counter={"tokenizer": {"name": "own", "sha256": "2"}})],
-            "counter.tokenizer: llama2 → own",
+            "counter.tokenizer.name: llama2 → own",
         ),
         ([data()], [data(code={"builder": FILE})], ""),  # a lock without the key is not compared
         ([data(code={"builder": FILE})], [data(code={"builder": {**FILE, "sha256": "2"}})], "task code changed: fab"),
@@ -329,7 +331,7 @@ def test_files_are_written_again_only_if_the_sources_the_software_or_their_descr
     description.write_text("{")
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 3
-    monkeypatch.setattr("mmlongbench.building.locating.versions", lambda: {"mmlongbench": "9"})
+    monkeypatch.setattr("mmlongbench.building.planning.versions", lambda: {"mmlongbench": "9"})
     assert words(extracted(table)) == ["three"]
     assert len(Extracting.calls) == 4
     (table.parent / "out").rename(table.parent / "moved")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build_dir import Shard, cell_shard
+from mmlongbench.building.finished_release import cell_files
 from mmlongbench.building.lines import (
     RECORDS,
     BundledRecord,
@@ -19,7 +20,6 @@ from mmlongbench.building.lines import (
     SharedCounts,
     WrittenCell,
 )
-from mmlongbench.building.released import cell_files
 from mmlongbench.building.session import Session
 from mmlongbench.io.files import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.fingerprints import DocumentFile
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.lines import MadeImage
 from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import DocumentFile
 from mmlongbench.building.stages.documents import reading
 from mmlongbench.documents.joined_pages import join
 from mmlongbench.documents.page_parts import WHOLE_PAGE

@@ -9,6 +9,7 @@ build in the folder, before it does anything else.
 """
 
 import shutil
+from collections import UserDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
@@ -18,10 +19,10 @@ from mmlongbench.building.build_dir import WORKING, BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan
 from mmlongbench.building.differences import Described, Public, changed_sources, differences, joined, of_plans
 from mmlongbench.building.executors import Executor
+from mmlongbench.building.finished_release import Released, ReleasedCell, refuse_damage
 from mmlongbench.building.lines import RECORDS, PackedRecord
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_anew
-from mmlongbench.building.released import Released, ReleasedCell, refuse_damage
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
@@ -29,7 +30,7 @@ from mmlongbench.manifest.binding import Bound
 from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import LOCK, TOMBSTONES
-from mmlongbench.release.lock import Lock, LockedFile, is_release_path, leads_out, read_lock, versions
+from mmlongbench.release.lock import Lock, is_release_path, leads_out, read_lock, versions
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
@@ -78,18 +79,18 @@ def plan_extension(
     inner.root.mkdir(parents=True, exist_ok=True)
     plans = plan_anew(datasets, inner, executor.progress, is_restart=is_restart)
     before, now = Described(lock.manifest, lock.versions), of_plans(plans, versions())
-    found = differences(before, now)
-    if not found:
+    changes = differences(before, now)
+    if not changes:
         return plans, ""
     if why := _why_not(before, now, plans, lock):
         raise BuildError(
-            f"--out {out}: holds a finished release that differs ({joined(found)}); {why}; use another folder, or "
+            f"--out {out}: holds a finished release that differs ({joined(changes)}); {why}; use another folder, or "
             "remove this one to build it again (--restart discards unfinished builds only)"
         )
     if not executor.has_all_files:
         raise BuildError(
-            f"the finished release at this URL differs ({joined(found)}), and a release is extended only in a folder: "
-            "copy it into one, extend it there, and upload it; or use another URL"
+            f"the finished release at this URL differs ({joined(changes)}), and a release is extended only in a "
+            "folder: copy it into one, extend it there, and upload it; or use another URL"
         )
     if (out / TOMBSTONES).is_file():
         raise BuildError(
@@ -102,7 +103,7 @@ def plan_extension(
             "it cannot be extended: use another folder, or remove this one to build it again"
         )
     refuse_damage(lock.files, out, is_hashed=True)
-    return plans, f"the finished release was extended ({joined(found)}); its examples stay as they were"
+    return plans, f"the finished release was extended ({joined(changes)}); its examples stay as they were"
 
 
 def _why_not(before: Described, now: Described, plans: Sequence[DatasetPlan], lock: Lock) -> str:
@@ -110,64 +111,65 @@ def _why_not(before: Described, now: Described, plans: Sequence[DatasetPlan], lo
     if any(before.versions.get(name) != version for name, version in now.versions.items()):
         return "other versions may change its examples"
     old = {str(data.get("name")): data for data in before.public}
-    names = {plan.spec.name for plan in plans}
-    if gone := next((name for name in old if name not in names), None):
+    if gone := next((name for name in old if name not in {plan.spec.name for plan in plans}), None):
         return f"dataset {gone!r} would be removed"
     for plan, new in zip(plans, now.public, strict=True):
         name = plan.spec.name
         if name in old and lock.counts(name) is None:
             return f"the lock has no readable counts of dataset {name!r}"
-        if name in old and (why := _why_not_dataset(old[name], new, plan, before, now)):
+        if name in old and (why := _why_not_dataset(old[name], new, plan)):
             return f"dataset {name!r}: {why}"
     return ""
 
 
-def _why_not_dataset(old: Public, new: Public, plan: DatasetPlan, before: Described, now: Described) -> str:
-    if files := _changed_task_files(old, new):
-        return f"restore {' and '.join(files)} to extend it"
-    fixed = ({key: value for key, value in data.items() if key not in _MAY_DIFFER} for data in (old, new))
-    if differences(*(Described([data]) for data in fixed)):
+def _why_not_dataset(old: Public, new: Public, plan: DatasetPlan) -> str:
+    if isinstance(code := old.get("code"), Mapping):
+        own = (
+            each["name"] for kind, each in new["code"].items() if not each["distribution"] and each != code.get(kind)
+        )
+        if changed := list(dict.fromkeys(name.partition(":")[0] for name in own)):
+            return f"restore {' and '.join(changed)} to extend it"
+    if any(old.get(key) != new.get(key) for key in (old.keys() | new.keys()).difference(_MAY_DIFFER)):
         return "only lengths, datasets and questions can be added to it"
-    lengths = old["lengths"] if isinstance(old.get("lengths"), list) else [old.get("lengths")]
-    for length in lengths:
+    for length in old["lengths"] if isinstance(old.get("lengths"), list) else [old.get("lengths")]:
         if length not in new["lengths"]:
             return f"the length {format_length(length) if isinstance(length, int) else length} would be removed"
-    together = "its questions share contexts, so that further questions change the existing examples"
     is_shared = isinstance(plan.bound.builder, SharedContextBuilder)
-    if old.get("sample") != new["sample"]:
+    together = "its questions share contexts, so that further questions change the existing examples"
+    before, now = old.get("sample"), new["sample"]
+    if before != now:
         if is_shared:
             return together
-        if not _is_larger(old.get("sample"), new["sample"]):
+        is_larger = (
+            isinstance(before, Mapping)
+            and isinstance(before.get("n"), int)
+            and {**before, "n": now["n"]} == now
+            and (now["n"] is None or now["n"] > before["n"])
+        )
+        if not is_larger:
             return "another sample does not contain all questions of the release"
-    changed = next(changed_sources(old, new, before.files, now.files), None)
-    if changed is None:
-        return ""
+    change = next(changed_sources(old, new), "")
     there, here = old.get("source"), new["source"]
-    if not isinstance(there, Mapping) or not isinstance(here, Mapping) or there.keys() != here.keys():
-        return f"{changed}: only rows can be added to a source"
-    if is_shared:
-        return f"{changed}: {together}"
-    return f"{changed}: the passages of existing examples may come from it" if plan.corpus else ""
-
-
-def _changed_task_files(old: Public, new: Public) -> list[str]:
-    """Return the names of the task files of a dataset whose code is not that of the release."""
-    before, now = old.get("code"), new.get("code")
-    if not isinstance(before, Mapping) or not isinstance(now, Mapping):
-        return []
-    changed = [code["name"] for kind, code in now.items() if not code["distribution"] and code != before.get(kind)]
-    return list(dict.fromkeys(name.partition(":")[0] for name in changed))
-
-
-def _is_larger(old: object, new: object) -> bool:
-    """Return whether a sample contains another one: it has another number of questions, and it has more."""
-    if not isinstance(old, Mapping) or not isinstance(new, Mapping) or {**old, "n": 0} != {**new, "n": 0}:
-        return False
-    before, now = old.get("n"), new.get("n")
-    return isinstance(before, int) and (now is None or now > before)
+    if change and not (isinstance(there, Mapping) and isinstance(here, Mapping) and there.keys() == here.keys()):
+        return f"{change}: only rows can be added to a source"
+    if change and (is_shared or plan.corpus):
+        return f"{change}: {together if is_shared else 'the passages of existing examples may come from it'}"
+    return ""
 
 
 # While it is made: whether the existing examples stay
+
+
+class _ReadPaths(UserDict[str, Path]):
+    """The paths of sources; remembers which of them were read."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self.read: set[str] = set()
+        super().__init__(paths)
+
+    def __getitem__(self, name: str) -> Path:
+        self.read.add(name)
+        return super().__getitem__(name)
 
 
 def refuse_lost_questions(plans: Sequence[DatasetPlan], session: Session) -> None:
@@ -179,54 +181,27 @@ def refuse_lost_questions(plans: Sequence[DatasetPlan], session: Session) -> Non
 
     """
     for plan in plans:
-        if session.released is None or session.released.kept(plan.spec.name) is None:
+        name, released = plan.spec.name, session.released
+        if released is None or released.kept(name) is None:
             continue
-        places = {row.id: place for place, row in enumerate(session.questions(plan.spec.name))}
+        places = {row.id: place for place, row in enumerate(session.questions(name))}
         for cell in _packed_again(plan, session):
             for ids in (cell.ids, tuple(cell.rejected)):
                 if (lost := next((id for id in ids if id not in places), None)) is not None:
                     raise _refused(session, plan, f"question {lost!r} would no longer be in the release")
                 if sorted(ids, key=places.__getitem__) != list(ids):
                     raise _refused(session, plan, "the order of its questions would change")
-        _refuse_changed_pages(plan, session, session.released)
-
-
-def _refuse_changed_pages(plan: DatasetPlan, session: Session, released: Released) -> None:
-    """Refuse if a source that changed has documents: existing images of pages are kept, and no record shows whether a
-    page has changed. Pictures are compared when they are made.
-    """
-    before = released.source_hashes(plan.spec.name)
-    changed = [name for name, sha256 in plan.source_hashes.items() if sha256 != before.get(name)]
-    if not changed or not plan.documents:
-        return
-    watched = _WatchedPaths(plan.sources)
-    plan.bound.reader_type().documents(watched)
-    is_extracted = bool(watched.read - plan.source_hashes.keys())  # may be of any source
-    if found := [name for name in changed if is_extracted or name in watched.read]:
-        said = _said(plan, released)
-        raise _refused(session, plan, f"{said}; every context may show something from source.{found[0]}")
-
-
-class _WatchedPaths(Mapping[str, Path]):
-    """The paths of sources; remembers which of them were read."""
-
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        self._paths = paths
-        self.read: set[str] = set()
-
-    def __getitem__(self, name: str) -> Path:
-        path = self._paths[name]
-        self.read.add(name)
-        return path
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._paths
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
+        # Images of pages are kept, and no record shows whether a page has changed; pictures are compared when they are
+        # made. So no source may change from which the reader finds documents. What is extracted may be of any source.
+        before = released.source_hashes(name)
+        changed = [source for source, sha256 in plan.source_hashes.items() if sha256 != before.get(source)]
+        if changed and plan.documents:
+            paths = _ReadPaths(plan.sources)
+            plan.bound.reader_type().documents(paths)
+            is_extracted = bool(paths.read - plan.source_hashes.keys())
+            if risky := [source for source in changed if is_extracted or source in paths.read]:
+                said = f"{_changes(plan, released)}; every context may show something from source.{risky[0]}"
+                raise _refused(session, plan, said)
 
 
 def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> None:
@@ -236,6 +211,10 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
         BuildError: the error names the dataset and the question.
 
     """
+
+    def in_one_form(record: Record, items: Sequence[Item]) -> bytes:
+        return to_json([record, [sorted(({"inside": None} | item).items()) for item in items]])
+
     for plan in plans:
         for cell in _packed_again(plan, session):
             shards = session.record_shards(plan.spec.name, (cell.length,))
@@ -248,9 +227,9 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
             )
             for before, now in zip_longest(cell.examples(), packed):
                 example = before or now
-                if example and not (before and now and _in_one_form(*before) == _in_one_form(*now)):
+                if example and not (before and now and in_one_form(*before) == in_one_form(*now)):
                     said = f"question {str(example[0].get('id'))!r} changed"
-                    if session.released and (source := _said(plan, session.released)):
+                    if session.released and (source := _changes(plan, session.released)):
                         said += f" ({source})"
                     more = "; rows without an id are numbered: put new ones at the end"
                     raise _refused(session, plan, said, more)
@@ -264,14 +243,9 @@ def _packed_again(plan: DatasetPlan, session: Session) -> Iterator[ReleasedCell]
             yield cell
 
 
-def _in_one_form(record: Record, items: Sequence[Item]) -> bytes:
-    return to_json([record, [sorted(({"inside": None} | item).items()) for item in items]])
-
-
-def _said(plan: DatasetPlan, released: Released) -> str:
+def _changes(plan: DatasetPlan, released: Released) -> str:
     """Return which sources of a dataset have changed; empty if none has."""
-    now = of_plans([plan], {}).files
-    return joined(list(changed_sources(released.dataset(plan.spec.name), plan.public(), {}, now)))
+    return joined(list(changed_sources(released.dataset(plan.spec.name), plan.public())))
 
 
 def _refused(session: Session, plan: DatasetPlan, why: str, more: str = "") -> BuildError:
@@ -308,7 +282,13 @@ def finish_move(build_dir: BuildDir) -> None:
     if not build_dir.is_moving:
         return
     if (inner / LOCK).is_file():
-        files, before = (_files_in(read_lock(folder), out, inner) for folder in (inner, build_dir.before))
+        files, before = (read_lock(folder).files for folder in (inner, build_dir.before))
+        for name in (*files, *before):
+            if not is_release_path(name) or leads_out(out, name) or leads_out(inner, name):
+                raise BuildError(
+                    f"--out {out}: the folder was changed: a lock in {WORKING} names {name!r:.120}, which leads out of "
+                    f"the release; remove {out / WORKING}"
+                )
         for name in files:
             if (inner / name).is_file():
                 (out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -326,19 +306,3 @@ def finish_move(build_dir: BuildDir) -> None:
         )
     shutil.rmtree(inner, ignore_errors=True)
     shutil.rmtree(build_dir.before)
-
-
-def _files_in(lock: Lock, *folders: Path) -> Mapping[str, LockedFile]:
-    """Return the files of a lock, whose names are those of files of a release.
-
-    Raises:
-        BuildError: a name leads out of the release, or a file is a link that does.
-
-    """
-    for name in lock.files:
-        if not is_release_path(name) or any(leads_out(folder, name) for folder in folders):
-            raise BuildError(
-                f"--out {folders[0]}: the folder was changed: a lock in {WORKING} names {name!r:.120}, which leads out "
-                f"of the release; remove {folders[0] / WORKING}"
-            )
-    return lock.files
