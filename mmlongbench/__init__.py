@@ -830,8 +830,8 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept every name
         from mmlongbench.field_texts import with_field_texts
 
         if name in __all__:
-            found = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
-            return found
+            kind = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
+            return kind
         is_public = name.isidentifier() and not name.startswith("_")
         if is_public and find_spec(f"{__name__}.{name}") is None and name in import_module("mmlongbench.task").__all__:
             raise ImportError(

@@ -230,8 +230,8 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
             sha256, end = _find(whole, end, texts)
             has_failed = sha256 is None
         if sha256 is None:
-            said = "has another text there" if item["unit"] in known.texts else "is not there"
-            yield "a text is not among the assets", f"unit {item['unit']!r:.80} {said}"
+            there = "has another text there" if item["unit"] in known.texts else "is not there"
+            yield "a text is not among the assets", f"unit {item['unit']!r:.80} {there}"
         else:
             facts.texts.add(text_key(item["unit"], sha256))
 
@@ -247,7 +247,7 @@ def _find(whole: str, begin: int, texts: Sequence[tuple[int, bytes]]) -> tuple[b
     return None, begin
 
 
-def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAudit]:
+def audit_assets(opened: Release, audits: Mapping[str, FileAudit]) -> list[FileAudit]:
     """Compare the table of assets with the lock, and with what the prompts of all files show.
 
     Returns a list with one entry if something is wrong, and an empty list otherwise. Releases of older versions have no
@@ -259,7 +259,7 @@ def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAu
     shown: dict[str, tuple[frozenset[str] | None, frozenset[bytes]]] = {}
     for name in opened.datasets:
         files = [file for file in opened.files if file.dataset and file.dataset.name == name]
-        facts = [known for file in files if (known := found[file.name].facts) is not None]
+        facts = [known for file in files if (known := audits[file.name].facts) is not None]
         is_whole = len(facts) == len(files) and all(known.is_read for known in facts) and not opened.missing
         images = frozenset[str]().union(*(known.shown for known in facts)) if is_whole else None
         shown[name] = images, frozenset().union(*(known.texts for known in facts))

@@ -458,11 +458,11 @@ def _open_public(paths: Sequence[Path], images: Path | None, variant: str, build
 
 
 def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> Mapping[str, Mapping[int, PublicFile]]:
-    found: dict[str, dict[int, PublicFile]] = {dataset.name: {} for dataset in datasets}
+    files_of: dict[str, dict[int, PublicFile]] = {dataset.name: {} for dataset in datasets}
     for file in files:
         if file.dataset and not file.is_bundle:
-            found[file.dataset.name][file.length] = file
-    return found
+            files_of[file.dataset.name][file.length] = file
+    return files_of
 
 
 def _public_file(

@@ -98,8 +98,8 @@ def verify(release: Path, progress: Progress, workers: int = 1, tasks: TaskFiles
     else:
         ended = each_done(workers, _problems_of, calls, [batch[0][0] for _, batch, _ in calls])
     with progress.meter("verify: files", len(listed)) as advance, closing(ended):
-        for place, found in ended:
-            problems += found
+        for place, of_batch in ended:
+            problems += of_batch
             advance(len(calls[place][1]))
 
     damaged = sorted({problem.file for problem in problems if problem.problem == OTHER_BYTES})
