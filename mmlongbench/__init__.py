@@ -1,15 +1,17 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
-`build` makes a release from a manifest, `plan` forecasts it, `check` holds its tasks to the rules that every task
-keeps, `open_release` reads its examples, `audit` counts them again, `verify` checks its files, `diff` compares two
-releases, `run` asks a model, `export` writes examples in the form of other tools, `export_mix` writes a part of them to
-train on, `collect` reads what these return, `score` scores predictions, `scorer` gives one score at a time to a program
-that runs the model itself, and `find_shortcuts` and `compare_contexts` say whether a release can be solved without
-looking. Nothing is printed: results
-are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line
-calls the same functions.
+- Make a release: `fetch` downloads its sources, `plan` forecasts it, `build` makes it from a manifest, and `check`
+  holds its tasks to the rules that every task keeps.
+- Look at it: `open_release` reads its examples, `diff` compares two releases.
+- Trust it: `audit` counts the examples again, `verify` checks the files, `find_shortcuts` and `compare_contexts` say
+  whether it can be solved without looking.
+- Run models: `run` asks a model, `export` writes examples in the form of other tools, `collect` reads what these
+  return, and `export_mix` writes examples to train on.
+- Score: `score` scores predictions, `scorer` one at a time, for a program that runs the model itself.
 
-To write builders, readers or metrics, use `import mmlongbench.task as mt`.
+Nothing is printed: results are values, and every error that a user can fix is an exception, a subclass of
+`MMLongBenchError`. The command line calls the same functions. To write builders, readers or metrics, use
+`import mmlongbench.task as mt`.
 """
 
 import ast

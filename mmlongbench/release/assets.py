@@ -222,7 +222,7 @@ def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Fa
             continue
         texts = known.texts.get(item["unit"], ())
         sha256: bytes | None = None
-        for part in units[number] if units else ():
+        for part in units[number] if units and texts else ():
             if sha256 is None and isinstance(part, str) and (digest := text_digest(part)) in texts:
                 sha256 = digest[1]
         if sha256 is None and texts and not has_failed:

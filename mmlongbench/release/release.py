@@ -298,6 +298,10 @@ class Release:
         at = "" if placement is None else f" at placement {placement:g}"
         raise ReleaseError(f"{self.path.name}: {file.name} has no example {id!r}{at}; see `mmlongbench verify`")
 
+    def ids(self, dataset: str, length: int) -> Iterator[str]:
+        """Yield the id of each example of a dataset at a length; prompts are not made."""
+        return (id for id, _ in self.keys(dataset, length))
+
     def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
         """Yield (id, placement) of each example of a dataset at a length; prompts are not made. They are read from the
         items, which is much faster, or from the records if the items lack some, or may have another spelling of ids.

@@ -89,8 +89,7 @@ def _in_subset(release: Release, dataset: str, length: int, subset: str) -> Call
         return lambda id: True
     # The rank of a question does not depend on the length, so a dataset with the same questions at every length keeps
     # the same ones. In many-shot learning a longer context has more classes, and so other questions.
-    ids = {id for id, _ in release.keys(dataset, length)}
-    ranked = sorted(ids, key=lambda id: digest("subset", subset, dataset, id))
+    ranked = sorted(set(release.ids(dataset, length)), key=lambda id: digest("subset", subset, dataset, id))
     number = SUBSETS[subset] // (2 if release.builder(dataset).spec.counted_with else 1)
     return frozenset(ranked[:number]).__contains__
 
@@ -122,7 +121,7 @@ def find_example(
     name, datasets = release.path.name, (dataset,) if dataset is not None else ()
     if id is None:
         cells = select(release, Selection(datasets, (length,) if length is not None else ()))
-        id = next((id for cell in cells for id, _ in release.keys(cell.dataset, cell.length)), None)
+        id = next((id for cell in cells for id in release.ids(cell.dataset, cell.length)), None)
     if id is None:
         raise ReleaseError(f"{name}: has no example{f' in {dataset}' if dataset else ''}")
     ids: dict[str, None] = {}

@@ -114,8 +114,8 @@ class _Read:
     def add(self, dataset: str) -> None:
         """Try every length: a question may tell its answer in a short context that a longer one hides."""
         lengths = self._release.lengths(dataset)
-        ids = [id for id, _ in self._release.keys(dataset, lengths[-1])] if lengths else []
-        searched = drawn_questions(dataset, ids)
+        ids = self._release.ids(dataset, lengths[-1]) if lengths else ()
+        searched = drawn_questions(dataset, [*ids])
         was_tried = False
         counted: dict[str, Finding] = {}
         for length in lengths:

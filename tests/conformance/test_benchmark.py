@@ -69,7 +69,7 @@ def test_every_manifest_of_public_sources_is_built_from_samples(tmp_path: Path) 
     mm.build(tmp_path / "all.yaml", tmp_path / "release", overrides=samples, lengths="8K", limit=1)
     release = mm.open_release(tmp_path / "release")
     assert set(NAMES) < set(names)
-    assert [name for name in names if not any(release.keys(name, 8 * 1024))] == []
+    assert [name for name in names if not any(release.ids(name, 8 * 1024))] == []
 
 
 def test_a_plan_without_sources_says_how_to_get_each(tmp_path: Path) -> None:

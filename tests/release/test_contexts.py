@@ -162,7 +162,7 @@ def test_the_papers_subset_has_100_questions_of_a_dataset_at_each_length_and_50_
     def ids(length: int) -> list[str]:
         return [f"q{number}" for number in range(length // 64)]
 
-    monkeypatch.setattr(mm.Release, "keys", lambda _, dataset, length: ((id, None) for id in ids(length)))
+    monkeypatch.setattr(mm.Release, "ids", lambda _, dataset, length: iter(ids(length)))
     cells = select(release, Selection(subset="paper"))
     counts = {(cell.dataset, cell.length): sum(map(cell.is_chosen, ids(cell.length))) for cell in cells}
     halves = ("retrieval-text", "retrieval-image")
