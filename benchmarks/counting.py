@@ -30,7 +30,8 @@ from mmlongbench.release.audit import audit as audit_files
 from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.file_audit import FileAudit
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.release.release import NO_LOCK, PublicFile, ReadDataset, Release
+from mmlongbench.release.read_dataset import ReadDataset
+from mmlongbench.release.release import NO_LOCK, PublicFile, Release
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.rows import Row

@@ -1,15 +1,17 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
-`build` makes a release from a manifest, `plan` forecasts it, `check` holds its tasks to the rules that every task
-keeps, `open_release` reads its examples, `audit` counts them again, `verify` checks its files, `diff` compares two
-releases, `run` asks a model, `export` writes examples in the form of other tools, `export_mix` writes a part of them to
-train on, `collect` reads what these return, `score` scores predictions, `scorer` gives one score at a time to a program
-that runs the model itself, and `find_shortcuts` and `compare_contexts` say whether a release can be solved without
-looking. Nothing is printed: results
-are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line
-calls the same functions.
+- Make a release: `fetch` downloads its sources, `plan` forecasts it, `build` makes it from a manifest, and `check`
+  holds its tasks to the rules that every task keeps.
+- Look at it: `open_release` reads its examples, `diff` compares two releases.
+- Trust it: `audit` counts the examples again, `verify` checks the files, `find_shortcuts` and `compare_contexts` say
+  whether it can be solved without looking.
+- Run models: `run` asks a model, `export` writes examples in the form of other tools, `collect` reads what these
+  return, and `export_mix` writes examples to train on.
+- Score: `score` scores predictions, `scorer` one at a time, for a program that runs the model itself.
 
-To write builders, readers or metrics, use `import mmlongbench.task as mt`.
+Nothing is printed: results are values, and every error that a user can fix is an exception, a subclass of
+`MMLongBenchError`. The command line calls the same functions. To write builders, readers or metrics, use
+`import mmlongbench.task as mt`.
 """
 
 import ast
@@ -129,7 +131,7 @@ def build(
         progress: whether to show bars on standard error; None: only if it is a terminal.
 
     Returns:
-        A `Built`, with the lock and the folder of the release. The counts of the lock say what was kept and rejected.
+        The lock and the folder of the release. The counts of the lock say what was kept and rejected.
 
     Raises:
         ManifestError: the manifest, or an argument, cannot be used.
@@ -161,8 +163,7 @@ def build(
     chosen = executor or LocalExecutor(workers, Progress(progress))
     with placed(str(out), chosen) as (folder, spread):
         built = run(loaded, folder, spread, Demands(strict, min_kept), is_restart=restart)
-    where = str(out) if remote_of(str(out)) else Path(out)
-    return replace(built, out=where)
+    return replace(built, out=str(out) if remote_of(str(out)) else Path(out))
 
 
 def plan(
@@ -181,14 +182,8 @@ def plan(
     Sources are read, and a few questions are packed; nothing is kept.
 
     Args:
-        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
-        overrides: see `build`.
-        data: see `build`.
-        lengths: see `build`.
-        limit: see `build`.
+        manifest, overrides, data, lengths, limit, workers, progress: see `build`.
         probe: how many questions of each dataset are packed.
-        workers: the number of processes that read; see `build`.
-        progress: see `build`.
 
     Returns:
         A forecast of each dataset. If a dataset cannot be built, its `problem` says why.
@@ -227,15 +222,11 @@ def check(
     A small release of each dataset is built in a temporary folder; then another process audits it and builds it again.
 
     Args:
-        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
-        overrides: see `build`.
-        data: see `build`.
+        manifest, overrides, data, limit, progress: see `build`.
         lengths: build these lengths instead of the two shortest of the manifest.
-        limit: the maximum number of questions of each dataset.
-        progress: see `build`.
 
     Returns:
-        A `Checked` with a finding for each rule and dataset. If its `failures` are empty, all holds.
+        A finding for each rule and dataset. If its `failures` are empty, all holds.
 
     Raises:
         ManifestError: the manifest, or an argument, cannot be used.
@@ -263,14 +254,13 @@ def fetch(
     """Download the sources of a manifest that a program may download, unless they are there already.
 
     Args:
-        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
+        manifest, progress: see `build`.
         to: the data folder, which `build(..., data=to)` then reads.
         only: the names of datasets; empty for all of them.
         update: whether newer files replace downloaded ones whose place has changed since then.
-        progress: see `build`.
 
     Returns:
-        A `Fetched`: what was downloaded from each place, why files are not there, and what is left to do by hand.
+        What was downloaded from each place, why files are not there, and what is left to do by hand.
 
     Raises:
         ManifestError: the manifest, or an argument, cannot be used.
@@ -303,11 +293,12 @@ def open_release(path: str | Path, *, tasks: "str | Path | Sequence[str | Path] 
     Raises:
         ReleaseError: there is no lock, or it cannot be read.
         PluginError: a builder that the lock names is not installed, or is broken.
+        DraftError: a builder cannot read a record. It is raised when examples are requested.
 
     """
     from mmlongbench.release.release import open_release as run
 
-    return run(_release(path), _tasks(tasks))
+    return run(_path(path, "the release"), _tasks(tasks))
 
 
 def audit(
@@ -336,11 +327,10 @@ def audit(
         windows: the window of each model in tokens, by the model's name, such as `{"qwen2.5-vl": "128K"}`.
         text_tokenizers: the path or hub id of each model's tokenizer, by the model's name.
         tasks: see `open_release`.
-        workers: the number of processes; it does not change the result. See `build`.
-        progress: see `build`.
+        workers, progress: see `build`.
 
     Returns:
-        An `AuditLine` for each file. If none of them has `problems`, nothing is wrong.
+        The counts of each file. If none of them has `problems`, nothing is wrong.
 
     Raises:
         ReleaseError: the paths cannot be read or hold no public file, or a model is unknown.
@@ -353,19 +343,19 @@ def audit(
     from mmlongbench.release.example_cost import models_of
 
     _at_least_1("workers", workers, ReleaseError)
-    listed = _paths(paths, "the release", ReleaseError)
+    listed = _paths(paths, "the release")
     if not listed:
         raise ReleaseError("no release or public file is given")
-    folder = _path(images, "images", ReleaseError)
-    _path(tokenizer, "tokenizer", ReleaseError)
-    _paths(tuple((text_tokenizers or {}).values()), "text tokenizer", ReleaseError)
+    folder = None if images is None else _path(images, "images")
+    _paths([path for path in (tokenizer,) if path is not None], "tokenizer")
+    _paths(tuple((text_tokenizers or {}).values()), "text tokenizer")
     names = models if isinstance(models, str) else ",".join(models)
-    asked = models_of(names, _pairs(windows), _pairs(text_tokenizers))
+    given = ([f"{name}={value}" for name, value in (values or {}).items()] for values in (windows, text_tokenizers))
     target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant, tasks=_tasks(tasks))
-    found = run(target, Progress(progress), workers, asked)
-    if not found:
+    audits = run(target, Progress(progress), workers, models_of(names, *given))
+    if not audits:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
-    return tuple(each.line() for each in found)
+    return tuple(each.line() for each in audits)
 
 
 def verify(
@@ -382,11 +372,10 @@ def verify(
         release: its folder.
         tasks: see `open_release`. Without a task file that it needs, the lock's counts are not checked, and a note says
             so.
-        workers: the number of processes; it does not change the result. See `build`.
-        progress: see `build`.
+        workers, progress: see `build`.
 
     Returns:
-        A `Verified`: how many files were checked, and the `problems` that were found.
+        How many files were checked, and the `problems` that were found.
 
     Raises:
         ReleaseError: the release has no lock, or the lock cannot be read.
@@ -397,7 +386,7 @@ def verify(
     from mmlongbench.release.verify import verify as run
 
     _at_least_1("workers", workers, ReleaseError)
-    return run(_release(release), Progress(progress), workers, _tasks(tasks))
+    return run(_path(release, "the release"), Progress(progress), workers, _tasks(tasks))
 
 
 def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None = False) -> "ReleaseDifference":
@@ -422,7 +411,7 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
 
     if type(limit) is not int or limit < 0:
         raise ReleaseError(f"limit {limit!r}: expected a whole number, at least 0")
-    return run(_release(a), _release(b), Progress(progress), limit)
+    return run(_path(a, "the release"), _path(b, "the release"), Progress(progress), limit)
 
 
 def run(
@@ -458,30 +447,27 @@ def run(
         progress: see `build`.
 
     Returns:
-        A `RunResult`: the answers, the calls that failed, and the receipts, which compare the prompt tokens that the
-        endpoint counted with the expected ones.
+        The answers, the calls that failed, and the receipts, which compare the prompt tokens that the endpoint counted
+        with the expected ones.
 
     Raises:
-        ReleaseError: the release cannot be read, nothing is chosen, or the options do not fit each other.
         EndpointError: the endpoint cannot be called, or stopped answering; what was answered is kept.
-        PluginError: a builder that the lock names is not installed, or is broken.
+        ReleaseError: nothing is chosen, or the options do not fit each other. For other errors see `open_release`.
         ManifestError: a length is not valid.
-        DraftError: a builder cannot read a record.
 
     """
     from dataclasses import replace
 
-    from mmlongbench.errors import ReleaseError
     from mmlongbench.io.progress import Progress
     from mmlongbench.models.opening import calls_file, opened_run
     from mmlongbench.models.prediction_lines import predictions_file
     from mmlongbench.models.run import prepare
     from mmlongbench.models.run import run as run_examples
 
-    folder, chosen = _release(release), _selection(datasets, lengths, limit, subset)
-    file = _path(out, "out", ReleaseError) or predictions_file(options.model, options.context)
+    chosen = _selection(datasets, lengths, limit, subset)
+    file = predictions_file(options.model, options.context) if out is None else _path(out, "out")
     settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
-    opened = open_release(folder, tasks=tasks)
+    opened = open_release(release, tasks=tasks)
     with opened_run(opened, chosen, options, settings, remote_files=remote_files) as (asking, client):
         return run_examples(asking, client, prepare(asking, client, file), file, Progress(progress))
 
@@ -507,10 +493,7 @@ def export(
         release: its folder.
         target: the name of an installed target, such as `openai` or `hf`; `mmlongbench list` shows all.
         out: the folder to write, which is new or empty.
-        datasets: only these datasets.
-        lengths: only these lengths: `8192`, `"8K"`, or several of them.
-        limit: the maximum number of examples of each file, the first ones.
-        subset: a subset of the questions: `paper` has 100 of each dataset at each length, 50 of each MM-NIAH file.
+        datasets, lengths, limit, subset: see `run`.
         images: how images are given: `path`, `file-url`, `data-uri`, or the URL at which `mmlb_image/` is served.
             Empty: the target's own choice.
         model: the name of the model, which requests contain.
@@ -520,22 +503,19 @@ def export(
         tasks: see `open_release`.
 
     Returns:
-        An `Exported`: the number of examples, what was left out and why, and what a user must know to run the files.
+        The number of examples, what was left out and why, and what a user must know to run the files.
 
     Raises:
-        ReleaseError: the release cannot be read, an image is missing, `out` cannot be used, nothing is chosen, or a
-            choice does not fit the target.
-        PluginError: the target, or a builder that the lock names, is not installed, or is broken.
+        ReleaseError: an image is missing, `out` cannot be used, nothing is chosen, or a choice does not fit the target.
+            For other errors see `open_release`.
+        PluginError: the target is not installed, or is broken.
         ManifestError: a length is not valid.
-        DraftError: a builder cannot read a record.
 
     """
-    from mmlongbench.errors import ReleaseError
     from mmlongbench.exports.export import Choices
     from mmlongbench.exports.export import export as run
-    from mmlongbench.io.locations import local_path
 
-    selection, folder = _selection(datasets, lengths, limit, subset), local_path(out, "out", ReleaseError)
+    selection, folder = _selection(datasets, lengths, limit, subset), _path(out, "out")
     choices = Choices(images, model, max_tokens, form)
     return run(open_release(release, tasks=tasks), selection, target, folder, choices)
 
@@ -562,40 +542,30 @@ def export_mix(
         mix: a file with the key `mix`, which may be a manifest, or a `MixSpec`, whose folders are from the current one.
         target: the name of an installed target, such as `training`.
         out: the folder to write, which is new or empty.
-        images: see `export`.
-        form: see `export`.
+        images, form: see `export`.
         drop_overlap: whether to leave out the examples that share something with an evaluation release.
         tasks: see `open_release`.
         progress: see `build`.
 
     Returns:
-        A `Mixed`: what was written, and the receipt: what was asked and reached, and with what it was compared.
+        What was written, and the receipt: what was asked and reached, and with what it was compared.
 
     Raises:
-        ReleaseError: the mix cannot be met, it shares something with an evaluation release, or a release or `out`
-            cannot be used.
+        ReleaseError: the mix cannot be met, it shares something with an evaluation release, or `out` cannot be used.
+            For other errors see `open_release`.
         ManifestError: the mix cannot be read.
-        PluginError: the target, or a builder that the lock names, is not installed, or is broken.
-        DraftError: a builder cannot read a record.
+        PluginError: the target is not installed, or is broken.
 
     """
-    from mmlongbench.errors import ManifestError, ReleaseError
+    from mmlongbench.errors import ManifestError
     from mmlongbench.exports.export import Choices
-    from mmlongbench.io.locations import local_path
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.mix import MixSpec, read_mix
     from mmlongbench.mixes.mixing import export_mix as run
 
-    spec = mix if isinstance(mix, MixSpec) else read_mix(local_path(mix, "mix", ManifestError))
-    return run(
-        open_release(release, tasks=tasks),
-        spec,
-        target,
-        local_path(out, "out", ReleaseError),
-        Choices(images=images, form=form),
-        drops_overlap=drop_overlap,
-        progress=Progress(progress),
-    )
+    spec = mix if isinstance(mix, MixSpec) else read_mix(_path(mix, "mix", ManifestError))
+    opened, folder, choices = open_release(release, tasks=tasks), _path(out, "out"), Choices(images=images, form=form)
+    return run(opened, spec, target, folder, choices, drops_overlap=drop_overlap, progress=Progress(progress))
 
 
 def collect(
@@ -616,20 +586,18 @@ def collect(
         tasks: see `open_release`.
 
     Returns:
-        A `Collected`: how many examples have an answer, and the `problems` of the results.
+        How many examples have an answer, and the `problems` of the results.
 
     Raises:
-        ReleaseError: the release cannot be read, the results hold no answer for it, or `out` holds other predictions.
+        ReleaseError: the results hold no answer for the release, or `out` holds other predictions. For other errors see
+            `open_release`.
         SourceError: a file of results cannot be read.
-        PluginError: a builder that the lock names is not installed, or is broken.
-        DraftError: a builder cannot read a record.
 
     """
-    from mmlongbench.errors import ReleaseError
     from mmlongbench.exports.collecting import collect as run
 
-    paths = _paths(results, "results", ReleaseError)
-    return run(open_release(release, tasks=tasks), paths, model, _path(out, "out", ReleaseError))
+    file = None if out is None else _path(out, "out")
+    return run(open_release(release, tasks=tasks), _paths(results, "results"), model, file)
 
 
 def score(
@@ -675,9 +643,9 @@ def score(
         The score of each metric for each dataset and length, and the `problems` of the predictions.
 
     Raises:
-        ReleaseError: the release cannot be read.
         ScoringError: there are no predictions, a prediction was made for another example, no metric is named, no
-            dataset declares a named metric, the folder of images is missing, or `out` holds other scores.
+            dataset declares a named metric, the folder of images is missing, or `out` holds other scores. For other
+            errors see `open_release`.
         PluginError: a metric is not installed, or is broken.
 
     """
@@ -686,20 +654,21 @@ def score(
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 
-    _path(tokenizer, "tokenizer", ScoringError)
+    given = {"out": out, "images": images, "tokenizer": tokenizer}
+    local = {name: _path(path, name, ScoringError) for name, path in given.items() if path is not None}
     return score_paths(
-        _release(release),
+        _path(release, "the release"),
         _paths(predictions, "predictions", ScoringError),
         metrics.split(",") if isinstance(metrics, str) else metrics,
         settings or Settings(),
         Progress(progress),
         model=model,
-        out=_path(out, "out", ScoringError),
+        out=local.get("out"),
         is_partial=partial,
         only_answered=only_answered,
         keeps_reasoning=keep_reasoning,
         allows_stale=allow_stale,
-        images=_path(images, "images", ScoringError),
+        images=local.get("images"),
         tokenizer=str(tokenizer) if tokenizer else None,
         tasks=_tasks(tasks),
     )
@@ -716,21 +685,19 @@ def scorer(
 
     Args:
         release: its folder.
-        settings: the options of metrics (see `score`).
-        keep_reasoning: whether to score predictions with their reasoning, as the public code does.
+        settings, keep_reasoning: see `score`.
         tasks: see `open_release`.
 
     Returns:
         A `Scorer`. `scorer.score(example.key, prediction)` is the score that `score` gives the prediction.
 
     Raises:
-        ReleaseError: the release cannot be read.
-        PluginError: a builder that the lock names is not installed, or is broken.
+        ReleaseError: see `open_release`.
 
     """
     from mmlongbench.scoring.one import Scorer
 
-    return Scorer(_release(release), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
+    return Scorer(_path(release, "the release"), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
 
 
 def find_shortcuts(
@@ -753,24 +720,19 @@ def find_shortcuts(
         progress: see `build`.
 
     Returns:
-        A `ShortcutAudit`: a finding for each probe and dataset, the p-value of the release, how hard gold is to find by
-        plain search, and notes. If its `leaks` are empty, nothing was found.
+        A finding for each probe and dataset, the p-value of the release, how hard gold is to find by plain search, and
+        notes. If its `leaks` are empty, nothing was found.
 
     Raises:
-        ReleaseError: the release cannot be read, or the extra is not installed.
-        PluginError: see `open_release`.
-        DraftError: a builder cannot read a record.
+        ReleaseError: the extra is not installed. For other errors see `open_release`.
 
     """
-    from mmlongbench.errors import ReleaseError
     from mmlongbench.io.progress import Progress
     from mmlongbench.shortcuts.audit import audit_shortcuts
     from mmlongbench.shortcuts.difficulty import searches_of
 
-    names, other = (
-        (datasets,) if isinstance(datasets, str) else tuple(datasets),
-        _path(against, "against", ReleaseError),
-    )
+    names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
+    other = None if against is None else _path(against, "against")
     with searches_of(dense) as searches:
         return audit_shortcuts(open_release(release, tasks=tasks), Progress(progress), names, other, searches)
 
@@ -791,12 +753,10 @@ def compare_contexts(
         progress: see `build`.
 
     Returns:
-        A `ContextAudit`: mean scores and differences in each context, and the questions that are answered blind.
+        Mean scores and differences in each context, and the questions that are answered blind.
 
     Raises:
-        ReleaseError: the release cannot be read.
-        ScoringError: there are no predictions, or they are of other examples.
-        PluginError: see `open_release`.
+        ScoringError: there are no predictions, or they are of other examples. For other errors see `open_release`.
 
     """
     from mmlongbench.errors import ScoringError
@@ -804,7 +764,7 @@ def compare_contexts(
     from mmlongbench.shortcuts.contexts.audit import audit_contexts
 
     files = _paths(predictions, "predictions", ScoringError)
-    return audit_contexts(_release(release), files, Progress(progress), _tasks(tasks))
+    return audit_contexts(_path(release, "the release"), files, Progress(progress), _tasks(tasks))
 
 
 def _selection(
@@ -820,40 +780,30 @@ def _selection(
     return Selection(names, wanted, limit, subset)
 
 
-def _release(path: str | Path) -> Path:
+def _path(path: object, what: str, error: "type[MMLongBenchError] | None" = None) -> Path:
+    """Return a path of this machine; anything else is an error, by default a `ReleaseError`."""
     from mmlongbench.errors import ReleaseError
-
-    (found,) = _paths([path], "the release", ReleaseError)
-    return found
-
-
-def _paths(paths: str | Path | Sequence[str | Path], what: str, error: "type[MMLongBenchError]") -> tuple[Path, ...]:
     from mmlongbench.io.locations import local_path
 
+    return local_path(path, what, error or ReleaseError)
+
+
+def _paths(
+    paths: str | Path | Sequence[str | Path], what: str, error: "type[MMLongBenchError] | None" = None
+) -> tuple[Path, ...]:
     listed = (paths,) if isinstance(paths, str | Path) else tuple(paths)
-    return tuple(local_path(path, what, error) for path in listed)
-
-
-def _path(path: str | Path | None, what: str, error: "type[MMLongBenchError]") -> Path | None:
-    from mmlongbench.io.locations import local_path
-
-    return None if path is None else local_path(path, what, error)
+    return tuple(_path(path, what, error) for path in listed)
 
 
 def _tasks(tasks: "str | Path | Sequence[str | Path] | TaskFiles") -> "TaskFiles":
-    from mmlongbench.errors import ReleaseError
     from mmlongbench.manifest.task_files import TaskFiles
 
-    return tasks if isinstance(tasks, TaskFiles) else TaskFiles(_paths(tasks, "tasks", ReleaseError))
+    return tasks if isinstance(tasks, TaskFiles) else TaskFiles(_paths(tasks, "tasks"))
 
 
 def _at_least_1(name: str, value: object, error: "type[MMLongBenchError]") -> None:
     if type(value) is not int or value < 1:
         raise error(f"{name} {value!r}: expected a whole number, at least 1")
-
-
-def _pairs(values: Mapping[str, object] | None) -> list[str]:
-    return [f"{name}={value}" for name, value in (values or {}).items()]
 
 
 @cache
@@ -882,8 +832,8 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept every name
         from mmlongbench.field_texts import with_field_texts
 
         if name in __all__:
-            found = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
-            return found
+            kind = globals()[name] = with_field_texts(getattr(import_module(_modules()[name]), name))
+            return kind
         is_public = name.isidentifier() and not name.startswith("_")
         if is_public and find_spec(f"{__name__}.{name}") is None and name in import_module("mmlongbench.task").__all__:
             raise ImportError(

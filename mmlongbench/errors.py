@@ -100,8 +100,8 @@ class Fault:
 
     def fields(self) -> dict[str, object]:
         """Return the fault as plain values for `rejects.jsonl`; `is_expected` is there only if it is true."""
-        found = asdict(self)
-        return found if self.is_expected else {key: value for key, value in found.items() if key != "is_expected"}
+        values = asdict(self)
+        return values if self.is_expected else {key: value for key, value in values.items() if key != "is_expected"}
 
 
 class SourceError(MMLongBenchError):
@@ -157,10 +157,10 @@ def nearest(word: str, words: Iterable[str]) -> str:
     close = difflib.get_close_matches(_compared(word), plain, 1)
     if not close:
         return ""
-    found = plain[close[0]]
-    looks_same = unicodedata.normalize("NFC", found) == unicodedata.normalize("NFC", word)
-    other = f" Its letters are composed otherwise: {found!a} in ASCII" if looks_same else ""
-    return f"; did you mean {found!r}?{other}"
+    known = plain[close[0]]
+    looks_same = unicodedata.normalize("NFC", known) == unicodedata.normalize("NFC", word)
+    other = f" Its letters are composed otherwise: {known!a} in ASCII" if looks_same else ""
+    return f"; did you mean {known!r}?{other}"
 
 
 def _compared(word: str) -> str:

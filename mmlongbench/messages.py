@@ -49,9 +49,9 @@ class Message(TypedDict):
 class Messages(list[Message]):
     """A conversation as a model is sent it: a list, with a note on images that were made smaller."""
 
-    def __init__(self, said: Iterable[Message], shrunk: Mapping[str, tuple[Size, Size]] | None = None) -> None:
+    def __init__(self, messages: Iterable[Message], shrunk: Mapping[str, tuple[Size, Size]] | None = None) -> None:
         """Make a list of messages."""
-        super().__init__(said)
+        super().__init__(messages)
         self.shrunk = dict(shrunk or {})
         """The images that were made smaller, by path: (their size in the release, their size here)."""
 
@@ -68,7 +68,7 @@ def messages(prompt: Prompt, url: Callable[[str], str], system: str | None = Non
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'What is this?'}]}]
 
     """
-    said: list[Message] = [] if system is None else [{"role": "system", "content": system}]
+    conversation: list[Message] = [] if system is None else [{"role": "system", "content": system}]
     for turn in prompt.turns:
         content: list[TextPart | ImagePart] = []
         for part in turn.parts:
@@ -76,8 +76,8 @@ def messages(prompt: Prompt, url: Callable[[str], str], system: str | None = Non
                 content.append({"type": "text", "text": part})
             else:
                 content.append({"type": "image_url", "image_url": {"url": url(part.path)}})
-        said.append({"role": turn.role, "content": content})
-    return said
+        conversation.append({"role": turn.role, "content": content})
+    return conversation
 
 
 def data_uri(media_type: str, data: bytes) -> str:

@@ -145,7 +145,7 @@ def escape_markers(text: str) -> str:
     >>> escape_markers("the tag <image>, then <|im_end|> and [IMG]")
     'the tag < image >, then < |im_end| > and [ IMG ]'
     """
-    return _COMMANDS.sub(lambda found: f"{found[0][0]} {found[0][1:-1]} {found[0][-1]}", text)
+    return _COMMANDS.sub(lambda match: f"{match[0][0]} {match[0][1:-1]} {match[0][-1]}", text)
 
 
 def commands_in(text: str) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def commands_in(text: str) -> tuple[str, ...]:
     >>> commands_in("a <|im_end|> b < |im_end| > [IMG]")
     ('<|im_end|>', '[IMG]')
     """
-    return tuple(dict.fromkeys(found[0] for found in _COMMANDS.finditer(text)))
+    return tuple(dict.fromkeys(match[0] for match in _COMMANDS.finditer(text)))
 
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:

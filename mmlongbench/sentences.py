@@ -110,9 +110,6 @@ def _is_abbreviation(word: str, following: str, *, is_first: bool) -> bool:
         return True
     if word in _BEFORE_NUMBERS and (following[0].isdigit() or _ROMAN.match(following)):
         return True
-    return _may_be_one(word) and following.rstrip(_CLOSERS + ",") not in _STARTERS
-
-
-def _may_be_one(word: str) -> bool:
-    is_letter = len(word) == 1 and word.isalpha()
-    return is_letter or word in _SOMETIMES or (len(word) <= 12 and bool(_SHORT_PARTS.fullmatch(word)))
+    is_initial = len(word) == 1 and word.isalpha()
+    may_be_short = is_initial or word in _SOMETIMES or (len(word) <= 12 and bool(_SHORT_PARTS.fullmatch(word)))
+    return may_be_short and following.rstrip(_CLOSERS + ",") not in _STARTERS

@@ -27,7 +27,7 @@ from mmlongbench.building.stage_lines import RECORDS, PackedRecord
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import Bound
-from mmlongbench.release.assets import ASSETS, has_assets
+from mmlongbench.release.assets import ASSETS
 from mmlongbench.release.items import Item
 from mmlongbench.release.layout import LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, is_release_path, leads_out, read_lock, versions
@@ -97,7 +97,7 @@ def plan_extension(
             f"--out {out}: {TOMBSTONES} says that examples were taken out of the finished release; an extension would "
             "put them back: build into another folder, with `exclude` in the manifest"
         )
-    if not has_assets(out):
+    if not (out / ASSETS).is_file():
         raise BuildError(
             f"--out {out}: the finished release has no table of assets ({ASSETS}), because an older version built it; "
             "it cannot be extended: use another folder, or remove this one to build it again"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building import stage_lines
-from mmlongbench.building.build_dir import WORKING, BuildDir, Shard, log_of
+from mmlongbench.building.build_dir import WORKING, BuildDir, Shard
 from mmlongbench.building.build_log import log_of
 from mmlongbench.building.executors import Done, Executor
 from mmlongbench.building.session import Session

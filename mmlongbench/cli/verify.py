@@ -25,18 +25,18 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool, tasks: TaskF
 
     For a changed public file, the differing examples are named if possible. Exits with 1 if anything is wrong.
     """
-    found = mm.verify(release, tasks=tasks, workers=workers, progress=False if quiet or as_json else None)
+    verified = mm.verify(release, tasks=tasks, workers=workers, progress=False if quiet or as_json else None)
     if as_json:
-        click.echo(json.dumps(found.summary()))
+        click.echo(json.dumps(verified.summary()))
     else:
-        for problem in found.problems:
+        for problem in verified.problems:
             say(str(problem), err=True)
-        if found.note:
-            say(f"note: {found.note}", err=True)
+        if verified.note:
+            say(f"note: {verified.note}", err=True)
         if not quiet:
-            said = f"{len(found.problems):,} problems" if found.problems else "whole"
-            say(f"{release}: {said}; {found.files:,} files in the lock, {found.images:,} of them images")
-    if found.problems:
+            result = f"{len(verified.problems):,} problems" if verified.problems else "whole"
+            say(f"{release}: {result}; {verified.files:,} files in the lock, {verified.images:,} of them images")
+    if verified.problems:
         sys.exit(1)
 
 
@@ -56,54 +56,45 @@ def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
 
     Exits with 1 if anything differs.
     """
-    found = mm.diff(a, b, limit=limit, progress=False if as_json else None)
+    difference = mm.diff(a, b, limit=limit, progress=False if as_json else None)
     if as_json:
-        click.echo(json.dumps({"a": str(a), "b": str(b), **found.summary()}))
+        click.echo(json.dumps({"a": str(a), "b": str(b), **difference.summary()}))
     else:
-        for line in _lines(found):
+        for line in _lines(difference):
             say(line)
-        files = "1 file is" if found.same == 1 else f"{found.same:,} files are"
-        say(f"A is {a}, B is {b}: {files} the same{', nothing differs' if found.is_same else ''}")
-    if not found.is_same:
+        files = "1 file is" if difference.same == 1 else f"{difference.same:,} files are"
+        say(f"A is {a}, B is {b}: {files} the same{', nothing differs' if difference.is_same else ''}")
+    if not difference.is_same:
         sys.exit(1)
 
 
-def _lines(found: ReleaseDifference) -> Iterator[str]:
-    for where, words in found.lock:
+def _lines(difference: ReleaseDifference) -> Iterator[str]:
+    for where, words in difference.lock:
         yield f"{where}: {words}"
-    for which, only in (("A", found.only_in_a), ("B", found.only_in_b)):
+    for which, only in (("A", difference.only_in_a), ("B", difference.only_in_b)):
         for folder, files in only.items():
             yield from (f"{name}: only in {which}" for name in files.first)
             yield from _more(files, f"{folder}: only in {which}: ")
-    for file in found.files:
-        yield f"{file.file}: {file.what or _counts(file)}"
-        yield from _examples(file)
-    if found.images.count:
-        yield f"images with other bytes: {found.images.count:,}"
-        yield from (f"  {words}" for words in found.images.first)
-        yield from _more(found.images, "  ")
+    for file in difference.files:
+        yield from _file_lines(file)
+    if difference.images.count:
+        yield f"images with other bytes: {difference.images.count:,}"
+        yield from (f"  {words}" for words in difference.images.first)
+        yield from _more(difference.images, "  ")
 
 
-def _counts(file: FileDifference) -> str:
-    parts = [
-        f"{file.differ:,} of {file.in_both:,} examples in both differ" if file.in_both else "no example is in both"
-    ]
-    parts += [f"{only.count:,} only in {which}" for which, only in _only(file) if only.count]
-    return ", ".join(parts)
-
-
-def _examples(file: FileDifference) -> Iterator[str]:
-    for name, said in file.first.items():
-        yield from (f"  {name}: {words}" for words in said)
+def _file_lines(file: FileDifference) -> Iterator[str]:
+    only_in = (("A", file.only_in_a), ("B", file.only_in_b))
+    both = f"{file.differ:,} of {file.in_both:,} examples in both differ" if file.in_both else "no example is in both"
+    counts = [both, *(f"{only.count:,} only in {which}" for which, only in only_in if only.count)]
+    yield f"{file.file}: {file.what or ', '.join(counts)}"
+    for name, differences in file.first.items():
+        yield from (f"  {name}: {words}" for words in differences)
     if file.differ > len(file.first):
         yield f"  and {file.differ - len(file.first):,} more that differ"
-    for which, only in _only(file):
+    for which, only in only_in:
         yield from (f"  {name}: only in {which}" for name in only.first)
         yield from _more(only, f"  only in {which}: ")
-
-
-def _only(file: FileDifference) -> tuple[tuple[str, Named], ...]:
-    return ("A", file.only_in_a), ("B", file.only_in_b)
 
 
 def _more(named: Named, before: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import items_in_order
+from mmlongbench.release.layout import as_utf8
 from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.wording import words
 
@@ -38,7 +39,7 @@ class ContextDocuments:
             return ()
         if self._file != example.file:
             self._file, self._units = example.file, _units_of(self._release, example)
-        id = example.id.encode("utf-8", "backslashreplace").decode()
+        id = as_utf8(example.id)
         return (own, *named_by(self._units.get((id, placement_of(example.record)), ()), own))
 
 

@@ -10,8 +10,9 @@ from mmlongbench.publishing.withdrawn import Withdrawn
 from mmlongbench.release.assets import KnownAssets, resolve
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.file_audit import Facts
-from mmlongbench.release.items import Item, items_in_order
-from mmlongbench.release.release import PublicFile, ReadDataset, Release
+from mmlongbench.release.items import Item, ItemReader
+from mmlongbench.release.read_dataset import ReadDataset
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
 
@@ -83,15 +84,9 @@ def shows(record: Record, items: Sequence[Item], dataset: ReadDataset, gone: Wit
 
 def examples_of(opened: Release, file: PublicFile, dataset: ReadDataset) -> Iterator[tuple[Record, Sequence[Item]]]:
     """Yield (record, items) of each example of a file; the second file of a task (`TaskSpec.bundle`) has no items."""
-    listed = iter(()) if file.is_bundle else items_in_order(opened.path, file.name, file.length)
-    ahead = next(listed, None)
+    items = None if file.is_bundle else ItemReader(opened.path, file.name, file.length)
     for _, record in file.form.unbundle(file.path):
-        id = str(record.get("id")).encode("utf-8", "backslashreplace").decode()
-        if ahead and (ahead[0], ahead[1]) == (id, placement_of(record)):
-            yield record, ahead[2]
-            ahead = next(listed, None)
-        else:
-            yield record, ()
+        yield record, items.of(str(record.get("id")), placement_of(record)) if items else ()
 
 
 def without_quotes(line: bytes, gone: Withdrawn) -> bytes:

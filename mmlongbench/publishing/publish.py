@@ -114,7 +114,7 @@ def publish(
     opened = open_release(release, tasks)
     if mark := next((mark for mark in UNOPENED if mark in str(out)), ""):
         raise ReleaseError(f"--out: datasets opens no folder with {mark!r} in its path; give another one")
-    if opened.is_published:
+    if opened.is_publication:
         raise ReleaseError(f"{release}: is a publication already; publish the release that it was made of")
     folder, lock = checked_folder(out, opened.path), opened.lock
     stated = stated_licences(lock)

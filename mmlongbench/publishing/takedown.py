@@ -22,7 +22,7 @@ from mmlongbench.publishing.tombstones import Tombstone, write_tombstones
 from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, find_withdrawn, near_images
 from mmlongbench.release.assets import ASSETS, Asset, KnownAssets, read_assets, text_key, write_assets
 from mmlongbench.release.items import items_path
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, REJECTS, as_utf8
 from mmlongbench.release.lock import (
     CellCounts,
     DatasetCounts,
@@ -33,8 +33,9 @@ from mmlongbench.release.lock import (
     lock_bytes,
     lock_id,
 )
+from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.rejects import Reject
-from mmlongbench.release.release import PublicFile, ReadDataset, Release, open_release
+from mmlongbench.release.release import PublicFile, Release, open_release
 from mmlongbench.task.formats import JSON_LINES, to_json
 
 REASON = "taken-down"
@@ -115,7 +116,7 @@ def take_down(
     """
     folder = checked_folder(out, release)
     opened = open_release(release, tasks)
-    if opened.is_published:
+    if opened.is_publication:
         raise ReleaseError(f"{release}: is a publication; take it down from the release, and publish that again")
     if opened.missing:
         raise ReleaseError(f"{release}: files of the lock are missing; see `mmlongbench verify`")
@@ -231,7 +232,7 @@ def _write_items(plan: _Plan, file: PublicFile, out: Path) -> bool:
     kept = plan.kept[file.name]
     if not kept.lines:
         return False
-    dropped = pa.array([id.encode("utf-8", "backslashreplace").decode() for id in kept.dropped], pa.string())
+    dropped = pa.array([*map(as_utf8, kept.dropped)], pa.string())
     target = items_path(out, file.name)
     target.parent.mkdir(parents=True, exist_ok=True)
     with pq.ParquetFile(items_path(plan.opened.path, file.name)) as table:

@@ -7,24 +7,20 @@ build finishes, and an audit compares it with the prompts.
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from hashlib import blake2b
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
-from mmlongbench.prompt import Image, Prompt
+from mmlongbench.prompt import Prompt
 from mmlongbench.release.file_audit import Facts, FileAudit, Finding
-from mmlongbench.release.items import Item
-from mmlongbench.release.layout import IMAGES, ITEMS
-from mmlongbench.release.lock import Lock
-from mmlongbench.release.release import ReadDataset, Release
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+from mmlongbench.release.items import Item, refuse_bomb
+from mmlongbench.release.layout import IMAGES, ITEMS, as_utf8
+from mmlongbench.release.lock import LockedFile
+from mmlongbench.release.release import Release
 
 ASSETS = f"{ITEMS}/assets.parquet"
 """The path of the table of assets in a release."""
@@ -44,7 +40,6 @@ class Asset:
     """One asset of one dataset."""
 
     dataset: str
-    """The name of the dataset."""
     kind: AssetKind
     name: str
     """The path of an image below `mmlb_image/`; the id of a unit with a text; the name of a source."""
@@ -65,7 +60,6 @@ class Asset:
     licence: str = ""
     """Its licence: an SPDX expression or the name of terms; empty if it is not known."""
     licence_kind: Literal["spdx", "term", "unknown"] = "unknown"
-    """What `licence` is."""
     author: str = ""
     """Its author, if the source says so."""
     url: str = ""
@@ -107,23 +101,16 @@ def pages_in(inside: str) -> range | None:
     >>> pages_in("ash.pdf#page=3-5"), pages_in("ash.pdf#page=3"), pages_in("ash/3.png")
     (range(3, 6), range(3, 4), None)
     """
-    if (found := _PAGES.search(inside)) is None:
+    if (pages := _PAGES.search(inside)) is None:
         return None
-    first = int(found["first"])
-    return range(first, int(found["last"] or first) + 1)
+    first = int(pages["first"])
+    return range(first, int(pages["last"] or first) + 1)
 
 
 def text_digest(text: str) -> tuple[int, bytes]:
     """Return the characters and the SHA-256 of a text, without blanks around it."""
     bare = text.strip()
     return len(bare), hashlib.sha256(bare.encode("utf-8", "backslashreplace")).digest()
-
-
-def _schema() -> "pa.Schema":
-    import pyarrow as pa
-
-    others: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
-    return pa.schema([(each.name, others.get(each.name, pa.string())) for each in fields(Asset)])
 
 
 def write_assets(path: Path, assets: Iterable[Asset]) -> int:
@@ -133,52 +120,47 @@ def write_assets(path: Path, assets: Iterable[Asset]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema, count, rows = _schema(), 0, list[Asset]()
+    types: dict[str, pa.DataType] = {"sha256": pa.binary(32), "chars": pa.int32()}
+    schema = pa.schema([(column.name, types.get(column.name, pa.string())) for column in fields(Asset)])
+
+    def stored(asset: Asset, column: str) -> object:
+        value = getattr(asset, column)
+        if column == "sha256":
+            return bytes.fromhex(value)
+        return as_utf8(value) if isinstance(value, str) else value
+
+    count, rest = 0, iter(assets)
     with atomic_write(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-
-        def flush() -> None:
-            columns = {field.name: [_stored(asset, field.name) for asset in rows] for field in schema}
+        first = list(islice(rest, _ROWS))  # is written also if it is empty
+        for rows in chain([first], iter(lambda: list(islice(rest, _ROWS)), [])):
+            columns = {name: [stored(asset, name) for asset in rows] for name in schema.names}
             writer.write_table(pa.table(columns, schema))
-            rows.clear()
-
-        for asset in assets:
-            rows.append(asset)
-            count += 1
-            if len(rows) >= _ROWS:
-                flush()
-        if rows or not count:
-            flush()
+            count += len(rows)
     return count
-
-
-def _stored(asset: Asset, name: str) -> object:
-    value = getattr(asset, name)
-    if name == "sha256":
-        return bytes.fromhex(value)
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-def has_assets(release: Path) -> bool:
-    """Return whether a release has a table of assets; releases of older versions have none."""
-    return (release / ASSETS).is_file()
 
 
 def read_assets(release: Path, dataset: str | None = None) -> Iterator[Asset]:
     """Yield the assets of a release in the order of the table, or those of one dataset; a part of the table is in
     memory at a time.
-
-    Raises:
-        ReleaseError: the release has no such table, or it is damaged.
-
     """
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    names = [each.name for each in fields(Asset)]
+    names = [column.name for column in fields(Asset)]
     try:
-        with _table(release / ASSETS) as table:
+        with (release / ASSETS).open("rb") as opened:  # pyarrow takes no path that is not UTF-8
+            table = pq.ParquetFile(opened)
+            refuse_bomb(table, ASSETS, _MAX_FIRST, _MAX_ROW)
             if missing := [name for name in names if name not in table.schema_arrow.names]:
                 raise ReleaseError(f"{ASSETS}: the column {missing[0]!r} is missing; see `mmlongbench verify`")
-            for batch in table.iter_batches(_ROWS, _groups(table, dataset), columns=names):
+            groups = []  # those that may have assets of the dataset, by their statistics
+            for number in range(table.metadata.num_row_groups):
+                group = table.metadata.row_group(number)
+                columns = (group.column(place) for place in range(group.num_columns))
+                known = next((column.statistics for column in columns if column.path_in_schema == "dataset"), None)
+                is_other = dataset and known and known.has_min_max and not str(known.min) <= dataset <= str(known.max)
+                groups += [] if is_other else [number]
+            for batch in table.iter_batches(_ROWS, groups, columns=names):
                 for row in batch.to_pylist():
                     if dataset is None or row["dataset"] == dataset:
                         yield Asset(**{**row, "sha256": row["sha256"].hex()})
@@ -191,43 +173,13 @@ def read_assets(release: Path, dataset: str | None = None) -> Iterator[Asset]:
         raise ReleaseError(f"{ASSETS}: is no table of assets: {type(error).__name__}; see verify") from error
 
 
-def _groups(table: "pq.ParquetFile", dataset: str | None) -> list[int]:
-    """Return the groups of rows that may have assets of a dataset, by their statistics; all of them for None."""
-    found = []
-    for number in range(table.metadata.num_row_groups):
-        group = table.metadata.row_group(number)
-        columns = (group.column(each) for each in range(group.num_columns))
-        known = next((each.statistics for each in columns if each.path_in_schema == "dataset"), None)
-        is_other = dataset and known and known.has_min_max and not str(known.min) <= dataset <= str(known.max)
-        if not is_other:
-            found.append(number)
-    return found
-
-
-@contextmanager
-def _table(path: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a table of assets; refuse one that unpacks to more bytes than its rows may have."""
-    import pyarrow.parquet as pq
-
-    with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
-        table = pq.ParquetFile(opened)
-        meta = table.metadata
-        size = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
-        if size > (bound := _MAX_FIRST + meta.num_rows * _MAX_ROW):
-            raise ReleaseError(f"{ASSETS}: {size:,} bytes unpacked, {meta.num_rows:,} rows have at most {bound:,}")
-        yield table
-
-
-_Texts = Mapping[str, Sequence[tuple[int, bytes]]]
-"""(characters, SHA-256) of each text of a unit, by the id of the unit."""
-
-
 @dataclass(frozen=True, slots=True)
 class KnownAssets:
     """The images and texts that the table of assets has for one dataset."""
 
     images: frozenset[str]
-    texts: _Texts
+    texts: Mapping[str, Sequence[tuple[int, bytes]]]
+    """(characters, SHA-256) of each text of a unit, by the id of the unit."""
     fault: str = ""
     """Why the table cannot be read; empty if it can."""
 
@@ -253,66 +205,49 @@ def text_key(name: str, sha256: bytes) -> bytes:
 
 
 def resolve(items: Sequence[Item], prompt: Prompt, known: KnownAssets, facts: Facts) -> Iterator[Finding]:
-    """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`."""
-    for path in dict.fromkeys(prompt.images):
-        if path.encode("utf-8", "backslashreplace").decode() not in known.images:
-            yield "an image is not among the assets", path
-    for item, digest in unit_texts(items, prompt, known.texts):
-        if digest is None:
-            found = "has another text there" if item["unit"] in known.texts else "is not there"
-            yield "a text is not among the assets", f"unit {item['unit']!r:.80} {found}"
-        else:
-            facts.texts.add(text_key(item["unit"], digest))
+    """Yield what an example shows that is not among the assets; add the texts that are to `facts.texts`.
 
-
-def unit_texts(items: Sequence[Item], prompt: Prompt, known: _Texts) -> Iterator[tuple[Item, bytes | None]]:
-    """Yield each unit of an example that is a text, with the SHA-256 under which `known` has its text; None if `known`
-    has not.
-
-    The text is that of the outline of the prompt. If a builder gives none, or its outline has other parts, the text is
-    searched in the prompt, behind the text of the unit before.
+    The text of a unit is that of the outline of the prompt. If a builder gives none, or its outline has other parts,
+    the text is searched in the prompt, behind the text of the unit before.
     """
+    for path in dict.fromkeys(prompt.images):
+        if as_utf8(path) not in known.images:
+            yield "an image is not among the assets", path
     outline = prompt.outline
     units = outline.units if outline and len(outline.units) == len(items) else ()
-    search: _Search | None = None
+    # After a text that is not in the prompt nothing is searched any more, because each search reads the whole text.
+    whole, end, has_failed = "", 0, False
     for number, item in enumerate(items):
         if item["image"] is not None:
             continue
-        wanted = known.get(item["unit"], ())
-        parts = [part for part in units[number] if isinstance(part, str)] if units else []
-        digest = next((sha for part in parts for sha in _matching(part, wanted)), None)
-        if digest is None and wanted:
-            search = search or _Search("".join(p for p in prompt.parts if not isinstance(p, Image)))
-            digest = search.find(wanted)
-        yield item, digest
+        texts = known.texts.get(item["unit"], ())
+        sha256: bytes | None = None
+        for part in units[number] if units and texts else ():
+            if sha256 is None and isinstance(part, str) and (digest := text_digest(part)) in texts:
+                sha256 = digest[1]
+        if sha256 is None and texts and not has_failed:
+            whole = whole or prompt.text
+            sha256, end = _find(whole, end, texts)
+            has_failed = sha256 is None
+        if sha256 is None:
+            there = "has another text there" if item["unit"] in known.texts else "is not there"
+            yield "a text is not among the assets", f"unit {item['unit']!r:.80} {there}"
+        else:
+            facts.texts.add(text_key(item["unit"], sha256))
 
 
-def _matching(part: str, wanted: Sequence[tuple[int, bytes]]) -> Iterator[bytes]:
-    digest = text_digest(part)
-    return (sha256 for chars, sha256 in wanted if (chars, sha256) == digest)
+def _find(whole: str, begin: int, texts: Sequence[tuple[int, bytes]]) -> tuple[bytes | None, int]:
+    """Return the SHA-256 of the first of the texts that is in `whole`, and where it ends there. Of the texts only the
+    characters and the SHA-256 are known.
+    """
+    for chars, sha256 in texts:
+        for at in range(begin, len(whole) - chars + 1):
+            if text_digest(whole[at : at + chars]) == (chars, sha256):
+                return sha256, at + chars
+    return None, begin
 
 
-@dataclass(slots=True)
-class _Search:
-    """Searches texts, of which only lengths and hashes are known, in a longer text, each behind the one before."""
-
-    text: str
-    at: int = 0
-    has_failed: bool = field(default=False)
-    """Whether a text was not found; then nothing is searched any more, because each search reads the whole text."""
-
-    def find(self, wanted: Sequence[tuple[int, bytes]]) -> bytes | None:
-        """Return the SHA-256 of the first of the texts that is found."""
-        for chars, sha256 in () if self.has_failed else wanted:
-            for start in range(self.at, len(self.text) - chars + 1):
-                if text_digest(self.text[start : start + chars]) == (chars, sha256):
-                    self.at = start + chars
-                    return sha256
-        self.has_failed = True
-        return None
-
-
-def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAudit]:
+def audit_assets(opened: Release, audits: Mapping[str, FileAudit]) -> list[FileAudit]:
     """Compare the table of assets with the lock, and with what the prompts of all files show.
 
     Returns a list with one entry if something is wrong, and an empty list otherwise. Releases of older versions have no
@@ -321,66 +256,63 @@ def audit_assets(opened: Release, found: Mapping[str, FileAudit]) -> list[FileAu
     lock, root = opened.lock, opened.path
     if ASSETS not in lock.files or not (root / ASSETS).is_file():
         return []
-    audit = FileAudit(ASSETS)
-    seen = {name: _Shown.of(opened, found, opened.dataset(name)) for name in opened.datasets}
-    last = ("", "", "", "")
+    shown: dict[str, tuple[frozenset[str] | None, frozenset[bytes]]] = {}
+    for name in opened.datasets:
+        files = [file for file in opened.files if file.dataset and file.dataset.name == name]
+        facts = [known for file in files if (known := audits[file.name].facts) is not None]
+        is_whole = len(facts) == len(files) and all(known.is_read for known in facts) and not opened.missing
+        images = frozenset[str]().union(*(known.shown for known in facts)) if is_whole else None
+        shown[name] = images, frozenset().union(*(known.texts for known in facts))
+    sources = _sources(opened)
+    audit, last = FileAudit(ASSETS), ("", "", "", "")
     try:
         for asset in read_assets(root):
             if asset.key <= last:
                 audit.problem("the assets are not sorted, or have an asset twice", f"{asset.dataset}: {asset.name}")
             last = asset.key
-            for kind, where in _faults(asset, lock, seen.get(asset.dataset)):
-                audit.problem(kind, f"{asset.dataset}: {where}")
+            if fault := _fault(asset, lock.files, shown.get(asset.dataset), sources):
+                audit.problem(fault[0], f"{asset.dataset}: {fault[1]}")
     except ReleaseError as error:
         audit.problem("the assets cannot be read", str(error))
     return [audit] if audit.problems else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """What the prompts of a dataset show, and what its lock says about its sources."""
-
-    images: frozenset[str] | None
-    """None if not all files of the dataset could be read."""
-    texts: frozenset[bytes]
-    sources: Mapping[str, str]
-    """The SHA-256 of each source, by its name."""
-    licences: Mapping[str, tuple[str, str]]
-    """(kind, name) of the licence of each source."""
-
-    @classmethod
-    def of(cls, opened: Release, found: Mapping[str, FileAudit], dataset: ReadDataset) -> "_Shown":
-        spec, lock = dataset.spec, opened.lock
-        name = spec.name
-        files = [each for each in opened.files if each.dataset and each.dataset.name == name]
-        facts = [known for each in files if (known := found[each.name].facts) is not None]
-        is_whole = len(facts) == len(files) and all(each.is_read for each in facts) and not opened.missing
-        data = next((each for each in lock.manifest if each.get("name") == name), {})
-        hashes, corpus = data.get("source_sha256"), data.get("corpus")
-        sources = {str(key): str(value) for key, value in hashes.items()} if isinstance(hashes, dict) else {}
-        sources |= {"corpus": corpus} if isinstance(corpus, str) else {}
-        licences = {each: spec.licences.of(each).licence for each in sources}
-        return cls(
-            frozenset().union(*(each.shown for each in facts)) if is_whole else None,
-            frozenset().union(*(each.texts for each in facts)),
-            sources,
-            {each: (licence.kind, licence.name) for each, licence in licences.items()},
-        )
+def _sources(opened: Release) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """Return (SHA-256, kind of the licence, its name) of each source in the lock, by dataset and source."""
+    sources: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for data in opened.lock.manifest:
+        name, hashes, corpus = str(data.get("name")), data.get("source_sha256"), data.get("corpus")
+        stated = dict(hashes) if isinstance(hashes, dict) else {}
+        for source, sha256 in (stated | ({"corpus": corpus} if isinstance(corpus, str) else {})).items():
+            licence = opened.dataset(name).spec.licences.of(source).licence
+            sources[name, source] = str(sha256), licence.kind, licence.name
+    return sources
 
 
-def _faults(asset: Asset, lock: Lock, shown: _Shown | None) -> Iterator[Finding]:
+def _fault(
+    asset: Asset,
+    files: Mapping[str, LockedFile],
+    shown: tuple[frozenset[str] | None, frozenset[bytes]] | None,
+    sources: Mapping[tuple[str, str], tuple[str, str, str]],
+) -> Finding | None:
+    """Return what is wrong with an asset. `shown` are the images and the texts that the prompts of its dataset show;
+    images are None if not all prompts could be read.
+    """
     if shown is None:
-        yield "an asset belongs to no dataset of the lock", asset.name
-    elif asset.kind == "source":
-        if shown.sources.get(asset.name) != asset.sha256:
-            yield "the hash of a source is not that of the lock", asset.name
-        elif shown.licences[asset.name] != (asset.licence_kind, asset.licence):
-            yield "the licence of a source is not that of the lock", f"{asset.name}: {asset.licence!r:.80}"
+        return "an asset belongs to no dataset of the lock", asset.name
+    images, texts = shown
+    if asset.kind == "source":
+        sha256, *licence = sources.get((asset.dataset, asset.name), ("",))
+        if sha256 != asset.sha256:
+            return "the hash of a source is not that of the lock", asset.name
+        if licence != [asset.licence_kind, asset.licence]:
+            return "the licence of a source is not that of the lock", f"{asset.name}: {asset.licence!r:.80}"
     elif asset.kind == "image":
-        file = lock.files.get(f"{IMAGES}/{asset.name}")
-        if shown.images is not None and asset.name not in shown.images:
-            yield "no example shows an asset", asset.name
-        elif file is None or file.sha256 != asset.sha256:
-            yield "the hash of an image is not that of the lock", asset.name
-    elif shown.images is not None and text_key(asset.name, bytes.fromhex(asset.sha256)) not in shown.texts:
-        yield "no example shows an asset", f"the text of {asset.name}"
+        file = files.get(f"{IMAGES}/{asset.name}")
+        if images is not None and asset.name not in images:
+            return "no example shows an asset", asset.name
+        if file is None or file.sha256 != asset.sha256:
+            return "the hash of an image is not that of the lock", asset.name
+    elif images is not None and text_key(asset.name, bytes.fromhex(asset.sha256)) not in texts:
+        return "no example shows an asset", f"the text of {asset.name}"
+    return None

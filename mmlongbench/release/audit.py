@@ -24,8 +24,9 @@ from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import inventory, leads_out, problem_of, read_lock
 from mmlongbench.release.lock_checks import audit_lock, rejects_of
+from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.record_checks import RecordChecks, compare_files
-from mmlongbench.release.release import PublicFile, ReadDataset, Release
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
@@ -131,7 +132,7 @@ def audit(
     if not release.is_locked:
         return listed + missing
     try:
-        rejects = None if release.is_published else frozenset(rejects_of(release.path))
+        rejects = None if release.is_publication else frozenset(rejects_of(release.path))
     except ReleaseError:  # reported as a problem of the lock
         rejects = None
     compare_files([(file, audits[file.name]) for file in files], lock, rejects)
@@ -159,15 +160,15 @@ def _audit_others(release: Release, progress: Progress, shown: frozenset[str] | 
     release; its examples name the images that they need, and one image may have several paths.
     """
     lock, root = release.lock, release.path
-    files = {path: sha256 for path, sha256 in inventory(root, lock).items() if path.split("/")[0] != DATA}
-    if release.is_published:
-        files, shown = {path: sha256 for path, sha256 in files.items() if (root / path).exists()}, None
+    files = {path: file for path, file in inventory(root, lock).items() if path.split("/")[0] != DATA}
+    if release.is_publication:
+        files, shown = {path: file for path, file in files.items() if (root / path).exists()}, None
     audits: dict[str, FileAudit] = {}
     with progress.bar("audit: files", len(files)) as advance:
-        for path, sha256 in files.items():
+        for path, file in files.items():
             part, problem = path.split("/")[0], None
-            if sha256 is not None or part in (IMAGES, ITEMS, REJECTS):  # other files are of the user
-                problem = problem_of(root, path, sha256, lock.files[path].bytes if path in lock.files else None)
+            if file is not None or part in (IMAGES, ITEMS, REJECTS):  # other files are of the user
+                problem = problem_of(root, path, file)
             if not problem and part == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
                 problem = "no example shows the image"
             if problem:

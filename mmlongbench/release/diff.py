@@ -1,22 +1,27 @@
-"""Finds what differs between two releases: locks key by key, files example by example, contexts unit by unit."""
+"""Finds what differs between two releases: locks key by key, files example by example, contexts unit by unit.
+
+The examples of a file are told apart by name, without the builder that made them.
+"""
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import takewhile
+from hashlib import blake2b
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from mmlongbench.documents.pixels import header_size, unreadable
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.files import sha256_of
+from mmlongbench.io.files import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular, sha256_of
 from mmlongbench.io.progress import Progress
-from mmlongbench.release.examples import ExampleFile
-from mmlongbench.release.layout import IMAGES, by_length
-from mmlongbench.release.lock import as_lock, lock_json, names_there
+from mmlongbench.release.layout import IMAGES, by_length, name_of
+from mmlongbench.release.lock import lock_json, names_there, read_lock
+from mmlongbench.task.formats import to_json
 
-SHORT = 70
+_SHORT = 70
 """The maximum characters of a value that is shown whole; a SHA-256 has fewer."""
 _AROUND = 20
 """How many characters of a long text are shown, from the first difference on."""
@@ -24,129 +29,8 @@ _UNITS = 5
 """The maximum number of units that are named for each kind of difference, such as `removed`."""
 _PLACED = ("position", "start")
 """The fields of a unit that depend on the units before it."""
-
-
-def differences(one: object, other: object, field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (field, difference) for each difference of two values; the names of nested fields are joined with dots.
-
-    >>> dict(differences({"seed": 42, "pages": {"dpi": 144}}, {"seed": 7, "pages": {"dpi": 72}}))
-    {'seed': '42 against 7', 'pages.dpi': '144 against 72'}
-    """
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in dict.fromkeys([*one, *other]):
-            at = f"{field}.{key}" if field else str(key)
-            if key not in other:
-                yield at, f"{short(one[key])} against nothing"
-            elif key not in one:
-                yield at, f"nothing against {short(other[key])}"
-            else:
-                yield from differences(one[key], other[key], at)
-    elif one != other or type(one) is not type(other):
-        yield field, against(one, other)
-
-
-def against(one: object, other: object) -> str:
-    """Return two different values in words: short values whole, long ones by their lengths and first difference.
-
-    >>> against("red", ["red"])
-    '"red" against ["red"]'
-    >>> against("a" * 100, "a" * 99 + "bc")
-    '100 against 101 characters, the first that differs is 99: "a" against "bc"'
-    """
-    if max(len(_json(one)), len(_json(other))) > SHORT:
-        if isinstance(one, str) and isinstance(other, str):
-            at = _common(one, other)
-            ends = (short(text[at : at + _AROUND]) for text in (one, other))
-            return f"{len(one):,} against {len(other):,} characters, the first that differs is {at}: {_joined(*ends)}"
-        if isinstance(one, list) and isinstance(other, list):
-            at = _common(one, other)
-            return f"{len(one):,} against {len(other):,} entries, {_first_entry(one, other, at)}"
-    return _joined(short(one), short(other))
-
-
-def short(value: object) -> str:
-    """Return a value as JSON, shortened if it is long."""
-    text = _json(value)
-    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
-
-
-def contexts(one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Yield the differences between two contexts by units: removed, added, moved, and changed values.
-
-    The moved units are the smallest set without which the other units have the same order in both contexts. If nothing
-    else differs, the values of `start` (the tokens before a unit) are compared.
-    """
-    ours, theirs = ({str(row.get("unit")): row for row in rows} for rows in (one, other))
-    both = [unit for unit in ours if unit in theirs]
-    yield from _named("removed", [unit for unit in ours if unit not in theirs])
-    yield from _named("added", [unit for unit in theirs if unit not in ours])
-    ranks = {unit: rank for rank, unit in enumerate(theirs)}
-    stay = _longest_rise([ranks[unit] for unit in both])
-    places = {unit: f"{unit} from {at} to {ranks[unit]}" for at, unit in enumerate(ours) if unit in theirs}
-    yield from _named("moved", [places[unit] for unit in both if ranks[unit] not in stay])
-    said = [f"{unit}: {words}" for unit in both if (words := _row(ours[unit], theirs[unit]))]
-    yield from _named("changed", said)
-    if list(ours) == list(theirs) and not said:
-        starts = {unit: [row[unit].get("start") for row in (ours, theirs)] for unit in both}
-        yield from _named(
-            "start elsewhere", [f"{unit} {against(*at)}" for unit, at in starts.items() if at[0] != at[1]]
-        )
-
-
-def _row(one: Mapping[str, object], other: Mapping[str, object]) -> str:
-    ours, theirs = ({key: value for key, value in row.items() if key not in _PLACED} for row in (one, other))
-    return ", ".join(f"{field} {words}" for field, words in differences(ours, theirs))
-
-
-def _named(kind: str, units: Sequence[str]) -> Iterator[str]:
-    if units:
-        more = f", and {len(units) - _UNITS:,} more" if len(units) > _UNITS else ""
-        yield f"{len(units):,} {'unit' if len(units) == 1 else 'units'} {kind}: {', '.join(units[:_UNITS])}{more}"
-
-
-def _longest_rise(numbers: Sequence[int]) -> set[int]:
-    """Return the numbers of a longest rising subsequence; all `numbers` are different.
-
-    >>> sorted(_longest_rise([5, 0, 1, 3, 2]))
-    [0, 1, 2]
-    """
-    ends: list[int] = []  # for each length, the smallest number at the end of a rising sequence
-    before: dict[int, int | None] = {}
-    for number in numbers:
-        at = bisect_left(ends, number)
-        before[number] = ends[at - 1] if at else None
-        ends[at : at + 1] = [number]
-    found: set[int] = set()
-    last = ends[-1] if ends else None
-    while last is not None:
-        found.add(last)
-        last = before[last]
-    return found
-
-
-def _first_entry(one: Sequence[object], other: Sequence[object], at: int) -> str:
-    if at == min(len(one), len(other)):
-        longer, name = (one, "first") if len(one) > len(other) else (other, "second")
-        return f"only the {name} has entry {at}: {short(longer[at])}"
-    said = "; ".join(f"{field} {words}".strip() for field, words in differences(one[at], other[at]))
-    return f"the first that differs is {at}: {said}"
-
-
-def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Return how many entries at the start are the same."""
-    pairs = zip(one, other, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _joined(one: str, other: str) -> str:
-    return f"{one} against {other}"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-_Pair: TypeAlias = tuple[Path, Path]
+_ROWS = 5_000
+"""The rows of items that are in memory at a time."""
 _WRITTEN = "the same values, written otherwise"
 
 
@@ -155,9 +39,7 @@ class Named:
     """How many things there are, and the names of the first ones."""
 
     count: int = 0
-    """How many there are."""
     first: tuple[str, ...] = ()
-    """The names of the first ones."""
 
     @classmethod
     def of(cls, names: Sequence[str], limit: int | None = None) -> "Named":
@@ -215,55 +97,44 @@ class ReleaseDifference:
 
 
 def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDifference:
-    """Compare two releases on disk; only an index of the examples of each file is kept in memory.
-
-    Args:
-        a: one release.
-        b: the other.
-        progress: shows the bar.
-        limit: how many examples of a file, and how many images, are named; the others are only counted.
-
-    Raises:
-        ReleaseError: `a` or `b` is not a release.
-
+    """Compare two releases on disk (see `mmlongbench.diff`). Of each file, only an index of its examples is kept in
+    memory.
     """
+    for release in (a, b):
+        read_lock(release)  # raises an error if it is not valid
     locks = lock_json(a), lock_json(b)
-    for release, lock in zip((a, b), locks, strict=True):
-        as_lock(release, lock)  # raises an error if it is not valid
     ours, theirs = {*names_there(a)}, {*names_there(b)}
-    both = sorted(ours & theirs)
-    only_in_a, only_in_b = (_by_folder(sorted(one), limit) for one in (ours - theirs, theirs - ours))
-    said = list(_lock_differences(*locks))
+    of_lock = list(_lock_differences(*locks))
     files: list[FileDifference] = []
     images: list[str] = []
     same = 0
+    both = sorted(ours & theirs)
     with progress.bar("diff: files", len(both)) as advance:
         for name in both:
             pair = (a / name, b / name)
             if _are_same(pair):
                 same += 1
-                said.extend(_listed(name, *locks))
+                entries = [lock["files"].get(name) for lock in locks]
+                if entries[0] != entries[1]:
+                    words = f"the file is the same, the locks say {against(*entries)}"
+                    of_lock.append((f"files: {name}", words))
             elif name.startswith(f"{IMAGES}/"):
-                images.append(f"{name}: {_image_words(pair)}" if len(images) < limit else "")
+                is_named = len(images) < limit
+                words = _both(pair, lambda path: f"{_pixels(path)}, {path.stat().st_size:,} bytes") if is_named else ""
+                images.append(f"{name}: {words}")
             else:
                 files.append(_file_difference(name, pair, limit))
             advance()
     files.sort(key=lambda file: by_length(file.file))
-    return ReleaseDifference(tuple(said), only_in_a, only_in_b, tuple(files), Named.of(images, limit), same)
-
-
-def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
-    """Group files by top folder. For images, only the first `limit` names are kept; for other files, all names are
-    kept.
-    """
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        folders.setdefault(name.split("/")[0], []).append(name)
-    return {folder: Named.of(found, limit if folder == IMAGES else None) for folder, found in folders.items()}
+    only_in_a, only_in_b = (_by_folder(sorted(names), limit) for names in (ours - theirs, theirs - ours))
+    return ReleaseDifference(tuple(of_lock), only_in_a, only_in_b, tuple(files), Named.of(images, limit), same)
 
 
 def _lock_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    one, other = (_by_name(lock["manifest"]) for lock in (ours, theirs))
+    one, other = (
+        {str(data.get("name") if isinstance(data, dict) else data): data for data in lock["manifest"]}
+        for lock in (ours, theirs)
+    )
     for where, words in differences(one, other):
         name, _, key = where.partition(".")
         yield f"sources: {name}.{key}" if "_sha256" in key or key == "corpus" else f"manifest: {where}", words
@@ -275,18 +146,13 @@ def _lock_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Ite
             yield f"{kind}: {where}" if where else kind, words
 
 
-def _by_name(manifest: Sequence[object]) -> dict[str, object]:
-    return {str(data.get("name") if isinstance(data, dict) else data): data for data in manifest}
+def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
+    """Group files by top folder. Of images, only the first `limit` are named."""
+    folders = groupby(names, key=lambda name: name.split("/")[0])
+    return {folder: Named.of([*files], limit if folder == IMAGES else None) for folder, files in folders}
 
 
-def _listed(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the difference between the entries of the two locks for a file that is the same in both releases."""
-    entries = [lock["files"].get(name) for lock in (ours, theirs)]
-    if entries[0] != entries[1]:
-        yield f"files: {name}", f"the file is the same, the locks say {against(*entries)}"
-
-
-def _are_same(pair: _Pair) -> bool:
+def _are_same(pair: tuple[Path, Path]) -> bool:
     """Return whether two files have the same bytes. Only regular files are opened; if neither is one, they count as
     the same.
     """
@@ -296,8 +162,9 @@ def _are_same(pair: _Pair) -> bool:
     return len(sizes) == 1 and len({sha256_of(path) for path in pair}) == 1
 
 
-def _image_words(pair: _Pair) -> str:
-    return _both(pair, lambda path: f"{_pixels(path)}, {path.stat().st_size:,} bytes")
+def _both(pair: tuple[Path, Path], words_of: Callable[[Path], str]) -> str:
+    one, other = map(words_of, pair)
+    return f"both {one}" if one == other else f"{one} against {other}"
 
 
 def _pixels(path: Path) -> str:
@@ -308,46 +175,245 @@ def _pixels(path: Path) -> str:
     return f"{width:,} × {height:,} pixels"
 
 
-def _both(pair: _Pair, said: Callable[[Path], str]) -> str:
-    one, other = map(said, pair)
-    return f"both {one}" if one == other else f"{one} against {other}"
-
-
-def _file_difference(name: str, pair: _Pair, limit: int) -> FileDifference:
+def _file_difference(name: str, pair: tuple[Path, Path], limit: int) -> FileDifference:
     if not all(path.is_file() for path in pair):
         return FileDifference(name, "is a file in one of them only")
-    if not ExampleFile.has_examples(pair[0]):
+    if pair[0].suffix not in _EXAMPLES:
         return FileDifference(name, _both(pair, lambda path: f"{path.stat().st_size:,} bytes"))
     try:
-        return _example_differences(name, ExampleFile(pair[0]), ExampleFile(pair[1]), limit)
+        ours, theirs = map(ExampleFile, pair)
+        both = [each for each in ours.digests if each in theirs.digests]
+        differ = [each for each in both if ours.digests[each] != theirs.digests[each]]
+        only_in_a, only_in_b = (
+            Named.of([each for each in one.digests if each not in other.digests], limit)
+            for one, other in ((ours, theirs), (theirs, ours))
+        )
+        what = ""
+        if not (differ or only_in_a.count or only_in_b.count):
+            is_ordered = list(ours.digests) == list(theirs.digests)
+            what = _WRITTEN if is_ordered else "the same examples in another order"
+        read, other_read = ours.read(differ[:limit]), theirs.read(differ[:limit])
+        first = {each: tuple(_example_differences(read[each], other_read[each])) for each in differ[:limit]}
     except ReleaseError as error:
         return FileDifference(name, f"the bytes differ; {error}")
-
-
-def _example_differences(name: str, ours: ExampleFile, theirs: ExampleFile, limit: int) -> FileDifference:
-    both = [each for each in ours.digests if each in theirs.digests]
-    differ = [each for each in both if ours.digests[each] != theirs.digests[each]]
-    only_in_a, only_in_b = (
-        Named.of([each for each in one.digests if each not in other.digests], limit)
-        for one, other in ((ours, theirs), (theirs, ours))
-    )
-    what = ""
-    if not (differ or only_in_a.count or only_in_b.count):
-        is_ordered = list(ours.digests) == list(theirs.digests)
-        what = _WRITTEN if is_ordered else "the same examples in another order"
-    shown = differ[:limit]
-    read, other_read = ours.read(shown), theirs.read(shown)
-    first = {each: tuple(_said(read[each], other_read[each])) for each in shown}
     return FileDifference(name, what, len(both), len(differ), only_in_a, only_in_b, first)
 
 
-def _said(one: object, other: object) -> list[str]:
+def _example_differences(one: object, other: object) -> list[str]:
     """Return what differs between two examples: fields if they are records, units if they are contexts."""
     try:
         if isinstance(one, list) and isinstance(other, list):
-            said = list(contexts(one, other))
+            words = list(_context_differences(one, other))
         else:
-            said = [f"{where}: {words}" if where else words for where, words in differences(one, other)]
+            words = [f"{where}: {values}" if where else values for where, values in differences(one, other)]
     except RecursionError:
         return ["values that are too deep to be compared"]
-    return said or [_WRITTEN]
+    return words or [_WRITTEN]
+
+
+def differences(one: object, other: object, field: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (field, difference) for each difference of two values; the names of nested fields are joined with dots.
+
+    >>> dict(differences({"seed": 42, "pages": {"dpi": 144}}, {"seed": 7, "pages": {"dpi": 72}}))
+    {'seed': '42 against 7', 'pages.dpi': '144 against 72'}
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys([*one, *other]):
+            at = f"{field}.{key}" if field else str(key)
+            if key not in other:
+                yield at, f"{_short(one[key])} against nothing"
+            elif key not in one:
+                yield at, f"nothing against {_short(other[key])}"
+            else:
+                yield from differences(one[key], other[key], at)
+    elif one != other or type(one) is not type(other):
+        yield field, against(one, other)
+
+
+def against(one: object, other: object) -> str:
+    """Return two different values in words: short values whole, long ones by their lengths and first difference.
+
+    >>> against("red", ["red"])
+    '"red" against ["red"]'
+    >>> against("a" * 100, "a" * 99 + "bc")
+    '100 against 101 characters, the first that differs is 99: "a" against "bc"'
+    """
+    is_long = max(len(_json(one)), len(_json(other))) > _SHORT
+    if is_long and isinstance(one, str) and isinstance(other, str):
+        at = _common(one, other)
+        ends = " against ".join(_short(text[at : at + _AROUND]) for text in (one, other))
+        return f"{len(one):,} against {len(other):,} characters, the first that differs is {at}: {ends}"
+    if is_long and isinstance(one, list) and isinstance(other, list):
+        at = _common(one, other)
+        if at == min(len(one), len(other)):
+            longer, name = (one, "first") if len(one) > len(other) else (other, "second")
+            entry = f"only the {name} has entry {at}: {_short(longer[at])}"
+        else:
+            fields = "; ".join(f"{field} {words}".strip() for field, words in differences(one[at], other[at]))
+            entry = f"the first that differs is {at}: {fields}"
+        return f"{len(one):,} against {len(other):,} entries, {entry}"
+    return f"{_short(one)} against {_short(other)}"
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return how many entries at the start are the same."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _short(value: object) -> str:
+    text = _json(value)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _context_differences(one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the differences between two contexts by units: removed, added, moved, and changed values.
+
+    The moved units are the smallest set without which the other units have the same order in both contexts. If nothing
+    else differs, the values of `start` (the tokens before a unit) are compared.
+    """
+    ours, theirs = ({str(row.get("unit")): row for row in rows} for rows in (one, other))
+    both = [unit for unit in ours if unit in theirs]
+    ranks = {unit: rank for rank, unit in enumerate(theirs)}
+    stay = _longest_rise([ranks[unit] for unit in both])
+    kinds = {
+        "removed": [unit for unit in ours if unit not in theirs],
+        "added": [unit for unit in theirs if unit not in ours],
+        "moved": [
+            f"{unit} from {at} to {ranks[unit]}"
+            for at, unit in enumerate(ours)
+            if unit in theirs and ranks[unit] not in stay
+        ],
+        "changed": [],
+    }
+    for unit in both:
+        a, b = ({key: value for key, value in row[unit].items() if key not in _PLACED} for row in (ours, theirs))
+        if words := ", ".join(f"{field} {values}" for field, values in differences(a, b)):
+            kinds["changed"].append(f"{unit}: {words}")
+    if list(ours) == list(theirs) and not kinds["changed"]:
+        starts = {unit: [row[unit].get("start") for row in (ours, theirs)] for unit in both}
+        kinds["start elsewhere"] = [f"{unit} {against(*at)}" for unit, at in starts.items() if at[0] != at[1]]
+    for kind, units in kinds.items():
+        if units:
+            more = f", and {len(units) - _UNITS:,} more" if len(units) > _UNITS else ""
+            number = f"{len(units):,} {'unit' if len(units) == 1 else 'units'}"
+            yield f"{number} {kind}: {', '.join(units[:_UNITS])}{more}"
+
+
+def _longest_rise(numbers: Sequence[int]) -> set[int]:
+    """Return the numbers of a longest rising subsequence; all `numbers` are different.
+
+    >>> sorted(_longest_rise([5, 0, 1, 3, 2]))
+    [0, 1, 2]
+    """
+    ends: list[int] = []  # for each length, the smallest number at the end of a rising sequence
+    before: dict[int, int | None] = {}
+    for number in numbers:
+        at = bisect_left(ends, number)
+        before[number] = ends[at - 1] if at else None
+        ends[at : at + 1] = [number]
+    rise: set[int] = set()
+    last = ends[-1] if ends else None
+    while last is not None:
+        rise.add(last)
+        last = before[last]
+    return rise
+
+
+_NamedExample: TypeAlias = tuple[str, bytes, object, int]
+"""The name of an example, its bytes, its value (a text if it is no JSON object), and where its line begins."""
+
+
+class ExampleFile:
+    """The examples of a file. An index of them is kept in memory; examples are read when needed.
+
+    A `.jsonl` file has an example a line. In a file of items, an example is the list of its units' rows; in the table
+    of assets, it is a row; in a `.json` file, a member of the object.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the whole file once; a file that is not what its ending says is a `ReleaseError`."""
+        self._path = path
+        self._starts: dict[str, int] = {}
+        self.digests: dict[str, bytes] = {}
+        """A digest of each example's bytes, by name, in the order of the file."""
+        self.unreadable: list[str] = []
+        """The names of the lines that are not JSON objects."""
+        for name, data, value, start in self._examples():
+            self.digests[name], self._starts[name] = blake2b(data, digest_size=16).digest(), start
+            if isinstance(value, str):
+                self.unreadable.append(name)
+
+    def read(self, names: Collection[str]) -> dict[str, object]:
+        """Return some of the examples, by name."""
+        if not names:
+            return {}
+        if self._path.suffix != ".jsonl":
+            return {name: value for name, _, value, _ in self._examples() if name in names}
+        examples: dict[str, object] = {}
+        with self._path.open("rb") as file:
+            for name in names:
+                file.seek(self._starts[name])
+                examples[name] = _object_or_text(file.readline(MAX_BYTES + 1))
+        return examples
+
+    def _examples(self) -> Iterator[_NamedExample]:
+        times = Counter[str]()
+        for name, data, value, start in _EXAMPLES[self._path.suffix](self._path):
+            times[name] += 1  # a repeated name gets a number
+            yield (name if times[name] == 1 else f"{name} ({times[name]})"), data, value, start
+
+
+def _lines(path: Path) -> Iterator[_NamedExample]:
+    with path.open("rb") as file:
+        for number, start, whole in bounded_lines(file):
+            line = b"" if whole is None else whole
+            value = _object_or_text(line)
+            yield (name_of(value) if isinstance(value, dict) else f"line {number}"), line, value, start
+
+
+def _rows(path: Path) -> Iterator[_NamedExample]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as opened, pq.ParquetFile(opened) as file:
+            rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+            examples: Iterator[tuple[str, object]]
+            if {"dataset", "kind", "name", "sha256"} <= set(file.schema_arrow.names):
+                assets = ({**row, "sha256": row["sha256"].hex()} for row in rows)
+                examples = ((f"{asset['dataset']}: {asset['kind']} {asset['name']}", asset) for asset in assets)
+            else:
+                contexts = (list(units) for _, units in groupby(rows, key=lambda row: (row["id"], row["placement"])))
+                examples = ((name_of(units[0]), units) for units in contexts)
+            for name, value in examples:
+                yield name, repr(value).encode("utf-8", "backslashreplace"), value, 0
+    except (pa.ArrowException, OSError, ValueError, KeyError, AttributeError) as error:
+        raise ReleaseError(f"{path.name}: is no Parquet file of items: {type(error).__name__}") from error
+
+
+def _members(path: Path) -> Iterator[_NamedExample]:
+    try:
+        value = _object_or_text(read_regular(path, MAX_OF_A_FILE))
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{path.name}: {error}") from error
+    if isinstance(value, str):
+        raise ReleaseError(f"{path.name}: is no JSON object")
+    yield from ((name, to_json(member), member, 0) for name, member in value.items())
+
+
+_EXAMPLES = {".jsonl": _lines, ".parquet": _rows, ".json": _members}
+"""What yields the examples of a file, by its ending."""
+
+
+def _object_or_text(line: bytes) -> dict[str, object] | str:
+    """Return the JSON object of a line, or the line itself as text if it has none."""
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else line.decode("utf-8", "backslashreplace").removesuffix("\n")

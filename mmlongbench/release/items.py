@@ -1,7 +1,11 @@
-"""The items of a release: one row for each unit of each example, in Parquet files named like the public files."""
+"""The items of a release: one row for each unit of each example, in Parquet files named like the public files.
+
+What cannot be read raises a `ReleaseError`: a damaged file, a row that is no valid item (`NoItemError`), or more rows
+of an example than it can have.
+"""
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
@@ -11,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.layout import ITEMS
+from mmlongbench.release.layout import ITEMS, as_utf8
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,8 +25,9 @@ _Row: TypeAlias = dict[str, object]
 """A row in the form that the file has."""
 _Key: TypeAlias = tuple[object, object]
 """The id and the placement of a row, in the form that the file has."""
-_AHEAD = 16
-"""How many examples of the items are read ahead, because examples that could not be counted are skipped."""
+_AHEAD = 64
+"""Among how many examples of the items the next one is looked for: so many in a row may lack in the public file, or may
+have a record that cannot be read."""
 _READ = 1024
 """How many rows of items are read at once."""
 _READ_FEW = 64 * 1024
@@ -32,12 +37,12 @@ _MAX_UNITS = 2
 """The maximum number of units per token of an example's length; units that cost nothing are rare."""
 _MAX_ROW = 4096
 """The maximum size of a row of items, on average, in bytes; a row has ids, a path and numbers."""
+_MAX_FIRST = 256 * 1024
+"""The bytes that a file of items may always have, even with few rows."""
 _MAX_TEXT = 16 * 1024
 """The maximum bytes of one text of a row."""
 _TEXTS = ["id", "unit", "role", "inside", "image"]
 _NUMBERS = ["placement", "position", "start", "text_tokens", "image_tokens"]
-_MAX_FIRST = 256 * 1024
-"""The bytes that a file of items may always have, even with few rows."""
 
 
 class Item(TypedDict):
@@ -66,10 +71,30 @@ class Item(TypedDict):
 _OF_AN_EXAMPLE = TypeAdapter(list[Item])
 
 
+class NoItemError(ReleaseError):
+    """A row of items is not valid; the other examples can be read."""
+
+
+def _checked(rows: list[_Row]) -> list[Item]:
+    try:
+        return _OF_AN_EXAMPLE.validate_python(rows)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        row, *field = problem["loc"]
+        raise NoItemError(f"unit {row}: {'.'.join(map(str, field))}: {problem['msg']}") from error
+
+
+def items_path(root: Path, name: str) -> Path:
+    """Return the path of the items of a public file; `name` is its path below `mmlb_data/`."""
+    return root / ITEMS / Path(name).with_suffix(".parquet")
+
+
 class ItemReader:
     """Reads the items of one public file, one example after another in the order of the file."""
 
-    def __init__(self, root: Path, name: str, length: int, examples: int | None = None) -> None:
+    def __init__(
+        self, root: Path, name: str, length: int, *, examples: int | None = None, ids: Collection[str] | None = None
+    ) -> None:
         """Read the items of a public file.
 
         Args:
@@ -77,38 +102,47 @@ class ItemReader:
             name: the public file, below `mmlb_data/`.
             length: the length of the file, in tokens; an example has at most twice as many units.
             examples: the number of the file's examples, which limits the rows that are read; None: no limit.
+            ids: the ids of the examples that will be asked for; None: all.
 
         """
-        self._groups = _in_order(root, name, length, examples)
+        wanted = None if ids is None else set(map(as_utf8, ids))
+        self._file = _in_order(root, name, length, examples)
+        self._groups = (group for group in self._file if wanted is None or group[0][0] in wanted)
         self._ahead: deque[tuple[_Key, list[_Row]]] = deque()
         self._passed = ""
 
     def of(self, id: str, placement: float | None) -> Sequence[Item]:
-        """Return the items of an example; empty if there are none. Call it in the order of the file's examples.
-
-        Raises:
-            NoItemError: a row of the example is not a valid item.
-            ReleaseError: the items of the file cannot be read.
-
-        """
-        while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
-            self._ahead.append(group)
-        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (id, placement)), None)
-        if place is None:
-            return ()
-        for _ in range(place):  # skip examples that could not be counted
-            (skipped, at), _ = self._ahead.popleft()
-            self._passed = self._passed or f"{skipped}, {at}"
-        return _checked(self._ahead.popleft()[1])
+        """Return the items of an example; empty if there are none. Call it in the order of the file's examples."""
+        key = as_utf8(id), placement
+        for place in range(_AHEAD):
+            if place == len(self._ahead):
+                if (group := next(self._groups, None)) is None:
+                    break
+                self._ahead.append(group)
+            if self._ahead[place][0] == key:
+                for _ in range(place):
+                    (skipped, at), _ = self._ahead.popleft()
+                    self._passed = self._passed or f"{skipped}, {at}"
+                return _checked(self._ahead.popleft()[1])
+        return ()
 
     def close(self) -> None:
         """Close the file of items; nothing can be read any more."""
-        self._groups.close()
+        self._file.close()
 
     def left(self) -> str:
         """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
         keys = (key for key, _ in (*self._ahead, *self._groups))
         return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
+
+
+def items_in_order(root: Path, name: str, length: int) -> Iterator[tuple[str, float | None, list[Item]]]:
+    """Yield (id, placement, items) of each example of a public file that has units, in the order of the file; nothing
+    if the public file has no items. The items of one example are in memory at a time.
+    """
+    for _, rows in _in_order(root, name, length):
+        items = _checked(rows)
+        yield items[0]["id"], items[0]["placement"], items
 
 
 def _in_order(
@@ -118,21 +152,16 @@ def _in_order(
     path, most = items_path(root, name), _MAX_UNITS * length
     if not path.is_file():
         return
-    with _table(path) as table:
-        rows = table.metadata.num_rows
-        if examples is not None and rows > (bound := most * examples):
-            raise ReleaseError(f"{path.name}: {rows:,} rows, {examples:,} examples have at most {bound:,}")
+    with _items_table(path) as table:
+        number = table.metadata.num_rows
+        if examples is not None and number > (bound := most * examples):
+            raise ReleaseError(f"{path.name}: {number:,} rows, {examples:,} examples have at most {bound:,}")
         units = (row for batch in _batches(table, path.name) for row in _rows(batch))
         for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
-            found = list(islice(group, most + 1))
-            if len(found) > most:
+            rows = list(islice(group, most + 1))
+            if len(rows) > most:
                 raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
-            yield key, found
-
-
-def items_path(root: Path, name: str) -> Path:
-    """Return the path of the items of a public file; `name` is its path below `mmlb_data/`."""
-    return root / ITEMS / Path(name).with_suffix(".parquet")
+            yield key, rows
 
 
 def items_of_example(root: Path, name: str, length: int, id: str, placement: float | None) -> list[Item] | None:
@@ -145,10 +174,6 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
         id: the id of the example.
         placement: its depth or permutation; None if it has none.
 
-    Raises:
-        NoItemError: a row of the example is not a valid item.
-        ReleaseError: the file is damaged, or has more rows of the example than an example can have.
-
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -156,42 +181,25 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
     path, most = items_path(root, name), _MAX_UNITS * length
     if not path.is_file():
         return None
-    wanted, found = id.encode("utf-8", "backslashreplace").decode(), list[_Row]()
-    with _table(path) as table:
+    rows: list[_Row] = []
+    wanted = pa.scalar(as_utf8(id))
+    with _items_table(path) as table:
         for group in range(table.metadata.num_row_groups):
             ids = _batches(table, path.name, ("id",), [group])  # this column is small
-            if not any(pc.any(pc.equal(batch["id"], pa.scalar(wanted))).as_py() for batch in ids):
+            if not any(pc.any(pc.equal(batch["id"], wanted)).as_py() for batch in ids):
                 continue
             for batch in _batches(table, path.name, groups=[group]):
-                own = batch.filter(pc.equal(batch["id"], pa.scalar(wanted)))
+                own = batch.filter(pc.equal(batch["id"], wanted))
                 if own.num_rows:  # to unpack the texts of a batch takes long
-                    found += [row for row in _rows(own) if row["placement"] == placement]
-                if len(found) > most:
+                    rows += [row for row in _rows(own) if row["placement"] == placement]
+                if len(rows) > most:
                     raise ReleaseError(f"{path.name}: {id}, {placement}: more than {most:,} units")
-    return _checked(found)
-
-
-def items_in_order(root: Path, name: str, length: int) -> Iterator[tuple[str, float | None, list[Item]]]:
-    """Yield (id, placement, items) of each example of a public file that has units, in the order of the file; nothing
-    if the public file has no items. The items of one example are in memory at a time.
-
-    Raises:
-        NoItemError: a row is not a valid item.
-        ReleaseError: the file is damaged, or has more rows of an example than an example can have.
-
-    """
-    for _, rows in _in_order(root, name, length):
-        items = _checked(rows)
-        yield items[0]["id"], items[0]["placement"], items
+    return _checked(rows)
 
 
 def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | None:
     """Return (id, placement) of each example that the items of a public file list, in the order of the file; None if
     the file has no items. Examples without units are not listed.
-
-    Raises:
-        ReleaseError: the file is damaged.
-
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -200,7 +208,7 @@ def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | Non
     if not path.is_file():
         return None
     keys: dict[_Key, None] = {}
-    with _table(path) as table:
+    with _items_table(path) as table:
         for batch in _batches(table, path.name, ("id", "placement", "position")):
             firsts = batch.filter(pc.equal(batch["position"], pa.scalar(0)))
             keys.update(((row["id"], row["placement"]), None) for row in _rows(firsts))
@@ -208,54 +216,43 @@ def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | Non
 
 
 @contextmanager
-def _table(path: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a file of items."""
+def _items_table(path: Path) -> "Iterator[pq.ParquetFile]":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
             table = pq.ParquetFile(opened, read_dictionary=_text_columns(opened, path.name))
-            meta = table.metadata
-            size = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
-            if size > (bound := _MAX_FIRST + meta.num_rows * _MAX_ROW):
-                raise ReleaseError(
-                    f"{path.name}: {size:,} bytes unpacked, {meta.num_rows:,} rows have at most {bound:,}"
-                )
+            refuse_bomb(table, path.name, _MAX_FIRST, _MAX_ROW)
             yield table
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise ReleaseError(f"{path.name}: is no Parquet file of items: {type(error).__name__}; see verify") from error
 
 
-class NoItemError(ReleaseError):
-    """A row of items is not valid; the other examples can be read."""
-
-
-def _checked(rows: list[_Row]) -> list[Item]:
-    """Return rows as items, after checking them."""
-    try:
-        return _OF_AN_EXAMPLE.validate_python(rows)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        row, *field = problem["loc"]
-        raise NoItemError(f"unit {row}: {'.'.join(map(str, field))}: {problem['msg']}") from error
+def refuse_bomb(table: "pq.ParquetFile", name: str, first: int, row: int) -> None:
+    """Refuse a table that unpacks to more than `first` bytes and, on average, `row` bytes a row."""
+    meta = table.metadata
+    size = sum(meta.row_group(number).total_byte_size for number in range(meta.num_row_groups))
+    if size > (bound := first + meta.num_rows * row):
+        raise ReleaseError(f"{name}: {size:,} bytes unpacked, {meta.num_rows:,} rows have at most {bound:,}")
 
 
 def _text_columns(file: BinaryIO, name: str) -> list[str]:
-    """Return the text columns of a table of items."""
+    """Return the text columns of a table of items; refuse columns of other types."""
     import pyarrow.parquet as pq
     import pyarrow.types as types
 
-    found = []
+    columns = []
     for field in pq.read_schema(file):
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-        is_text, is_number = types.is_string(kind) or types.is_large_string(kind), types.is_integer(kind)
+        is_text = types.is_string(kind) or types.is_large_string(kind)
+        is_number = types.is_integer(kind) or types.is_floating(kind)
         if field.name in _TEXTS and is_text:
-            found.append(field.name)
-        is_known = is_text if field.name in _TEXTS else is_number or types.is_floating(kind)
+            columns.append(field.name)
+        is_known = is_text if field.name in _TEXTS else is_number
         if field.name in (*_TEXTS, *_NUMBERS) and not is_known and not types.is_null(kind):
             raise ReleaseError(f"{name}: {field.name} is {field.type}, expected a text or a number")
-    return found
+    return columns
 
 
 def _batches(
@@ -268,27 +265,23 @@ def _batches(
     import pyarrow.compute as pc
 
     known = [name for name in table.schema_arrow.names if name in columns]
-    checked: dict[str, pa.StringArray] = {}
+    checked: dict[str, tuple[tuple[object, ...], pa.StringArray]] = {}
     for batch in table.iter_batches(_READ if len(known) > _FEW else _READ_FEW, groups, columns=known):
         for name in batch.schema.names:
             coded = _coded(batch[name])
-            # `_text_columns` has checked this
-            texts = None if coded is None else cast("pa.StringArray", coded.dictionary)
-            if texts is None or _is_same(texts, checked.get(name)):
+            if coded is None:
                 continue
-            checked[name] = texts
+            texts = cast("pa.StringArray", coded.dictionary)  # `_text_columns` has checked this
+            # Neighbouring batches share the memory of their texts, which are measured once. The texts are kept, so that
+            # no others can come to the same place.
+            memory = (len(texts), texts.offset, *(buffer and buffer.address for buffer in texts.buffers()))
+            if name in checked and checked[name][0] == memory:
+                continue
+            checked[name] = memory, texts
             longest = pc.max(pc.binary_length(texts)).as_py() or 0
             if longest > _MAX_TEXT:
                 raise ReleaseError(f"{file}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
         yield batch
-
-
-def _is_same(texts: "pa.StringArray", others: "pa.StringArray | None") -> bool:
-    """Return whether two arrays are the same memory, as those of neighbouring batches are."""
-    if others is None or len(texts) != len(others) or texts.offset != others.offset:
-        return False
-    ours, theirs = ([buffer and buffer.address for buffer in each.buffers()] for each in (texts, others))
-    return ours == theirs
 
 
 def _rows(batch: "pa.RecordBatch") -> Iterator[_Row]:
@@ -297,13 +290,12 @@ def _rows(batch: "pa.RecordBatch") -> Iterator[_Row]:
     """
     columns: list[list[object]] = []
     for name in batch.schema.names:
-        column = batch[name]
-        coded = _coded(column)
+        coded = _coded(batch[name])
         if coded is None:
-            columns.append(column.to_pylist())
+            columns.append(batch[name].to_pylist())
         else:
-            known = coded.dictionary.to_pylist()
-            columns.append([None if at is None else known[at] for at in coded.indices.to_pylist()])
+            texts = coded.dictionary.to_pylist()
+            columns.append([None if at is None else texts[at] for at in coded.indices.to_pylist()])
     return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
 
 

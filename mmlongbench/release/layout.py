@@ -46,3 +46,8 @@ def name_of(record: Mapping[str, object]) -> str:
     """
     placed = (f", {key} {record[key]}" for key in ("depth", "permutation", "placement") if record.get(key) is not None)
     return f"{record.get('id')}{''.join(placed)}"
+
+
+def as_utf8(text: str) -> str:
+    """Return an id or a path as tables have it: characters that UTF-8 cannot hold are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()

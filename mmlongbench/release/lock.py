@@ -1,10 +1,13 @@
-"""The lock: what a release is made of, written last. It has no time, no worker count and no absolute path."""
+"""The lock: what a release is made of, written last. It has no time, no worker count and no absolute path.
+
+What is missing, or cannot be read, raises a `ReleaseError` that names the file.
+"""
 
 import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -13,9 +16,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, V
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import TEMPORARY, read_regular, sha256_of
+from mmlongbench.lengths import format_length
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
 from mmlongbench.manifest.validation import explain
-from mmlongbench.prompt import Part, Prompt
+from mmlongbench.prompt import Image, Prompt
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
 from mmlongbench.task.formats import to_json
 
@@ -23,7 +27,6 @@ MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy"
 """The packages whose versions are in a lock."""
 MAX_BYTES = 512 * 1024 * 1024
 """The maximum size of a lock in bytes."""
-_ID_DIGITS = 16
 _NAMED = 5
 CANARY = "mmlongbench benchmark data, not for training: canary"
 """The words before the identifier of a canary: a text that is in the records of a release and nowhere else, so that
@@ -117,7 +120,7 @@ class CellCounts(_Part):
     def balances(self) -> dict[str, Any]:
         """How many examples have each value of a balanced field, by the name of the field."""
         more = self.model_extra or {}
-        return {key.removeprefix("by_"): found for key, found in more.items() if key.startswith("by_")}
+        return {key.removeprefix("by_"): counts for key, counts in more.items() if key.startswith("by_")}
 
 
 class DocumentCounts(_Part):
@@ -201,19 +204,13 @@ class UnreadableCounts(BaseModel):
     fault: str
 
 
-def _readable(value: object) -> object:
-    """Parse the counts of a dataset, or return why they cannot be read; parsed values are returned unchanged."""
+def _counts_or_fault(value: object) -> object:
     if isinstance(value, DatasetCounts | UnreadableCounts):
         return value
     try:
         return DatasetCounts.model_validate(value)
     except ValidationError as error:
         return UnreadableCounts(fault=explain(error, "counts", DatasetCounts, []))
-
-
-def _object(value: object) -> dict[str, object]:
-    """Return a JSON object unchanged; for any other value, return an empty object."""
-    return value if isinstance(value, dict) else {}
 
 
 class Lock(BaseModel):
@@ -223,11 +220,13 @@ class Lock(BaseModel):
 
     format: Literal[1]
     """The version of this format."""
-    versions: Annotated[Mapping[str, JsonValue], BeforeValidator(_object)] = {}
+    versions: Annotated[
+        Mapping[str, JsonValue], BeforeValidator(lambda value: value if isinstance(value, dict) else {})
+    ] = {}
     """The versions of everything that decides bytes, by package; always texts in a lock of this engine."""
     manifest: list[dict[str, JsonValue]]
     """Each dataset as it was resolved, with the fingerprints of its sources; `locked_dataset` reads it."""
-    datasets: dict[str, Annotated[DatasetCounts | UnreadableCounts, BeforeValidator(_readable)]]
+    datasets: dict[str, Annotated[DatasetCounts | UnreadableCounts, BeforeValidator(_counts_or_fault)]]
     """The counts of each dataset, by name."""
     files: dict[str, LockedFile]
     """The files, by path below the release."""
@@ -240,30 +239,36 @@ class Lock(BaseModel):
     @property
     def licence_notes(self) -> tuple[str, ...]:
         """What a user must know about the tables of licences, one sentence for each dataset."""
-        return tuple(_unmatched(name, lines) for name, lines in self.unmatched_licences.items() if lines)
+        notes = []
+        for dataset, lines in self.unmatched_licences.items():
+            more = f" and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
+            named = ", ".join(f"{name!r:.200}" for name in lines[:_NAMED])
+            note = (
+                f"dataset {dataset!r}: the table of licences has lines that name no file, document or picture of the "
+                f"sources, and no text that an example shows, so they have no effect: {named}{more}; correct them, or "
+                "take them out"
+            )
+            notes += [note] if lines else []
+        return tuple(notes)
 
     def counts(self, dataset: str) -> DatasetCounts | None:
         """Return the counts of a dataset; None if there are no readable ones."""
-        found = self.datasets.get(dataset)
-        return found if isinstance(found, DatasetCounts) else None
+        counts = self.datasets.get(dataset)
+        return counts if isinstance(counts, DatasetCounts) else None
+
+    def cell(self, dataset: str, length: int) -> CellCounts | None:
+        """Return the counts of a dataset at a length, in tokens; None if there are no readable ones."""
+        counts = self.counts(dataset)
+        return counts.cells.get(format_length(length)) if counts else None
 
     @property
     def readable(self) -> dict[str, DatasetCounts]:
         """The counts of each dataset with readable counts."""
-        return {name: found for name, found in self.datasets.items() if isinstance(found, DatasetCounts)}
+        return {name: counts for name, counts in self.datasets.items() if isinstance(counts, DatasetCounts)}
 
     def public(self) -> dict[str, Any]:
         """Return the lock as JSON values."""
         return self.model_dump(exclude_unset=True)  # JSON mode would lose names of documents that are not valid Unicode
-
-
-def _unmatched(dataset: str, lines: Sequence[str]) -> str:
-    more = f" and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
-    named = ", ".join(f"{name!r:.200}" for name in lines[:_NAMED])
-    return (
-        f"dataset {dataset!r}: the table of licences has lines that name no file, document or picture of the sources, "
-        f"and no text that an example shows, so they have no effect: {named}{more}; correct them, or take them out"
-    )
 
 
 def locked_licences(data: Mapping[str, object]) -> LicenceSpec:
@@ -284,8 +289,7 @@ def versions() -> dict[str, str]:
     """Return the versions of everything that decides bytes."""
     from PIL import features
 
-    made = {name: version(name) for name in MAKERS}
-    return {**made, "libjpeg-turbo": str(features.version("libjpeg_turbo"))}
+    return {name: version(name) for name in MAKERS} | {"libjpeg-turbo": str(features.version("libjpeg_turbo"))}
 
 
 def lock_bytes(lock: Lock) -> list[bytes]:
@@ -293,39 +297,19 @@ def lock_bytes(lock: Lock) -> list[bytes]:
     return [json.dumps(lock.public(), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]
 
 
-def read_lock(release: Path) -> Lock:
-    """Read the lock of a release.
-
-    Raises:
-        ReleaseError: there is no lock, or it does not have this format.
-
-    """
-    return as_lock(release, lock_json(release))
-
-
 def lock_id(release: Path) -> str:
-    """Return the first 16 hexadecimal digits of the SHA-256 of a lock; they name a release in predictions and scores.
-
-    Raises:
-        ReleaseError: the lock cannot be read.
-
-    """
+    """Return the first 16 hexadecimal digits of the SHA-256 of a lock, which predictions and scores carry."""
     try:
-        return sha256_of(release / LOCK)[:_ID_DIGITS]
+        return sha256_of(release / LOCK)[:16]
     except OSError as error:
         raise ReleaseError(f"{release / LOCK}: cannot be read: {error.strerror or error}") from error
 
 
-def as_lock(release: Path, data: Mapping[str, object]) -> Lock:
-    """Return the lock that `data` describes; errors name the lock's path in `release`.
-
-    Raises:
-        ReleaseError: the JSON is not a lock of this format.
-
-    """
+def read_lock(release: Path) -> Lock:
+    """Read the lock of a release."""
     path = release / LOCK
     try:
-        lock = Lock.model_validate(data)
+        lock = Lock.model_validate(lock_json(release))
     except ValidationError as error:
         raise ReleaseError(explain(error, f"{path}", Lock, [])) from error
     names = Counter(str(data.get("name")) for data in lock.manifest)
@@ -335,15 +319,18 @@ def as_lock(release: Path, data: Mapping[str, object]) -> Lock:
 
 
 def lock_json(release: Path) -> dict[str, Any]:
-    """Return the JSON of the lock of a release, without checking its parts.
+    """Return the JSON of the lock of a release; `read_lock` checks its parts."""
 
-    Raises:
-        ReleaseError: there is no lock, or it does not have this format.
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        values = dict(pairs)
+        if len(values) < len(pairs):  # some readers would take the first value, others the last
+            twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+            raise ValueError(f"the key {twice!r:.80} twice in one object")
+        return values
 
-    """
     path = release / LOCK
     try:
-        lock: object = json.loads(read_regular(path, MAX_BYTES), object_pairs_hook=_once)
+        lock: object = json.loads(read_regular(path, MAX_BYTES), object_pairs_hook=once)
     except FileNotFoundError as error:
         raise ReleaseError(
             f"{release}: no {LOCK}: this is no release of mmlongbench, or its build has not finished; "
@@ -358,18 +345,6 @@ def lock_json(release: Path) -> dict[str, Any]:
     return lock
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object; raise an error if a key is repeated, because some readers would take its first value,
-    others its last.
-    """
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r:.80} twice in one object")
-        found[key] = value
-    return found
-
-
 OTHER_BYTES = "the bytes are not those of the lock"
 _UNFINISHED = (TEMPORARY, ".build")
 """How the names of incomplete files, and of the working folder of a build, begin."""
@@ -377,42 +352,30 @@ _UNFINISHED = (TEMPORARY, ".build")
 
 def files_below(root: Path) -> Iterator[Path]:
     """Yield every file in the folder `root`, or `root` itself if it is a file."""
-    return (path for path in entries_below(root) if path.is_file())
-
-
-def entries_below(root: Path) -> Iterator[Path]:
-    """Yield everything that is not a folder: files, links to folders, devices; or `root` itself if it is not a
-    folder.
-    """
-    return (path for path in (root, *root.rglob("*")) if not path.is_dir() or (path.is_symlink() and path != root))
+    return (path for path in (root, *root.rglob("*")) if path.is_file())
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """Yield the paths of all files of a release, except the lock, files of claims (`CLAIMS`) and `TOMBSTONES`; a link
-    to a folder is followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
+    """Yield the path of everything in a release that is no folder, except the lock, files of claims (`CLAIMS`) and
+    `TOMBSTONES`. A link to a folder is followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
     """
     for top in release.iterdir():
-        is_part = top.name in (DATA, IMAGES, ITEMS)
-        for path in entries_below(top) if is_part or not top.is_symlink() else (top,):
-            if path not in (release / LOCK, release / TOMBSTONES) and not (
-                top.name == DATA and path.name.endswith(CLAIMS)
-            ):
+        is_followed = top.name in (DATA, IMAGES, ITEMS) or not top.is_symlink()
+        for path in (top, *top.rglob("*")) if is_followed else (top,):
+            is_folder = path.is_dir() and (not path.is_symlink() or (path == top and is_followed))
+            is_claims = top.name == DATA and path.name.endswith(CLAIMS)
+            if not is_folder and not is_claims and path not in (release / LOCK, release / TOMBSTONES):
                 yield path.relative_to(release).as_posix()
 
 
-def inventory(release: Path, lock: Lock) -> dict[str, str | None]:
-    """Return every file that is in the lock or on disk, sorted by path, with its SHA-256 in the lock; None if the lock
-    does not have the file.
-    """
-    listed = {path: file.sha256 for path, file in lock.files.items()}
-    return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}
+def inventory(release: Path, lock: Lock) -> dict[str, LockedFile | None]:
+    """Return every file that is in the lock or on disk, sorted by path, as the lock has it; None if it has not."""
+    return {path: lock.files.get(path) for path in sorted({*lock.files, *names_there(release)})}
 
 
-def problem_of(release: Path, name: str, sha256: str | None, size: int | None = None) -> str | None:
-    """Return why a file of the inventory is not the file of the lock; None if it is. A file of another size than
-    `size` is not read.
-    """
-    if sha256 is None:
+def problem_of(release: Path, name: str, file: LockedFile | None) -> str | None:
+    """Return why a file of the inventory is not the file of the lock; None if it is."""
+    if file is None:
         is_temporary = any(part.startswith(_UNFINISHED) for part in name.split("/"))
         return "temporary file is left" if is_temporary else "file is not in the lock"
     if ".." in (pure := PurePosixPath(name)).parts or pure.is_absolute():
@@ -423,9 +386,8 @@ def problem_of(release: Path, name: str, sha256: str | None, size: int | None = 
             return "is no file" if path.exists() else "missing file"
         if leads_out(release, name):
             return "is a link out of the release"
-        if size is not None and path.stat().st_size != size:
-            return OTHER_BYTES
-        return None if sha256_of(path) == sha256 else OTHER_BYTES
+        is_same = path.stat().st_size == file.bytes and sha256_of(path) == file.sha256
+        return None if is_same else OTHER_BYTES
     except OSError:
         return "the file cannot be read"
 
@@ -454,18 +416,20 @@ def example_digest(prompt: Prompt, gold: object, lock: Lock) -> str:
         ReleaseError: the lock does not have an image of the prompt.
 
     """
-    said = [[turn.role, [_said(part, lock) for part in turn.parts]] for turn in prompt.turns]
-    whole = json.dumps([said, gold], sort_keys=True, default=str)
+    turns = []
+    for turn in prompt.turns:
+        parts: list[object] = []
+        for part in turn.parts:
+            if isinstance(part, Image):
+                file = lock.files.get(f"{IMAGES}/{part.path}")
+                if file is None:
+                    raise ReleaseError(f"image {part.path!r}: is not in the lock; see `mmlongbench verify`")
+                parts.append({"image": file.sha256})
+            else:
+                parts.append(part)
+        turns.append([turn.role, parts])
+    whole = json.dumps([turns, gold], sort_keys=True, default=str)
     return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def _said(part: Part, lock: Lock) -> str | Mapping[str, str]:
-    if isinstance(part, str):
-        return part
-    file = lock.files.get(f"{IMAGES}/{part.path}")
-    if file is None:
-        raise ReleaseError(f"image {part.path!r}: is not in the lock; see `mmlongbench verify`")
-    return {"image": file.sha256}
 
 
 def canary_text(public: dict[str, Any]) -> str:

@@ -20,7 +20,8 @@ from mmlongbench.manifest.validation import explain
 from mmlongbench.release.file_audit import FileAudit, Finding
 from mmlongbench.release.layout import DATA, LOCK, REJECTS
 from mmlongbench.release.lock import MAKERS, DatasetCounts, Lock, UnreadableCounts, problem_of
-from mmlongbench.release.release import ReadDataset, Release
+from mmlongbench.release.read_dataset import ReadDataset
+from mmlongbench.release.release import Release
 from mmlongbench.task.formats import JSON_LINES
 
 RejectKey: TypeAlias = tuple[str, str, int | None]
@@ -36,7 +37,7 @@ def audit_lock(opened: Release) -> list[FileAudit]:
     """
     lock, root = opened.lock, opened.path
     described = lock.files.get(REJECTS)
-    is_damaged = described is None or problem_of(root, REJECTS, described.sha256, described.bytes) is not None
+    is_damaged = described is None or problem_of(root, REJECTS, described) is not None
     found = FileAudit(LOCK, 0)
     rejects = None
     try:

@@ -1,6 +1,6 @@
 """Checks that the records of a release agree with their prompts, their items, and each other, at all lengths."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from hashlib import blake2b
 
 from mmlongbench.draws import Draws
@@ -23,7 +23,8 @@ from mmlongbench.release.positions import (
     numbers_of,
     placement_faults,
 )
-from mmlongbench.release.release import PublicFile, ReadDataset, Release
+from mmlongbench.release.read_dataset import ReadDataset
+from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Record
@@ -50,10 +51,10 @@ class RecordChecks:
             self._placements = own.all() if own else (None,)
         self._items, self._lacks_items = None, False
         if not file.is_bundle and items_path(release.path, file.name).is_file():
-            cell = _cells(dataset.name, release.lock).get(format_length(file.length))
-            self._items = ItemReader(release.path, file.name, file.length, cell.examples if cell else 0)
+            cell = release.lock.cell(dataset.name, file.length)
+            self._items = ItemReader(release.path, file.name, file.length, examples=cell.examples if cell else 0)
         elif not file.is_bundle:
-            self._lacks_items = not release.is_published
+            self._lacks_items = not release.is_publication
         self._assets = KnownAssets.of(release.path, dataset.name) if ASSETS in release.lock.files else None
         self._seen: set[tuple[str, float | None, int | None]] = set()
         tokenizer = dataset.counter.text
@@ -201,7 +202,8 @@ def compare_files(audits: Iterable[tuple[PublicFile, FileAudit]], lock: Lock, re
         records = [(file, facts) for file, _, facts in group if not file.is_bundle]
         is_by_line = any(facts.is_by_line for _, facts in records)
         known = {id for _, facts in records for id in facts.placements}
-        cells = _cells(name, lock)
+        counts = lock.counts(name)
+        cells = counts.cells if counts else {}
         asks_all = not any(cell.not_asked for cell in cells.values())
         for file, audit, facts in group:
             is_of_context = file.dataset is not None and file.dataset.builder.spec.is_answer_of_context
@@ -245,11 +247,6 @@ def _miscounted(file: PublicFile, facts: Facts, cell: CellCounts | None) -> Iter
     if balance and facts.is_read and not file.is_part and cell.balances.get(balance) != dict(facts.balanced):
         counted = f"{dict(sorted(facts.balanced.items()))!r:.100}"
         yield f"the counts by {balance} differ from the lock", f"{counted} against {cell.balances.get(balance)!r:.100}"
-
-
-def _cells(dataset: str, lock: Lock) -> Mapping[str, CellCounts]:
-    counts = lock.counts(dataset)
-    return counts.cells if counts else {}
 
 
 def _value(placement: Placement | float) -> float:

@@ -38,17 +38,12 @@ def reject_row(dataset: str, row: Row, fault: Fault, length: int | None = None) 
 
 
 def read_rejects(path: Path) -> Iterator[Reject]:
-    """Yield the lines of `rejects.jsonl`.
-
-    Raises:
-        BuildError: the file cannot be read, or a line is not a reject.
-
-    """
+    """Yield the lines of `rejects.jsonl`."""
     try:
         with path.open("rb") as lines:
             for line in lines:
-                found = json.loads(line)
-                fault = {key: value for key, value in found.items() if key not in _ABOUT}
-                yield Reject(str(found["dataset"]), str(found["id"]), found["length"], _FAULT.validate_python(fault))
+                reject = json.loads(line)
+                fault = {key: value for key, value in reject.items() if key not in _ABOUT}
+                yield Reject(str(reject["dataset"]), str(reject["id"]), reject["length"], _FAULT.validate_python(fault))
     except (OSError, ValueError, LookupError, AttributeError, ValidationError) as error:
         raise BuildError(f"{path}: cannot be read; put the file back, or build the release again") from error

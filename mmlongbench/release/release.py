@@ -5,100 +5,39 @@ There is one way to open a release of this engine, a folder that `publish` wrote
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from mmlongbench.documents.image_urls import ImageUrls
-from mmlongbench.documents.limits import EARLIER_COUNTS
 from mmlongbench.draws import digest
-from mmlongbench.errors import DraftError, ManifestError, NotHereError, ReleaseError, nearest
+from mmlongbench.errors import DraftError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.binding import bind, calling
-from mmlongbench.manifest.loading import installed_manifests, load_manifest
-from mmlongbench.manifest.model import SAMPLE, DatasetSpec, length_of
-from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.binding import calling
+from mmlongbench.manifest.model import length_of
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.example_cost import ImageSizes, placement_of
-from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, TOKENIZERS, by_length, name_of
+from mmlongbench.release.items import keys_of_items
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
-from mmlongbench.release.published import is_published, restored
+from mmlongbench.release.publication import is_publication, restored
+from mmlongbench.release.read_dataset import (
+    ReadDataset,
+    dataset_of_builder,
+    installed_datasets,
+    locked_dataset,
+    with_variant,
+)
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
+from mmlongbench.task.formats import JSON_LINES, FileFormat
 from mmlongbench.task.metric import Evidence, is_answered
 from mmlongbench.task.rows import Record, Row
-from tokenization import CrossModalCounter, TokenCount
-from tokenization.text import LLAMA2
+from tokenization import TokenCount
 
-_CUSTOM_ID = 32
-"""The characters of the name of a request. Servers accept at most 64."""
-_MAX_PRICES = 50_000
-"""The number of lines whose prices are kept."""
 NO_LOCK = Lock(format=1, manifest=[], datasets={}, files={})
 """The lock of files of other origin."""
-
-
-@dataclass(frozen=True)
-class ReadDataset:
-    """A dataset whose records can be read and counted."""
-
-    spec: DatasetSpec
-    """The dataset as the lock describes it; for files of other origin, as an installed manifest does."""
-    builder: Builder[Row]
-    reserve: int | None
-    """The tokens that are kept free; None if not known."""
-    open_counter: Callable[[], CrossModalCounter]
-    """Opens the counter that the release was counted with."""
-    is_locked: bool = True
-    """Whether a lock says what the records must contain; False for files of other origin."""
-    variant: str = ""
-    """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
-
-    @property
-    def name(self) -> str:
-        """The name of the dataset."""
-        return self.builder.dataset
-
-    @cached_property
-    def counter(self) -> CrossModalCounter:
-        """The counter that the release was counted with; its tokenizer is loaded when it is first used.
-
-        Raises:
-            NotHereError: the tokenizer is not on this machine.
-            ReleaseError: the tokenizer is another one than that of the release.
-
-        """
-        return self.open_counter()
-
-    @cached_property
-    def price(self) -> Callable[[str], int]:
-        """Returns the tokens that a line adds after a newline. Prices are kept, because the lines of a haystack occur
-        again at every placement and length.
-        """
-        return lru_cache(_MAX_PRICES)(self.counter.text.price)
-
-    def prompt(self, record: Record) -> Prompt:
-        """Return the prompt of a record, or the chosen variant of it."""
-        return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
-
-    def recognise(self, name: str) -> "tuple[int, FileFormat, bool] | None":
-        """Return (length, format, whether it is the second file of the task) of a file of the dataset, by its name
-        below `mmlb_data/`; None if it is no file of the dataset. The second file is that of `TaskSpec.bundle`.
-        """
-        task = self.builder.spec
-        patterns = [(task.bundle.files, task.bundle.format, True)] if task.bundle else []
-        for pattern, form, is_bundle in (*patterns, (task.files, task.format, False)):
-            read = pattern.recognise(name)
-            if read and read.name == self.name:
-                return read.length, form, is_bundle
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +48,7 @@ class PublicFile:
     """The path below `mmlb_data/`."""
     path: Path
     dataset: ReadDataset | None
-    """The dataset; None if no known dataset has such a file."""
+    """None if no known dataset has such a file."""
     length: int
     form: FileFormat
     sizes: ImageSizes
@@ -134,7 +73,7 @@ class Example:
     record: Record
     """The public JSON, as it is in the file."""
     prompt: Prompt
-    """The prompt for a model: texts and images in reading order. Paths of images are below `mmlb_image/`."""
+    """Texts and images in reading order. Paths of images are below `mmlb_image/`."""
     answer: object
     """The answer that metrics compare with: a text or a list of texts; in some tasks a number or an object."""
     evidence: Evidence | None
@@ -179,8 +118,7 @@ class Example:
         return example_digest(self.prompt, self.answer, self._release.lock)
 
     def messages(self, images: str = "path", *, system: str | None = None, max_pixels: int | None = None) -> Messages:
-        """Return the prompt as a model is sent it: messages in the form of OpenAI's chat completions, with texts and
-        images in reading order.
+        """Return the prompt as a model is sent it, in the form of OpenAI's chat completions.
 
         Args:
             images: how an image is given: `path` (its absolute path), `file-url`, `data-uri` (the bytes of the file in
@@ -188,9 +126,6 @@ class Example:
             system: what a system message before the prompt says; None: there is none.
             max_pixels: the maximum width × height; a larger image is made smaller, and `shrunk` of the result names it.
                 Only a `data-uri` can hold a smaller image. None: the bytes of the release are sent.
-
-        Returns:
-            A list of messages.
 
         Raises:
             ReleaseError: an image is missing or broken, or `images` is not a known form.
@@ -205,13 +140,11 @@ class ExampleSize:
     """An example without its prompt: what names it, and its tokens."""
 
     id: str
-    """The id of its question."""
     placement: float | None
     """The depth or the number of the permutation; None if its task has no placements."""
     tokens: int
     """Tokens of text and of images in the prompt, as the build counted them."""
     has_answer: bool
-    """Whether the release knows an answer."""
     question: bytes
     """A digest that is the same for the same question: the same words about the same thing with the same answer, in any
     dataset. If its builder does not say what it is about, it is the question of its dataset with this id."""
@@ -226,7 +159,7 @@ class Release:
     other origin, the first path that was given."""
     lock: Lock = field(repr=False)
     """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts. Files of other
-    origin have `NO_LOCK`."""
+    origin have an empty one."""
     files: tuple[PublicFile, ...] = field(repr=False)
     """The public files that are there, sorted by name; numbers in names, such as lengths, are compared as numbers."""
     missing: tuple[str, ...] = field(repr=False)
@@ -236,7 +169,7 @@ class Release:
     """The files with examples, also missing ones, by dataset and length."""
     tasks: TaskFiles = field(default=NO_TASK_FILES, repr=False)
     """The task files that were given to open it."""
-    is_published: bool = False
+    is_publication: bool = False
     """Whether it was made again from a folder that `publish` wrote, which has no items and no rejects, and may leave
     out examples."""
 
@@ -272,9 +205,8 @@ class Release:
             PluginError: a builder that the lock names is not installed, or is broken.
 
         """
-        (first, *others) = paths
-        if not others and (first / LOCK).is_file():
-            return _open_locked(first, images, tokenizer, variant, tasks, with_images=with_images)
+        if len(paths) == 1 and (paths[0] / LOCK).is_file():
+            return _open_locked(paths[0], images, tokenizer, variant, tasks, with_images=with_images)
         return _open_public(paths, images, variant, builder)
 
     @property
@@ -310,32 +242,16 @@ class Release:
         return self._datasets[name]
 
     def builder(self, dataset: str) -> Builder[Row]:
-        """Return the builder that reads the records of a dataset.
-
-        Raises:
-            ReleaseError: there is no such dataset.
-
-        """
+        """Return the builder that reads the records of a dataset."""
         return self.dataset(dataset).builder
 
     def load_tokenizers(self) -> None:
-        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read.
-
-        Raises:
-            NotHereError: a tokenizer is not on this machine.
-            ReleaseError: a tokenizer is another one than that of the release.
-
-        """
+        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read."""
         for dataset in self._datasets.values():
             _ = dataset.counter
 
     def lengths(self, dataset: str) -> tuple[int, ...]:
-        """Return the lengths of a dataset, in tokens, the shortest first.
-
-        Raises:
-            ReleaseError: there is no such dataset.
-
-        """
+        """Return the lengths of a dataset, in tokens, the shortest first."""
         return tuple(sorted(self._files_of(dataset)))
 
     def file(self, dataset: str, length: int) -> PublicFile:
@@ -369,13 +285,7 @@ class Release:
         )
 
     def example(self, dataset: str, length: int, id: str, placement: float | None = None) -> Example:
-        """Return the example of a question; the prompts of other examples are not made.
-
-        Args:
-            dataset: the name of its dataset.
-            length: the length, in tokens.
-            id: the id of the question.
-            placement: the depth or the number of the permutation; None if the example has no placement.
+        """Return the example of a question; `placement` is the depth or the number of the permutation, if it has one.
 
         Raises:
             ReleaseError: there is no such example, or the file cannot be read.
@@ -393,9 +303,17 @@ class Release:
         return (id for id, _ in self.keys(dataset, length))
 
     def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
-        """Yield (id, placement) of each example of a dataset at a length; prompts are not made."""
-        records = self._records(self._files_of(dataset)[length])
-        return ((str(record.get("id")), placement_of(record)) for _, record in records)
+        """Yield (id, placement) of each example of a dataset at a length; prompts are not made. They are read from the
+        items, which is much faster, or from the records if the items lack some, or may have another spelling of ids.
+        """
+        file, cell = self._files_of(dataset)[length], self.lock.cell(dataset, length)
+        try:
+            keys = keys_of_items(self.path, file.name) if cell else None
+        except ReleaseError:  # is reported where the items are needed
+            keys = None
+        if keys and cell and len(keys) == cell.examples and not any("\\" in id for id, _ in keys):
+            return iter(keys)
+        return ((str(record.get("id")), placement_of(record)) for _, record in self._records(file))
 
     def sizes(self, dataset: str, length: int) -> Iterator[ExampleSize]:
         """Yield the size of each example of a dataset at a length, as the build counted it; prompts are not made.
@@ -404,14 +322,14 @@ class Release:
             ReleaseError: there is no such dataset, or a record is damaged.
 
         """
-        file, known = self._files_of(dataset)[length], self.dataset(dataset)
+        file, builder = self._files_of(dataset)[length], self.dataset(dataset).builder
         for where, record in self._records(file):
             id, tokens = str(record.get("id")), _tokens(record, where).total
-            with calling("builder", known.spec.builder, "a method that reads records", about=where):
-                gold = known.builder.gold(record)
-                question, cluster = known.builder.question(record), known.builder.cluster(record)
-            said = (str(question), str(cluster), str(gold)) if question and cluster else (dataset, id)
-            yield ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*said))
+            with calling("builder", self.dataset(dataset).spec.builder, "a method that reads records", about=where):
+                gold = builder.gold(record)
+                question, cluster = builder.question(record), builder.cluster(record)
+            same = (str(question), str(cluster), str(gold)) if question and cluster else (dataset, id)
+            yield ExampleSize(id, placement_of(record), tokens, is_answered(gold), digest(*same))
 
     def image_urls(self, form: str = "path", max_pixels: int | None = None) -> ImageUrls:
         """Return a function from the path of an image below `mmlb_image/` to its address (see `Example.messages`)."""
@@ -470,13 +388,7 @@ def _tokens(record: Record, where: str) -> TokenCount:
 
 
 def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
-    """Open a release that has a lock (see `Release.open`).
-
-    Raises:
-        ReleaseError: there is no lock, or it cannot be read.
-        PluginError: a builder that the lock names is not installed, or is broken.
-
-    """
+    """Open a release that has a lock (see `Release.open`)."""
     if not (path / LOCK).is_file():
         read_lock(path)  # says what is missing
     return Release.open(path, tasks=tasks)
@@ -489,16 +401,21 @@ def _open_locked(
     datasets = [locked_dataset(data, tokenizer, tasks, folder) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {folder} was counted with it; leave it out")
-    datasets = _with_variant(datasets, variant)
+    datasets = with_variant(datasets, variant)
     locked = {
         name.removeprefix(f"{DATA}/"): file.sha256 for name, file in lock.files.items() if name.startswith(f"{DATA}/")
     }
-    root, parts, is_publication = folder.absolute(), list[str](), is_published(folder)
-    if is_publication:
-        root, parts = restored(folder, lock, _published_files(lock, datasets, locked), with_images=with_images)
+    root, parts, was_published = folder.absolute(), list[str](), is_publication(folder)
+    if was_published:
+        known = {}
+        for name, dataset in ((name, dataset) for name in locked for dataset in datasets):
+            if (recognised := dataset.recognise(name)) and not recognised[2]:
+                cell = lock.cell(dataset.spec.name, recognised[0])
+                known[name] = (recognised[1], cell.examples if cell else 0)
+        root, parts = restored(folder, lock, known, with_images=with_images)
     data, sizes = root / DATA, ImageSizes(images or root / IMAGES)
     there = {file.relative_to(data).as_posix() for file in files_below(data) if not file.name.endswith(CLAIMS)}
-    names = there if is_publication else {*locked, *there}  # what a publication does not have was left out
+    names = there if was_published else {*locked, *there}  # what a publication does not have was left out
     files = [
         replace(_public_file(name, data / name, datasets, sizes, locked.get(name)), is_part=name in parts)
         for name in sorted(names, key=by_length)
@@ -511,88 +428,45 @@ def _open_locked(
         _datasets={dataset.spec.name: dataset for dataset in datasets},
         _by_length=_by_length(datasets, (file for file in files if file.name in locked)),
         tasks=tasks,
-        is_published=is_publication,
+        is_publication=was_published,
     )
-
-
-def _published_files(
-    lock: Lock, datasets: Sequence[ReadDataset], names: Iterable[str]
-) -> Mapping[str, tuple[FileFormat, int]]:
-    """Return (format, number of examples in the lock) of each public file of a lock that a publication may have."""
-    found = {}
-    for name, dataset in ((name, dataset) for name in names for dataset in datasets):
-        if (known := dataset.recognise(name)) and not known[2]:
-            counts = lock.counts(dataset.spec.name)
-            cell = counts.cells.get(format_length(known[0])) if counts else None
-            found[name] = (known[1], cell.examples if cell else 0)
-    return found
 
 
 def _open_public(paths: Sequence[Path], images: Path | None, variant: str, builder: str) -> Release:
     listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
-    datasets = _with_variant(_installed(), variant)
+    datasets = installed_datasets(variant)
     roots: dict[Path, ImageSizes] = {}
-    found: dict[str, PublicFile] = {}
+    files: dict[str, PublicFile] = {}
     for path in dict.fromkeys(file.resolve() for file in listed):
-        name, root = "/".join(path.parts[-2:]), images or _images_beside(path)
+        beside = (folder.parent / IMAGES for folder in path.parents if folder.name == DATA)
+        root = images or next((folder for folder in beside if folder.is_dir()), None)
+        if root is None:
+            raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
+        name = "/".join(path.parts[-2:])
         file = _public_file(name, path, datasets, roots.setdefault(root, ImageSizes(root)))
         if file.dataset is None and builder:
-            file = _file_of_builder(builder, file, variant)
-        unique = name if name not in found else path.as_posix()
-        found[unique] = replace(file, name=unique)
-    files = [found[name] for name in sorted(found, key=by_length)]
-    named = {file.dataset.name: file.dataset for file in files if file.dataset}
+            dataset, length, form, is_bundle = dataset_of_builder(builder, path, variant)
+            file = replace(file, dataset=dataset, length=length, form=form, is_bundle=is_bundle)
+        unique = name if name not in files else path.as_posix()
+        files[unique] = replace(file, name=unique)
+    files = {name: files[name] for name in sorted(files, key=by_length)}
+    named = {file.dataset.name: file.dataset for file in files.values() if file.dataset}
     if not named:
         names = ", ".join(sorted({f"{each.builder.spec.files.template} ({each.name})" for each in datasets})[:6])
         raise ReleaseError(
             f"{', '.join(map(str, paths))}: no public file with a known name, such as {names}, …; "
             "keep the files in their folders (documentQA/, NIAH/, …), or name their builder with --builder"
         )
-    return Release(paths[0].absolute(), NO_LOCK, tuple(files), (), named, _by_length(named.values(), files))
+    by_dataset = _by_length(named.values(), files.values())
+    return Release(paths[0].absolute(), NO_LOCK, tuple(files.values()), (), named, by_dataset)
 
 
 def _by_length(datasets: Iterable[ReadDataset], files: Iterable[PublicFile]) -> Mapping[str, Mapping[int, PublicFile]]:
-    found: dict[str, dict[int, PublicFile]] = {dataset.name: {} for dataset in datasets}
+    files_of: dict[str, dict[int, PublicFile]] = {dataset.name: {} for dataset in datasets}
     for file in files:
         if file.dataset and not file.is_bundle:
-            found[file.dataset.name][file.length] = file
-    return found
-
-
-def _images_beside(path: Path) -> Path:
-    for folder in path.resolve().parents:
-        if folder.name == DATA and (folder.parent / IMAGES).is_dir():
-            return folder.parent / IMAGES
-    raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
-
-
-def _installed() -> Iterator[ReadDataset]:
-    """Yield the datasets of the installed manifests without the quickstarts; of several with one name, the first."""
-    known: dict[str, DatasetSpec] = {}
-    for name, path in installed_manifests().items():
-        if not name.startswith("quickstart"):
-            for spec in load_manifest(path).datasets:
-                known.setdefault(spec.name, spec)
-    return map(_foreign_dataset, known.values())
-
-
-def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:
-    bound = bind(spec)
-    return ReadDataset(spec, bound.builder, bound.task.reserve, spec.counter.open, is_locked=False)
-
-
-def _with_variant(datasets: Iterable[ReadDataset], variant: str) -> list[ReadDataset]:
-    """Return all datasets; those that offer the variant are set to give prompts in this form."""
-    listed = list(datasets)
-    if not variant:
-        return listed
-    offered = [dataset.builder.variants for dataset in listed]
-    if not any(variant in names for names in offered):
-        names = sorted({name for found in offered for name in found})
-        there = f"offered: {', '.join(names)}" if names else "none is offered"
-        raise ReleaseError(f"--variant {variant}: no builder of this release offers it; {there}")
-    pairs = zip(listed, offered, strict=True)
-    return [replace(dataset, variant=variant) if variant in names else dataset for dataset, names in pairs]
+            files_of[file.dataset.name][file.length] = file
+    return files_of
 
 
 def _public_file(
@@ -606,91 +480,12 @@ def _public_file(
     return PublicFile(name, path, None, 0, JSON_LINES, sizes, sha256)
 
 
-def _file_of_builder(builder: str, file: PublicFile, variant: str) -> PublicFile:
-    """Return a public file with an unknown name, in any folder, as a file of the builder that the user names."""
-    about = {"builder": builder, "reader": "", "source": SAMPLE}
-    task = bind(DatasetSpec.model_validate({"name": "any", **about})).task
-    known = [(task.bundle.files.template, task.bundle.format, True)] if task.bundle else []
-    known += [(task.files.template, task.format, False), ("{name}_K{k}.jsonl", task.format, False)]
-    for template, form, is_bundle in known:
-        if read := FilePattern(template.rpartition("/")[2]).recognise(file.path.name):
-            name = re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any"
-            dataset = _foreign_dataset(DatasetSpec.model_validate({"name": name, **about}))
-            (dataset,) = _with_variant([dataset], variant)
-            return replace(file, dataset=dataset, length=read.length, form=form, is_bundle=is_bundle)
-    raise ReleaseError(f"{file.path}: --builder needs a name with a length, such as {file.path.stem}_K8.jsonl")
-
-
-def locked_dataset(
-    data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
-) -> ReadDataset:
-    """Return a dataset of a lock with its builder.
-
-    Args:
-        data: the dataset in the form of the lock.
-        tokenizer: the path of the tokenizer that it was counted with; None: the one that the release keeps, or the one
-            that is found by its name.
-        tasks: the task files that the user gives.
-        release: the folder of the release.
-
-    Raises:
-        ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
-        PluginError: the dataset needs a task file that the user has not given.
-
-    """
-    try:
-        recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
-        resolved = {
-            key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
-        }
-        counted = {**data["counter"], "tokenizer": tokenizer or recorded["name"]}
-        pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
-        limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
-        spec = DatasetSpec.model_validate(
-            {**resolved, "source": "sample", "counter": counted, "pages": pages, "limits": limits}
-        )
-    except ValidationError as error:
-        raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
-    named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
-    spec = spec.model_copy(update=named)
-    bound = bind(spec)
-    return ReadDataset(spec, bound.builder, bound.reserve, partial(_locked_counter, spec, recorded, tokenizer, release))
-
-
-def _locked_counter(
-    spec: DatasetSpec, recorded: Mapping[str, str], tokenizer: str | None, release: Path | None
-) -> CrossModalCounter:
-    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer."""
-    kept = release / TOKENIZERS / f"{recorded['sha256']}.json" if release else None
-    name = tokenizer or (str(kept) if kept and kept.is_file() else recorded["name"])
-    try:
-        counter = spec.counter.model_copy(update={"tokenizer": name}).open()
-    except ManifestError as error:
-        raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
-    if counter.text.sha256 == recorded["sha256"]:
-        return counter
-    if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
-        return _locked_counter(spec, recorded, None, release)
-    raise ReleaseError(
-        f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
-        f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
-    )
-
-
 def custom_id(example: Example, sample: int | None = None) -> str:
     """Return the name of the request for an example. It depends on the example alone: on its file, id and placement,
     and on what a model is sent (see `Example.digest`). So results of another release are not taken for this one's.
 
-    Args:
-        example: the example.
-        sample: the number of the sample, if an example is sent several times; None: it is sent once.
-
-    Raises:
-        ReleaseError: the lock does not have an image of the prompt.
-
+    `sample` is the number of the sample, if an example is sent several times.
     """
     numbered = {} if sample is None else {"sample": sample}
     named = {**example.key, **numbered, "digest": example.digest}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:_CUSTOM_ID]
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:32]  # servers accept 64

@@ -1,6 +1,6 @@
 """Chooses examples of a release by dataset, length, number and subset: what `run` and `export` work on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,7 +9,6 @@ from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import length_of
 from mmlongbench.release.example_cost import placement_of
-from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.release import Example, Release
 
 SUBSETS = {"paper": 100}
@@ -48,13 +47,14 @@ class Cell:
 
     def examples(self) -> Iterator[Example]:
         """Yield the examples in the order of the file."""
-        ids = {} if self.keys is None else {"ids": {id for id, _ in self.keys}}
-        every = self.release.examples(self.dataset, self.length, **ids)
-        return islice((example for example in every if self._has(example)), self.limit)
-
-    def _has(self, example: Example) -> bool:
-        is_named = self.keys is None or (example.id, placement_of(example.record)) in self.keys
-        return is_named and self.is_chosen(example.id)
+        keys = self.keys
+        every = self.release.examples(self.dataset, self.length, None if keys is None else {id for id, _ in keys})
+        chosen = (
+            example
+            for example in every
+            if self.is_chosen(example.id) and (keys is None or (example.id, placement_of(example.record)) in keys)
+        )
+        return islice(chosen, self.limit)
 
 
 def select(release: Release, selection: Selection) -> list[Cell]:
@@ -69,24 +69,21 @@ def select(release: Release, selection: Selection) -> list[Cell]:
     if selection.subset and selection.subset not in SUBSETS:
         raise ReleaseError(f"subset {selection.subset!r}: expected {', '.join(SUBSETS)}")
     names = tuple(dict.fromkeys(selection.datasets)) or release.datasets
-    offered = {name: release.lengths(name) for name in names}
-    if missing := sorted(wanted - {length for lengths in offered.values() for length in lengths}):
-        there = sorted({length for lengths in offered.values() for length in lengths})
+    cells = [(name, length) for name in names for length in release.lengths(name)]
+    there = sorted({length for _, length in cells})
+    if missing := sorted(wanted.difference(there)):
         raise ReleaseError(
             f"{release.path.name}: no examples of {format_length(missing[0])} in {', '.join(names)}; "
             f"lengths: {', '.join(map(format_length, there))}"
         )
-    cells = []
-    for name, lengths in offered.items():
-        chosen = [length for length in lengths if length in wanted or not wanted]
-        cells += [
-            Cell(release, name, length, _questions(release, name, length, selection.subset), selection.limit)
-            for length in chosen
-        ]
-    return cells
+    return [
+        Cell(release, name, length, _in_subset(release, name, length, selection.subset), selection.limit)
+        for name, length in cells
+        if length in wanted or not wanted
+    ]
 
 
-def _questions(release: Release, dataset: str, length: int, subset: str) -> Callable[[str], bool]:
+def _in_subset(release: Release, dataset: str, length: int, subset: str) -> Callable[[str], bool]:
     """Return a function that says whether a question of a dataset is in a subset at a length, by its id."""
     if not subset:
         return lambda id: True
@@ -121,60 +118,35 @@ def find_example(
         ReleaseError: there is no such example; the error says what there is.
 
     """
-    datasets = (dataset,) if dataset is not None else ()
+    name, datasets = release.path.name, (dataset,) if dataset is not None else ()
     if id is None:
         cells = select(release, Selection(datasets, (length,) if length is not None else ()))
         id = next((id for cell in cells for id in release.ids(cell.dataset, cell.length)), None)
     if id is None:
-        raise ReleaseError(f"{release.path.name}: has no example{f' in {dataset}' if dataset else ''}")
-    known: dict[str, None] = {}
+        raise ReleaseError(f"{name}: has no example{f' in {dataset}' if dataset else ''}")
+    ids: dict[str, None] = {}
     places: list[Place] = []
     for cell in select(release, Selection(datasets)):
-        for each, at in _keys(release, cell.dataset, cell.length):
-            known.setdefault(each)
-            if each == _escaped(id):
+        for known, at in release.keys(cell.dataset, cell.length):
+            ids.setdefault(known)
+            if known == id:
                 places.append(Place(cell.dataset, cell.length, at))
     if not places:
         where = ", ".join(datasets or release.datasets)
-        raise ReleaseError(f"{release.path.name}: no example {id!r} in {where}{nearest(id, known)}")
-    place = _chosen(release, id, places, length, placement)
-    example = release.example(place.dataset, place.length, id, place.placement)
-    return example, [place, *(each for each in places if each != place)]
-
-
-def _keys(release: Release, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
-    """Yield (id, placement) of each example of a file, ids as items spell them. They are read from the items, which is
-    much faster, or from the records if the items do not have all examples.
-    """
-    counted = release.lock.readable[dataset].cells.get(format_length(length))
-    try:
-        keys = keys_of_items(release.path, release.file(dataset, length).name) or []
-    except ReleaseError:
-        keys = []  # the example that is shown reports damaged items
-    if counted and len(keys) == counted.examples:
-        yield from keys
-    else:
-        yield from ((_escaped(id), placement) for id, placement in release.keys(dataset, length))
-
-
-def _escaped(id: str) -> str:
-    """Return an id as items spell it: characters that UTF-8 cannot hold are escapes."""
-    return id.encode("utf-8", "backslashreplace").decode()
-
-
-def _chosen(release: Release, id: str, places: Sequence[Place], length: str | None, placement: float | None) -> Place:
-    """Return the first place at the length and the placement that a user wants; an error says which there are."""
-    name = release.path.name
+        raise ReleaseError(f"{name}: no example {id!r} in {where}{nearest(id, ids)}")
+    fitting = places
     if length is not None:
         tokens = length_of(length)
-        there = ", ".join(map(format_length, sorted({place.length for place in places})))
-        places = [place for place in places if place.length == tokens]
-        if not places:
+        fitting = [place for place in places if place.length == tokens]
+        if not fitting:
+            there = ", ".join(map(format_length, sorted({place.length for place in places})))
             raise ReleaseError(f"{name}: {id!r} is not at {format_length(tokens)}; lengths: {there}")
-    if placement is None:
-        return places[0]
-    placements = sorted({place.placement for place in places if place.placement is not None})
-    if found := next((place for place in places if place.placement == placement), None):
-        return found
-    there = ", ".join(f"{each:g}" for each in placements) or "it has none"
-    raise ReleaseError(f"{name}: {id!r} is not at placement {placement:g}; placements: {there}")
+    if placement is not None:
+        placements = sorted({place.placement for place in fitting if place.placement is not None})
+        fitting = [place for place in fitting if place.placement == placement]
+        if not fitting:
+            there = ", ".join(f"{each:g}" for each in placements) or "it has none"
+            raise ReleaseError(f"{name}: {id!r} is not at placement {placement:g}; placements: {there}")
+    first = fitting[0]
+    example = release.example(first.dataset, first.length, id, first.placement)
+    return example, [first, *(place for place in places if place != first)]

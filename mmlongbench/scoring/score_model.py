@@ -132,7 +132,7 @@ def score_model(
     if digests is None:
         is_judged = run.settings.judge is not None
         digests = ExampleDigests(open_scorable(release, images, tokenizer, tasks, with_images=is_judged))
-        if is_judged and digests.opened.is_published and run.settings.images is None:
+        if is_judged and digests.opened.is_publication and run.settings.images is None:
             shown = digests.opened.path / IMAGES
             run = replace(run, settings=replace(run.settings, images=shown))
     with read_predictions(predictions, problems) as read:

@@ -21,7 +21,7 @@ from mmlongbench.shortcuts.near import Pictures
 from mmlongbench.shortcuts.overlap import Overlap
 from mmlongbench.shortcuts.pages import PageTexts
 from mmlongbench.shortcuts.probes import Kept, keep_one, measure
-from mmlongbench.shortcuts.reading import asked_questions, ids_of
+from mmlongbench.shortcuts.reading import asked_questions
 from mmlongbench.shortcuts.verdicts import judge
 
 
@@ -114,7 +114,8 @@ class _Read:
     def add(self, dataset: str) -> None:
         """Try every length: a question may tell its answer in a short context that a longer one hides."""
         lengths = self._release.lengths(dataset)
-        searched = drawn_questions(dataset, ids_of(self._release, dataset, lengths[-1])) if lengths else frozenset()
+        ids = self._release.ids(dataset, lengths[-1]) if lengths else ()
+        searched = drawn_questions(dataset, [*ids])
         was_tried = False
         counted: dict[str, Finding] = {}
         for length in lengths:

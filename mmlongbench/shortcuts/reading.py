@@ -4,26 +4,20 @@ A question that stands at several lengths and placements is read at one length, 
 are read one after another, and one is in memory at a time; what a probe keeps of them is small.
 """
 
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
-from typing import TypeAlias
+from itertools import zip_longest
 
 from mmlongbench.draws import Draws
 from mmlongbench.manifest.binding import calling
 from mmlongbench.prompt import Image, Part
 from mmlongbench.release.example_cost import placement_of
-from mmlongbench.release.items import Item, items_in_order, keys_of_items
+from mmlongbench.release.items import Item, ItemReader
+from mmlongbench.release.layout import as_utf8
 from mmlongbench.release.positions import NEEDLES
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.builder import Builder, Choices
 from mmlongbench.task.rows import Row
-
-_Items: TypeAlias = tuple[str, float | None, list[Item]]
-"""The id and the placement of an example, and its items."""
-_AHEAD = 64
-"""How many examples of the items are read ahead, so that as many in a row may lack in the public file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,61 +123,19 @@ def asked_questions(
     if not lengths:
         return
     length, builder = lengths[-1] if length is None else length, release.builder(dataset)
-    placements = _placements(release, dataset, length)
+    placements: dict[str, list[float | None]] = {}
+    for id, placement in release.keys(dataset, length) if builder.spec.placements is not None else ():
+        placements.setdefault(as_utf8(id), []).append(placement)
     draws = Draws(("shortcuts", dataset))
     chosen = {id: draws.choice(f"placement of {id}", found) for id, found in placements.items()}
-    wanted = None if ids is None else set(map(_printable, ids))
-    of_all = items_in_order(release.path, release.file(dataset, length).name, length)
-    items = (each for each in of_all if wanted is None or each[0] in wanted)
-    ahead, seen = deque[_Items](), set[str]()
+    items, seen = ItemReader(release.path, release.file(dataset, length).name, length, ids=ids), set[str]()
     for example in release.examples(dataset, length, ids):
-        placement, id = placement_of(example.record), _printable(example.id)
-        own = _items_of((id, placement), items, ahead)
+        placement, id = placement_of(example.record), as_utf8(example.id)
+        own = items.of(id, placement)
         if example.id not in seen and chosen.get(id, placement) == placement:
             seen.add(example.id)
             with calling("builder", type(builder).__name__, "a method that reads records", about=example.name):
                 yield asked_question(builder, example, own, placements.get(id, ()))
-
-
-def _items_of(key: tuple[str, float | None], items: Iterator[_Items], ahead: deque[_Items]) -> list[Item]:
-    """Return the items of the example with this id and placement; empty if it has none. `ahead` has what was read of
-    the items that follow: examples may have been taken out of the public file.
-    """
-    ahead.extend(islice(items, _AHEAD - len(ahead)))
-    place = next((n for n, (*of, _) in enumerate(ahead) if tuple(of) == key), None)
-    if place is None:
-        return []
-    for _ in range(place):
-        ahead.popleft()
-    return ahead.popleft()[2]
-
-
-def ids_of(release: Release, dataset: str, length: int) -> list[str]:
-    """Return the ids of the questions of a dataset at a length, each once. The public file is read only if it has no
-    items.
-
-    Raises:
-        ReleaseError: the file, or its items, cannot be read.
-
-    """
-    keys = keys_of_items(release.path, release.file(dataset, length).name)
-    return list(dict.fromkeys(id for id, _ in (release.keys(dataset, length) if keys is None else keys)))
-
-
-def _placements(release: Release, dataset: str, length: int) -> Mapping[str, Sequence[float | None]]:
-    """Return the placements of each question; empty if its task has no placements."""
-    if release.builder(dataset).spec.placements is None:
-        return {}
-    keys = keys_of_items(release.path, release.file(dataset, length).name)
-    found: dict[str, list[float | None]] = {}
-    for id, placement in release.keys(dataset, length) if keys is None else keys:
-        found.setdefault(_printable(id), []).append(placement)
-    return found
-
-
-def _printable(id: str) -> str:
-    """Return an id as items have it: letters that UTF-8 does not have are escaped."""
-    return id.encode("utf-8", "backslashreplace").decode()
 
 
 def asked_question(

@@ -39,8 +39,8 @@ from mmlongbench.manifest.binding import PluginCallError
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.release.items import Item
+from mmlongbench.release.read_dataset import locked_dataset
 from mmlongbench.release.rejects import Reject
-from mmlongbench.release.release import locked_dataset
 from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths
 from tokenization import load_tokenizer
 

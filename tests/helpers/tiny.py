@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,3 +191,17 @@ def lock(release: Path) -> dict[str, Any]:
     """The lock."""
     read: dict[str, Any] = json.loads((release / "build.lock.json").read_text("utf-8"))
     return read
+
+
+def relock(release: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit the lock."""
+    edited = lock(release)
+    edit(edited)
+    (release / "build.lock.json").write_text(json.dumps(edited), "utf-8")
+
+
+def rewrite(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Edit the records of a public file."""
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    edit(lines)
+    file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")

@@ -14,7 +14,7 @@ from tiny import command
 
 import mmlongbench as mm
 from mmlongbench.models.settings import RunOptions
-from mmlongbench.release.published import is_published
+from mmlongbench.release.publication import is_publication
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Selection
 from mmlongbench.web.viewer.sources import open_viewed
@@ -44,7 +44,7 @@ def publication(families: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def test_every_example_of_a_publication_is_that_of_the_release(families: Path, publication: Path) -> None:
     release, published = mm.open_release(families), mm.open_release(publication)
-    assert is_published(publication)
+    assert is_publication(publication)
     assert published.lock_id == release.lock_id
     assert published.datasets == release.datasets
     shown = set[str]()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from once import linked
 from PIL import Image
-from tiny import Ran, command, records
+from tiny import Ran, command, records, relock, rewrite
 
 DATA = Path("mmlb_data/documentQA")
 FILE, LONGER = "documentQA/mmlongdoc_K1.jsonl", "documentQA/mmlongdoc_K2.jsonl"
@@ -28,17 +28,7 @@ def release(finished: Path, tmp_path: Path) -> Path:
 
 def change(release: Path, line: int, edit: Callable[[Record], object]) -> None:
     """Edit one record of the 1K file, lines from 1."""
-    found = records(release, "1K")
-    edit(found[line - 1])
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found)
-    (release / DATA / "mmlongdoc_K1.jsonl").write_text(text, "utf-8")
-
-
-def relock(release: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    """Edit the lock."""
-    lock = json.loads((release / "build.lock.json").read_text("utf-8"))
-    edit(lock)
-    (release / "build.lock.json").write_text(json.dumps(lock), "utf-8")
+    rewrite(release / DATA / "mmlongdoc_K1.jsonl", lambda lines: edit(lines[line - 1]))
 
 
 def replace(path: Path, data: bytes) -> None:

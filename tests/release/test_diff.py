@@ -1,7 +1,6 @@
 """The output of `diff` for two releases: by file, example and unit."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from once import linked
 from PIL import Image
-from tiny import Ran, command, write_manifest
+from tiny import Ran, command, relock, rewrite, write_manifest
 
 FILE = "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
 ITEMS = "items/documentQA/mmlongdoc_K1.parquet"
@@ -31,22 +30,6 @@ def said(a: Path, b: Path, *options: object) -> list[str]:
     assert lines[-1].startswith(f"A is {a}, B is {b}: ")
     assert not json.loads(command("diff", a, b, "--json", *options).out)["is_same"]
     return lines[:-1]
-
-
-def rewrite(release: Path, edit: Callable[[list[dict[str, Any]]], object], name: str = FILE) -> None:
-    """Edit the records of a public file."""
-    found = [json.loads(line) for line in (release / name).read_bytes().splitlines()]
-    edit(found)
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found)
-    (release / name).write_text(text, "utf-8")
-
-
-def relock(release: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    """Edit the lock."""
-    path = release / "build.lock.json"
-    lock = json.loads(path.read_text("utf-8"))
-    edit(lock)
-    path.write_text(json.dumps(lock), "utf-8")
 
 
 def test_a_copy_is_the_same(finished: Path, other: Path) -> None:
@@ -107,7 +90,7 @@ def test_locks_that_name_other_bytes_of_the_same_file_differ(finished: Path, oth
 
 
 def test_an_edited_field_is_quoted(finished: Path, other: Path) -> None:
-    rewrite(other, lambda found: found[0].update(answer="soft", length=1))
+    rewrite(other / FILE, lambda found: found[0].update(answer="soft", length=1))
     length = json.loads((finished / FILE).read_bytes().splitlines()[0])["length"]
     assert said(finished, other) == [
         f"{FILE}: 1 of 6 examples in both differ",
@@ -117,7 +100,7 @@ def test_an_edited_field_is_quoted(finished: Path, other: Path) -> None:
 
 
 def test_examples_of_one_only_are_named(finished: Path, other: Path) -> None:
-    rewrite(other, lambda found: (found.pop(1), found[0].update(id="new")))
+    rewrite(other / FILE, lambda found: (found.pop(1), found[0].update(id="new")))
     assert said(finished, other) == [
         f"{FILE}: 0 of 4 examples in both differ, 2 only in A, 1 only in B",
         "  mmlongdoc_0: only in A",
@@ -127,7 +110,7 @@ def test_examples_of_one_only_are_named(finished: Path, other: Path) -> None:
 
 
 def test_so_many_examples_are_named_and_the_others_counted(finished: Path, other: Path) -> None:
-    rewrite(other, lambda found: [record.update(answer="?") for record in found])
+    rewrite(other / FILE, lambda found: [record.update(answer="?") for record in found])
     lines = said(finished, other, "--limit", 2)
     assert lines[0] == f"{FILE}: 6 of 6 examples in both differ"
     assert [line.split(":")[0] for line in lines[1:]] == ["  mmlongdoc_0", "  mmlongdoc_1", "  and 4 more that differ"]
@@ -135,7 +118,7 @@ def test_so_many_examples_are_named_and_the_others_counted(finished: Path, other
 
 
 def test_examples_in_another_order_are_the_same_examples(finished: Path, other: Path) -> None:
-    rewrite(other, lambda found: found.reverse())
+    rewrite(other / FILE, lambda found: found.reverse())
     assert said(finished, other) == [f"{FILE}: the same examples in another order"]
 
 
@@ -151,7 +134,7 @@ def test_a_line_written_otherwise_and_one_that_is_no_json(finished: Path, other:
 
 
 def test_examples_of_one_name_are_told_apart(finished: Path, other: Path) -> None:
-    rewrite(other, lambda found: found.append({**found[0], "answer": "soft"}))
+    rewrite(other / FILE, lambda found: found.append({**found[0], "answer": "soft"}))
     assert said(finished, other)[1:] == ["  mmlongdoc_0 (2): only in B"]
 
 
@@ -270,8 +253,8 @@ VALUES: list[tuple[Any, Any, str]] = [
 def test_values_are_said_in_words(finished: Path, other: Path, tmp_path: Path) -> None:
     one = linked(finished, tmp_path / "one")
     fields = [{f"f{number}": value[side] for number, value in enumerate(VALUES)} for side in (0, 1)]
-    rewrite(one, lambda found: found[0].update(fields[0]))
-    rewrite(other, lambda found: found[0].update(fields[1]))
+    rewrite(one / FILE, lambda found: found[0].update(fields[0]))
+    rewrite(other / FILE, lambda found: found[0].update(fields[1]))
     lines = said(one, other)
     assert lines[1:] == [f"  mmlongdoc_0: f{number}: {words}" for number, (_, _, words) in enumerate(VALUES)]
 

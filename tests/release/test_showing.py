@@ -357,7 +357,7 @@ def read(root: Path, rows: list[dict[str, Any]]) -> Any:
     path = root / "items/NIAH/x_K1.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
-    return ItemReader(root, NIAH.name, NIAH.length, 1).of("row-1", 0.2)
+    return ItemReader(root, NIAH.name, NIAH.length, examples=1).of("row-1", 0.2)
 
 
 OLD = {key: value for key, value in ROW.items() if key != "inside"}
@@ -389,7 +389,7 @@ def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:
     rows = [{**ROW, "position": at, "unit": "x" * (20_000 if at == 7 else 9)} for at in range(8)]
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
     for read_all in (
-        lambda: ItemReader(tmp_path, NIAH.name, NIAH.length, 1).of("row-1", 0.2),
+        lambda: ItemReader(tmp_path, NIAH.name, NIAH.length, examples=1).of("row-1", 0.2),
         lambda: items_of_example(tmp_path, NIAH.name, 1024, "row-1", 0.2),
     ):
         with pytest.raises(ReleaseError, match=r"x_K1.parquet: unit: a text of 20,000 bytes, at most 16,384 are read"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from once import linked
 from PIL import Image
-from tiny import Ran, command, records
+from tiny import Ran, command, records, relock, rewrite
 
 FILE, LONGER = "mmlb_data/documentQA/mmlongdoc_K1.jsonl", "mmlb_data/documentQA/mmlongdoc_K2.jsonl"
 IMAGE = "mmlb_image/mmlongbench-doc/ash/ash_page0.jpg"
@@ -39,10 +39,7 @@ def problems(release: Path) -> Found:
 
 def edit(release: Path, line: int, change: Callable[[dict[str, Any]], object], name: str = FILE) -> None:
     """Edit one record of a public file, lines from 1."""
-    found = [json.loads(each) for each in (release / name).read_bytes().splitlines()]
-    change(found[line - 1])
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found)
-    (release / name).write_text(text, "utf-8")
+    rewrite(release / name, lambda lines: change(lines[line - 1]))
 
 
 def write(path: Path, data: bytes) -> None:
@@ -55,13 +52,6 @@ def flip(path: Path, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     write(path, bytes(data))
-
-
-def relock(release: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Edit the lock."""
-    lock = json.loads((release / "build.lock.json").read_text("utf-8"))
-    change(lock)
-    (release / "build.lock.json").write_text(json.dumps(lock), "utf-8")
 
 
 def describe(release: Path, **files: bytes) -> None:

@@ -4,7 +4,6 @@ reading Parquet takes memory that a server should not keep.
 
 import json
 import zlib
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from mmlongbench.io.files import atomic_write, bounded_lines, write_whole
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.release.example_cost import placement_of
-from mmlongbench.release.items import Item, items_in_order
+from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA
 from mmlongbench.release.lock import leads_out
 from mmlongbench.task.formats import JSON_LINES
@@ -24,8 +23,6 @@ from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, Inde
 from mmlongbench.web.viewer.records import answer_text, example_of
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile, open_viewed
 
-_AHEAD = 16
-"""How many examples of the items are read ahead, because records that cannot be read have items, too."""
 _MAX_FACETS = 12
 
 
@@ -57,6 +54,8 @@ class _Made:
     rows: int = 0
     fill_sum: float = 0.0
     faults: int = 0
+    items_fault: str = ""
+    """Why the items cannot be read."""
 
 
 def index_file(release: Path, images: Path | None, tasks: TaskFiles, name: str, folder: Path, key: str) -> int:
@@ -79,11 +78,12 @@ def make_index(viewed: Viewed, file: ViewedFile, paths: IndexPaths) -> int:
     """
     if not file.path.is_file() or (viewed.lock_id and leads_out(viewed.path, f"{DATA}/{file.name}")):
         raise ReleaseError(f"{file.path}: is no file of the release; see `mmlongbench verify`")
-    made, items = _Made(), _ItemReader(viewed, file)
+    made = _Made()
+    items = ItemReader(viewed.path, file.name, file.length) if file.items else None
     with atomic_write(paths.records) as records, atomic_write(paths.units) as units, atomic_write(paths.rows) as rows:
         for offset, size, record in _records(file, records):
             found = _row(viewed, file, record, made)
-            text = b"" if found.fault else _units(viewed, file, record, found, items)
+            text = b"" if found.fault else _units(viewed, file, record, found, items, made)
             placed = replace(found, offset=offset, size=size, units_at=units.tell(), units_size=len(text))
             units.write(text)
             rows.write(ROW.dump_json(placed) + b"\n")
@@ -155,10 +155,14 @@ def _row(viewed: Viewed, file: ViewedFile, record: Record | ReleaseError, made: 
     )
 
 
-def _units(viewed: Viewed, file: ViewedFile, record: object, row: IndexRow, items: "_ItemReader") -> bytes:
-    found = items.of(row.id, row.placement)
-    if found is not None:
-        return UNITS.dump_json(columns(found))
+def _units(
+    viewed: Viewed, file: ViewedFile, record: object, row: IndexRow, items: ItemReader | None, made: _Made
+) -> bytes:
+    try:
+        if own := items.of(row.id, row.placement) if items else ():
+            return UNITS.dump_json(columns(own))
+    except ReleaseError as error:
+        made.items_fault = str(error)
     if not isinstance(record, dict):
         return b""
     example = example_of(viewed, file, record, file.name)
@@ -168,7 +172,7 @@ def _units(viewed: Viewed, file: ViewedFile, record: object, row: IndexRow, item
     else:
         blocks = [*([outline.before] if outline.before else []), *outline.units, outline.after]
     counts = [file.text.count(Prompt.of(block).text) if file.text else _about(block) for block in blocks]
-    return UNITS.dump_json(Units(text=counts, is_counted_here=True, note=clean(items.fault)))
+    return UNITS.dump_json(Units(text=counts, is_counted_here=True, note=clean(made.items_fault)))
 
 
 def _about(parts: Sequence[Part]) -> int:
@@ -191,34 +195,3 @@ def columns(items: Sequence[Item]) -> Units:
         text=[item["text_tokens"] for item in items],
         pictures=[item["image_tokens"] for item in items],
     )
-
-
-class _ItemReader:
-    """Gives the items of examples in the order of the file."""
-
-    def __init__(self, viewed: Viewed, file: ViewedFile) -> None:
-        has_items = file.items is not None and file.items.is_file()
-        self._groups = items_in_order(viewed.path, file.name, file.length) if has_items else iter(())
-        self._ahead: deque[tuple[str, float | None, list[Item]]] = deque()
-        self.fault = ""
-        """Why the items cannot be read."""
-
-    def of(self, id: str, placement: float | None) -> list[Item] | None:
-        """Return the items of an example; None if there are none."""
-        escaped = id.encode("utf-8", "backslashreplace").decode()
-        while len(self._ahead) < _AHEAD and (group := self._next()):
-            self._ahead.append(group)
-        keys = [(key, value) for key, value, _ in self._ahead]
-        if (escaped, placement) not in keys:
-            return None
-        for _ in range(keys.index((escaped, placement))):
-            self._ahead.popleft()
-        return self._ahead.popleft()[2]
-
-    def _next(self) -> tuple[str, float | None, list[Item]] | None:
-        try:
-            return next(self._groups, None)
-        except MMLongBenchError as error:
-            self.fault = str(error)
-            self._groups = iter(())
-            return None

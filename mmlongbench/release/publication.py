@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import sha256_of, write_whole
@@ -22,18 +22,16 @@ _ROWS = 16
 """How many rows of a table are read at once."""
 _MAX_GROUP = 1024 * 1024 * 1024
 """The maximum size of a row group in bytes; `publish` writes groups of at most 32 MiB, or one larger row."""
-PublishedFile: TypeAlias = tuple[FileFormat, int]
-"""The format of a public file, and the number of its examples in the lock."""
 
 
-def is_published(folder: Path) -> bool:
+def is_publication(folder: Path) -> bool:
     """Return whether `publish` wrote a folder: it has a lock and tables of examples, and no public files."""
     has_tables = next((folder / PUBLISHED_EXAMPLES).glob("*/*.parquet"), None) is not None
     return has_tables and (folder / LOCK).is_file() and not (folder / DATA).exists()
 
 
 def restored(
-    folder: Path, lock: Lock, known: Mapping[str, PublishedFile], *, with_images: bool
+    folder: Path, lock: Lock, known: Mapping[str, tuple[FileFormat, int]], *, with_images: bool
 ) -> tuple[Path, list[str]]:
     """Return the folder of a release that is made of a publication, and the public files that are not those of the
     lock: the publication leaves out some of their examples, or has them in several tables, whose order is lost.
@@ -43,7 +41,7 @@ def restored(
     Args:
         folder: the publication.
         lock: its lock.
-        known: the public files with examples, by their names below `mmlb_data/`.
+        known: the format of each public file with examples, and the number of its examples in the lock, by name.
         with_images: whether images are made, too.
 
     Raises:
@@ -53,16 +51,16 @@ def restored(
     tables = sorted(folder.glob(f"{PUBLISHED_EXAMPLES}/*/*.parquet"), key=lambda path: by_length(path.as_posix()))
     pictures = sorted(folder.glob(f"{PUBLISHED_IMAGES}/*.parquet"))
     files = [(path.absolute(), path.stat()) for path in (folder / LOCK, *tables, *pictures)]
-    said = "\n".join(f"{path} {found.st_size} {found.st_mtime_ns}" for path, found in files)
-    home = user_cache() / "published" / sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    state = "\n".join(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in files)
+    home = user_cache() / "published" / sha256(state.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     out = home / (folder.resolve().name or "release")
     parts, has_images = home / "parts.json", home / "has_images"  # written when all of it is there
     try:
         if not parts.is_file():
-            found = list(_write_public(tables, lock, known, out))
+            names = list(_write_public(tables, lock, known, out))
             out.mkdir(parents=True, exist_ok=True)
             write_whole(out / LOCK, [(folder / LOCK).read_bytes()])
-            write_whole(parts, [json.dumps(found).encode()])
+            write_whole(parts, [json.dumps(names).encode()])
         if with_images and not has_images.is_file():
             _write_images(pictures, lock, out)
             write_whole(has_images, [])
@@ -81,32 +79,35 @@ def user_cache() -> Path:
     return root / "mmlongbench"
 
 
-def _write_public(tables: Sequence[Path], lock: Lock, known: Mapping[str, PublishedFile], out: Path) -> Iterator[str]:
+def _write_public(
+    tables: Sequence[Path], lock: Lock, known: Mapping[str, tuple[FileFormat, int]], out: Path
+) -> Iterator[str]:
     """Write the public files; yield the names of those that have a part of their examples, or another order."""
     by_file: dict[str, list[Path]] = {}
     for table in tables:
-        name = str(next(_rows(table, "file"), {}).get("file"))
+        name = str(next(_column(table, "file"), None))
         if name not in known:
             raise ReleaseError(f"{table}: its examples are of {name!r:.200}, which is no file of the lock")
         by_file.setdefault(name, []).append(table)
     for name, of_file in by_file.items():
         form, examples = known[name]
         path = out / DATA / name
-        write_whole(path, form.bundle(_record(table, row) for table in of_file for row in _rows(table, "record")))
-        rows = sum(1 for table in of_file for _ in _rows(table, "file"))
+        write_whole(path, form.bundle(record for table in of_file for record in _records(table)))
+        rows = sum(1 for table in of_file for _ in _column(table, "file"))
         is_other = sha256_of(path) != lock.files[f"{DATA}/{name}"].sha256
         if is_other and (rows < examples or len(of_file) > 1):
             yield name
 
 
-def _record(table: Path, row: Mapping[str, Any]) -> Record:
-    try:
-        record: object = json.loads(str(row["record"]))
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise ReleaseError(f"{table}: record: expected a JSON object, found {row['record']!r:.80}")
-    return record
+def _records(table: Path) -> Iterator[Record]:
+    for text in _column(table, "record"):
+        try:
+            record: object = json.loads(str(text))
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise ReleaseError(f"{table}: record: expected a JSON object, found {text!r:.80}")
+        yield record
 
 
 def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
@@ -116,8 +117,8 @@ def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
         if name.startswith(f"{IMAGES}/") and is_release_path(name):
             paths.setdefault(file.sha256, []).append(name)
     for table in tables:
-        for row in _rows(table, "image"):
-            data = row["image"].get("bytes") if isinstance(row["image"], dict) else None
+        for image in _column(table, "image"):
+            data = image.get("bytes") if isinstance(image, dict) else None
             digest = sha256(data).hexdigest() if isinstance(data, bytes) else ""
             if data is None or digest not in paths:
                 raise ReleaseError(f"{table}: has an image that the lock does not have: SHA-256 {digest or 'unknown'}")
@@ -125,8 +126,8 @@ def _write_images(tables: Sequence[Path], lock: Lock, out: Path) -> None:
                 write_whole(out / name, [data])
 
 
-def _rows(table: Path, column: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a table with one of its columns."""
+def _column(table: Path, column: str) -> Iterator[Any]:
+    """Yield the values of a column of a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -141,18 +142,13 @@ def _rows(table: Path, column: str) -> Iterator[Mapping[str, Any]]:
                 if (size := file.metadata.row_group(number).total_byte_size) > _MAX_GROUP:
                     raise ReleaseError(f"{table}: {size:,} bytes in a row group, at most {_MAX_GROUP:,} are read")
             for batch in file.iter_batches(_ROWS, columns=[column]):
-                yield from batch.to_pylist()
+                yield from batch[column].to_pylist()
     except (OSError, ValueError, pa.ArrowException) as error:
         raise ReleaseError(f"{table}: cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error
 
 
 def unlike_checksums(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield (file, what is wrong with it) for each file of a publication that its checksums do not have so.
-
-    Raises:
-        ReleaseError: the publication has no readable checksums.
-
-    """
+    """Yield (file, what is wrong with it) for each file of a publication that its checksums do not have so."""
     try:
         lines = (folder / CHECKSUMS).read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:

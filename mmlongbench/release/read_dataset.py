@@ -1,0 +1,181 @@
+"""A dataset whose records can be read and counted, as a lock or an installed manifest describes it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mmlongbench.documents.limits import EARLIER_COUNTS
+from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
+from mmlongbench.manifest.binding import bind
+from mmlongbench.manifest.loading import installed_manifests, load_manifest
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
+from mmlongbench.manifest.validation import explain
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.layout import LOCK, TOKENIZERS
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.formats import FileFormat, FilePattern
+from mmlongbench.task.rows import Record, Row
+from mmlongbench.task.spec import TaskSpec
+from tokenization import CrossModalCounter
+from tokenization.text import LLAMA2
+
+_MAX_PRICES = 50_000
+"""The number of lines whose prices are kept."""
+
+
+def _public_forms(task: TaskSpec) -> Iterator[tuple[FilePattern, FileFormat, bool]]:
+    """Yield (names, format, whether it is `TaskSpec.bundle`) of the files that a task makes of its records."""
+    if task.bundle:
+        yield task.bundle.files, task.bundle.format, True
+    yield task.files, task.format, False
+
+
+@dataclass(frozen=True)
+class ReadDataset:
+    """A dataset whose records can be read and counted."""
+
+    spec: DatasetSpec
+    """The dataset as the lock describes it; for files of other origin, as an installed manifest does."""
+    builder: Builder[Row]
+    reserve: int | None
+    """The tokens that are kept free; None if not known."""
+    open_counter: Callable[[], CrossModalCounter]
+    is_locked: bool = True
+    """Whether a lock says what the records must contain; False for files of other origin."""
+    variant: str = ""
+    """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset."""
+        return self.builder.dataset
+
+    @cached_property
+    def counter(self) -> CrossModalCounter:
+        """The counter that the release was counted with; its tokenizer is loaded when it is first used.
+
+        Raises:
+            NotHereError: the tokenizer is not on this machine.
+            ReleaseError: the tokenizer is another one than that of the release.
+
+        """
+        return self.open_counter()
+
+    @cached_property
+    def price(self) -> Callable[[str], int]:
+        """Returns the tokens that a line adds after a newline. Prices are kept, because the lines of a haystack occur
+        again at every placement and length.
+        """
+        return lru_cache(_MAX_PRICES)(self.counter.text.price)
+
+    def prompt(self, record: Record) -> Prompt:
+        """Return the prompt of a record, or the chosen variant of it."""
+        return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
+
+    def recognise(self, name: str) -> tuple[int, FileFormat, bool] | None:
+        """Return (length, format, whether it is `TaskSpec.bundle`) of a file of the dataset, by its name below
+        `mmlb_data/`; None if it is no file of the dataset.
+        """
+        for pattern, form, is_bundle in _public_forms(self.builder.spec):
+            read = pattern.recognise(name)
+            if read and read.name == self.name:
+                return read.length, form, is_bundle
+        return None
+
+
+def locked_dataset(
+    data: Mapping[str, Any], tokenizer: str | None, tasks: TaskFiles = NO_TASK_FILES, release: Path | None = None
+) -> ReadDataset:
+    """Return a dataset in the form of the lock with its builder. If no tokenizer is given, it is counted with the one
+    that the release keeps, or with the one of the recorded name.
+
+    Raises:
+        ReleaseError: `data` is not a valid dataset, or a task file differs from the one that it was built with.
+        PluginError: the dataset needs a task file that the user has not given.
+
+    """
+    try:
+        recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
+        resolved = {
+            key: value for key, value in data.items() if not key.endswith("_sha256") and key not in ("errata", "code")
+        }
+        counted = {**data["counter"], "tokenizer": tokenizer or recorded["name"]}
+        pages = {key: value for key, value in data["pages"].items() if key not in ("ocr", "crops")}
+        limits = {key: value for key, value in data.get("limits", {}).items() if key not in EARLIER_COUNTS}
+        spec = DatasetSpec.model_validate(
+            {**resolved, "source": "sample", "counter": counted, "pages": pages, "limits": limits}
+        )
+    except ValidationError as error:
+        raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
+    named = {kind: tasks.named(kind, getattr(spec, kind), recorded_code(data, kind)) for kind in ("builder", "reader")}
+    spec = spec.model_copy(update=named)
+    bound = bind(spec)
+    return ReadDataset(spec, bound.builder, bound.reserve, partial(_locked_counter, spec, recorded, tokenizer, release))
+
+
+def _locked_counter(
+    spec: DatasetSpec, recorded: Mapping[str, str], tokenizer: str | None, release: Path | None
+) -> CrossModalCounter:
+    """Open the counter of a dataset of a lock, of which `recorded` has the `name` and the `sha256` of the tokenizer."""
+    kept = release / TOKENIZERS / f"{recorded['sha256']}.json" if release else None
+    name = tokenizer or (str(kept) if kept and kept.is_file() else recorded["name"])
+    try:
+        counter = spec.counter.model_copy(update={"tokenizer": name}).open()
+    except ManifestError as error:
+        raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
+    if counter.text.sha256 == recorded["sha256"]:
+        return counter
+    if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
+        return _locked_counter(spec, recorded, None, release)
+    raise ReleaseError(
+        f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
+        f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
+    )
+
+
+def _foreign_dataset(spec: DatasetSpec) -> ReadDataset:
+    bound = bind(spec)
+    return ReadDataset(spec, bound.builder, bound.task.reserve, spec.counter.open, is_locked=False)
+
+
+def installed_datasets(variant: str) -> list[ReadDataset]:
+    """Return the datasets of the installed manifests without the quickstarts; of several with one name, the first."""
+    specs: dict[str, DatasetSpec] = {}
+    for name, manifest in installed_manifests().items():
+        if not name.startswith("quickstart"):
+            for spec in load_manifest(manifest).datasets:
+                specs.setdefault(spec.name, spec)
+    return with_variant(map(_foreign_dataset, specs.values()), variant)
+
+
+def dataset_of_builder(builder: str, path: Path, variant: str) -> tuple[ReadDataset, int, FileFormat, bool]:
+    """Return (dataset, length, format, whether it is `TaskSpec.bundle`) of a public file with an unknown name, in any
+    folder, as a file of the builder that the user names.
+    """
+    about = {"builder": builder, "reader": "", "source": SAMPLE}
+    task = bind(DatasetSpec.model_validate({"name": "any", **about})).task
+    plain = (FilePattern("{name}_K{k}.jsonl"), task.format, False)
+    for pattern, form, is_bundle in (*_public_forms(task), plain):
+        if read := FilePattern(pattern.template.rpartition("/")[2]).recognise(path.name):
+            name = re.sub(r"^[^A-Za-z0-9]+", "", read.name) or "any"
+            dataset = _foreign_dataset(DatasetSpec.model_validate({"name": name, **about}))
+            return with_variant([dataset], variant)[0], read.length, form, is_bundle
+    raise ReleaseError(f"{path}: --builder needs a name with a length, such as {path.stem}_K8.jsonl")
+
+
+def with_variant(datasets: Iterable[ReadDataset], variant: str) -> list[ReadDataset]:
+    """Return all datasets; those that offer the variant are set to give prompts in this form."""
+    listed = list(datasets)
+    offered = {name for dataset in listed for name in dataset.builder.variants}
+    if variant and variant not in offered:
+        there = f"offered: {', '.join(sorted(offered))}" if offered else "none is offered"
+        raise ReleaseError(f"--variant {variant}: no builder of this release offers it; {there}")
+    return [replace(each, variant=variant) if variant in each.builder.variants else each for each in listed]
