@@ -143,8 +143,11 @@ def with_tasks(command: Command) -> Command:
 
 
 def with_manifest(command: Command) -> Command:
-    """Give a command the argument MANIFEST and the options `--data` and `--set`; it gets one argument `given`, a
+    """Give a command the argument MANIFEST and the options `--data` and `--set`; it gets one argument `manifest`, a
     `Manifest`.
+
+    Standard error says which task files the manifest makes run. `--quiet` and `--json` do not hide this line, because
+    whoever builds a manifest of others must see that its code runs.
     """
 
     @click.argument("manifest")
@@ -165,10 +168,20 @@ def with_manifest(command: Command) -> Command:
     def run(*args: Any, manifest: str, data: Path | None, settings: tuple[str, ...], **options: Any) -> Any:  # noqa: ANN401
         from mmlongbench.manifest.loading import data_folder, find_manifest, load_manifest
 
-        given = load_manifest(find_manifest(manifest), settings, data=data_folder(data))
-        return command(*args, given=given, **options)
+        loaded = load_manifest(find_manifest(manifest), settings, data=data_folder(data))
+        if names := dict.fromkeys(path.name for path in task_files(loaded)):
+            say(f"note: the code of {', '.join(names)} runs, because the manifest names it", err=True)
+        return command(*args, manifest=loaded, **options)
 
     return run
+
+
+def task_files(manifest: "Manifest") -> list[Path]:
+    """Return the task files that a manifest names, each once."""
+    from mmlongbench.manifest.task_files import task_files_of
+
+    files = (file.path for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader))
+    return list(dict.fromkeys(files))
 
 
 def lengths_option(metavar: str, help: str) -> Decorator:
@@ -182,22 +195,6 @@ def lengths_option(metavar: str, help: str) -> Decorator:
     )
 
 
-def say_code(manifest: "Manifest") -> None:
-    """Say on standard error which task files a manifest makes run; nothing without task files. `--quiet` and `--json`
-    do not hide this line, because whoever builds a manifest of others must see that its code runs.
-    """
-    if found := dict.fromkeys(path.name for path in files_of(manifest)):
-        say(f"note: the code of {', '.join(found)} runs, because the manifest names it", err=True)
-
-
-def files_of(manifest: "Manifest") -> list[Path]:
-    """Return the task files that a manifest names, each once."""
-    from mmlongbench.manifest.task_files import task_files_of
-
-    files = (file.path for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader))
-    return list(dict.fromkeys(files))
-
-
 def number_of(count: int, what: str) -> str:
     """Return a number of things in words.
 
@@ -205,3 +202,12 @@ def number_of(count: int, what: str) -> str:
     ('1 call', '2,000 calls')
     """
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def usage_of(usage: Mapping[str, float]) -> str:
+    """Return what calls of a model took, in words (see `ModelClient.usage`)."""
+    cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
+    return (
+        f"calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered from the file; "
+        f"tokens: {usage['input_tokens']:,.0f} of prompts, {usage['output_tokens']:,.0f} of answers{cost}"
+    )
