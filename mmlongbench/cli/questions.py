@@ -54,7 +54,7 @@ class _OwnContext(click.Context):
 
 class DefaultGroup(click.Group):
     """Runs a subcommand if the first argument is the name of one; otherwise the group's own command, with all
-    arguments. A folder called like a subcommand is given as `./name`.
+    arguments. A folder called like a subcommand is given as `./name`, or after `--`.
     """
 
     own: click.Command
@@ -66,6 +66,14 @@ class DefaultGroup(click.Group):
         self.help = self.own.help
         self.context_settings["ignore_unknown_options"] = True  # the own command knows them
         return self.own
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep `--` for the group's own command: the parser of the group takes it away where only options stand before
+        it, and a name that begins with a dash would be read as an option.
+        """
+        before = args[: args.index("--")] if "--" in args else [""]
+        mark = ["--"] if all(len(arg) > 1 and arg.startswith("-") for arg in before) else []
+        return super().parse_args(ctx, [*args[: len(before)], *mark, *args[len(before) :]])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
