@@ -26,14 +26,8 @@ _NAMED = 20
     "--to", "target", required=True, metavar="TARGET", help="The form, such as openai or hf; `list` shows all."
 )
 @click.option("--out", required=True, type=NEW_PATH, help="The folder to write, which is new or empty.")
-@options_of(Selection, "selection", datasets={"metavar": "NAME"}, lengths={"metavar": "8K"}, subset={"metavar": "NAME"})
-@options_of(
-    Choices,
-    "choices",
-    images={"metavar": "FORM"},
-    model={"metavar": "NAME"},
-    form={"option": "--format", "metavar": "NAME"},
-)
+@options_of(Selection, "selection", subset={"metavar": "NAME"})
+@options_of(Choices, "choices", form={"option": "--format"})
 @click.option(
     "--mix", type=FILE, metavar="FILE", help="Write a training mix: a file with the key `mix`, which may be a manifest."
 )

@@ -63,7 +63,8 @@ def options_of(
     """Give a command an option for each field of a dataclass; the command gets one argument, made of the values.
 
     The type, the default and the help of an option are those of its field. A tuple of texts is an option that may be
-    repeated, without the `s` at the end of the field's name. Whole numbers are at least 1.
+    repeated, without the `s` at the end of the field's name; the option of a flag has no `is_` before its name. Whole
+    numbers are at least 1.
 
     Args:
         kind: the dataclass.
@@ -84,7 +85,8 @@ def options_of(
 
         for field in reversed(made):
             how = {**_option(field, hints[field.name], texts.get(field.name, "")), **changes.get(field.name, {})}
-            spelled = (field.name.removesuffix("s") if "multiple" in how else field.name).replace("_", "-")
+            spelled = field.name.removesuffix("s") if "multiple" in how else field.name
+            spelled = spelled.removeprefix("is_").replace("_", "-")
             run = click.option(how.pop("option", f"{prefix}{spelled}"), f"{name}_{field.name}", **how)(run)
         return run
 
@@ -99,6 +101,20 @@ _TYPES: Mapping[object, click.ParamType[Any]] = {
 }
 
 
+_METAVARS: Mapping[str, str] = {
+    **dict.fromkeys(("context", "datasets", "form", "model", "models"), "NAME"),
+    "after": "DIR",
+    "cleared": "LICENCE",
+    "count_as": "MODEL",
+    "images": "FORM",
+    "lengths": "8K",
+    "prices": "IN OUT",
+    "text_tokenizer": "PATH|ID",
+    "url": "URL",
+}
+"""What stands for the value of an option in `--help`, by the name of the field."""
+
+
 def _option(field: "Field[Any]", hint: object, text: str) -> dict[str, Any]:
     """Return the arguments of `click.option` for a field of a dataclass."""
     kind = next(each for each in get_args(hint) if each is not NoneType) if NoneType in get_args(hint) else hint
@@ -109,7 +125,8 @@ def _option(field: "Field[Any]", hint: object, text: str) -> dict[str, Any]:
         parts = get_args(kind)
         how |= {"multiple": True} if parts[-1] is ... else {"nargs": len(parts)}
         kind = parts[0]
-    how["type"] = _TYPES.get(kind, click.STRING)
+    how["type"] = ABOVE_0 if field.name == "timeout" else _TYPES.get(kind, click.STRING)
+    how["metavar"] = _METAVARS.get(field.name)
     if field.default is MISSING:
         return {**how, "required": True}
     return {**how, "default": field.default, "show_default": field.default not in (None, "", ())}

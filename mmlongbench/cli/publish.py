@@ -132,8 +132,8 @@ def _share(part: int, whole: int) -> str:
     without=("about", "repository"),
     shortcuts={"type": FILE},
     audit={"type": FILE},
-    cleared={"option": "--cleared", "metavar": "LICENCE"},
-    after={"metavar": "DIR", "type": FOLDER},
+    cleared={"option": "--cleared"},
+    after={"type": FOLDER},
 )
 @json_option()
 @with_tasks

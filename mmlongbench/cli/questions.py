@@ -12,7 +12,6 @@ import click
 
 from mmlongbench.cli.console import print_table, say
 from mmlongbench.cli.options import (
-    ABOVE_0,
     COUNT,
     FILE,
     FOLDER,
@@ -159,12 +158,10 @@ def questions() -> None:
     "endpoint",
     without=("cache", "attempts", "is_dry"),
     url={
-        "metavar": "URL",
         "required": False,
         "help": "Let models write and check: an endpoint that speaks OpenAI's protocol.",
     },
-    timeout={"default": 600.0, "type": ABOVE_0},
-    prices={"metavar": "IN OUT"},
+    timeout={"default": 600.0},
 )
 @click.option("--max-cost", type=click.FloatRange(min=0), help="Do not begin if more is expected; needs --prices.")
 @click.option(

@@ -11,7 +11,6 @@ import click
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.options import (
-    ABOVE_0,
     NEW_FILE,
     PATH,
     bars,
@@ -42,24 +41,11 @@ _NAMED = 5
     EndpointSettings,
     "endpoint",
     without=("is_dry",),
-    url={"metavar": "URL"},
     cache={"help": "The file that keeps every answer.  [default: MODEL.calls.sqlite beside the predictions]"},
-    timeout={"default": 600.0, "type": ABOVE_0},
-    prices={"metavar": "IN OUT"},
+    timeout={"default": 600.0},
 )
-@options_of(
-    RunOptions,
-    "options",
-    model={"metavar": "NAME"},
-    context={"metavar": "NAME"},
-    images={"metavar": "FORM"},
-    count_as={"metavar": "MODEL"},
-    text_tokenizer={"metavar": "PATH|ID"},
-    is_fresh={"option": "--fresh"},
-)
-@options_of(
-    Selection, "selection", datasets={"metavar": "NAME"}, lengths={"metavar": "8K"}, subset={"metavar": "paper"}
-)
+@options_of(RunOptions, "options")
+@options_of(Selection, "selection", subset={"metavar": "paper"})
 @click.option("--remote-files", is_flag=True, help="Allow file-url and path even if --url is another host.")
 @click.option("--out", type=NEW_FILE, help="The file of predictions.  [default: predictions/MODEL.jsonl]")
 @json_option()

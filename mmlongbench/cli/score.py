@@ -13,7 +13,6 @@ import click
 import mmlongbench as mm
 from mmlongbench.cli.console import print_table, say
 from mmlongbench.cli.options import (
-    ABOVE_0,
     FILE,
     FOLDER,
     NEW_FOLDER,
@@ -105,10 +104,8 @@ _METRIC = "judge-fluency-f1"
     "judge",
     prefix="--judge-",
     without=("attempts", "is_dry"),
-    url={"metavar": "URL", "required": False},
-    models={"metavar": "NAME", "required": False},
-    timeout={"type": ABOVE_0},
-    prices={"metavar": "IN OUT"},
+    url={"required": False},
+    models={"required": False},
 )
 @click.option("--dry-run", is_flag=True, help="Count the calls to judges, without making any or writing anything.")
 @click.option("--images", type=FOLDER, help="The folder of images, if it is not mmlb_image/ of RELEASE.")
@@ -303,9 +300,7 @@ def _summary(scores: mm.Scores) -> dict[str, object]:
     "judge",
     prefix="--judge-",
     without=("attempts", "samples", "prices", "is_dry"),
-    url={"metavar": "URL"},
-    models={"metavar": "NAME", "multiple": False, "option": "--judge-model", "help": "A model of this endpoint."},
-    timeout={"type": ABOVE_0},
+    models={"multiple": False, "option": "--judge-model", "help": "A model of this endpoint."},
 )
 @click.option("--out", type=NEW_FOLDER, help="The folder for the files; the release's mmlb_data/ by default.")
 @click.option("--dry-run", is_flag=True, help="Count the calls without making any.")
