@@ -231,7 +231,7 @@ def refuse_changed_examples(plans: Sequence[DatasetPlan], session: Session) -> N
                     said = f"question {str(example[0].get('id'))!r} changed"
                     if session.released and (source := _changes(plan, session.released)):
                         said += f" ({source})"
-                    more = "; rows without an id are numbered: put new ones at the end"
+                    more = "; most readers number rows without an id: put new ones at the end"
                     raise _refused(session, plan, said, more)
 
 

@@ -22,7 +22,7 @@ import click
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.io.printable import PrintableStream, drawn_on, printable, shown
-from mmlongbench.table import Table, Value
+from mmlongbench.table import Table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _NARROWEST = 8
 """The width in characters to which a column of texts may be folded on a terminal."""
+_NARROWEST_TITLE = 40
+"""A title is folded where its table ends, but never below this width."""
 
 
 def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bool = False) -> None:
@@ -40,7 +42,10 @@ def print_table(table: Table, usual: int = 0, gap: int = 2, *, folds_numbers: bo
     from rich.table import Table as Grid
     from rich.text import Text
 
-    rows = [[_in_words(value) for value in row] for row in table.rows]
+    rows = []
+    for values in table.rows:
+        texts = (v if isinstance(v, str) else f"{v:,}" if isinstance(v, int) else f"{v:.2f}" for v in values)
+        rows.append([shown(text) for text in texts])
     align = table.align.ljust(len(table.columns), "r")
     console = _console()
     room = console.width if console.is_terminal else usual
@@ -81,13 +86,6 @@ def _widths(
                 widths[max(wide, key=lambda column: widths[column])] -= 1
                 excess -= 1
     return widths
-
-
-def _in_words(value: Value) -> str:
-    """Return a value as a cell of a table shows it."""
-    if isinstance(value, str):
-        return shown(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
 
 
 def grid(gap: int) -> "Grid":
@@ -140,24 +138,24 @@ def interrupted_soon(said: str) -> Iterator[None]:
     os.set_blocking(told, False)
     ended = threading.Event()
     before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch, args=(heard, ended, said), daemon=True)
-    watch.start()
+
+    def watch() -> None:
+        while number := os.read(heard, 1):
+            if number[0] == signal.SIGINT and not ended.wait(SECONDS):
+                sys.stderr.write(f"\n{said}\n")
+                sys.stderr.flush()
+                os._exit(130)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
         signal.set_wakeup_fd(before)
         os.close(told)  # this ends the thread
-        watch.join()
+        thread.join()
         os.close(heard)
-
-
-def _watch(heard: int, ended: threading.Event, said: str) -> None:
-    while number := os.read(heard, 1):
-        if number[0] == signal.SIGINT and not ended.wait(SECONDS):
-            sys.stderr.write(f"\n{said}\n")
-            sys.stderr.flush()
-            os._exit(130)
 
 
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -170,31 +168,25 @@ def error_line(error: BaseException) -> str:
     """Return the line for an error that a user can fix; empty for any other error, which needs its traceback."""
     if isinstance(error, MMLongBenchError):
         return str(error)
-    if _is_of_memory(error):
-        return (
-            "memory ran out; no file is half-written, run the same command to continue, "
-            "with fewer --workers or a higher limit of memory (ulimit)"
-        )
+    cause: BaseException | None = error
+    seen = set[int]()
+    while cause and id(cause) not in seen:  # memory may run out below the error of a library
+        if (
+            isinstance(cause, MemoryError)
+            or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM)
+            or (isinstance(cause, ImportError | RuntimeError) and any(words in str(cause) for words in _OF_MEMORY))
+        ):
+            return (
+                "memory ran out; no file is half-written, run the same command to continue, "
+                "with fewer --workers or a higher limit of memory (ulimit)"
+            )
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
     if isinstance(error, OSError):
         return _of_system(error)
     from tokenization import TokenizationError  # `--help` does without it
 
     return str(error) if isinstance(error, TokenizationError) else ""
-
-
-def _is_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error, or one that caused it, means that memory ran out."""
-    seen = set[int]()
-    while error is not None and id(error) not in seen:
-        if (
-            isinstance(error, MemoryError)
-            or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-            or (isinstance(error, ImportError | RuntimeError) and any(words in str(error) for words in _OF_MEMORY))
-        ):
-            return True
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _of_system(error: OSError) -> str:
@@ -268,7 +260,3 @@ def say_notes(notes: Iterable[str]) -> None:
     """Print each note on a line of standard error."""
     for note in notes:
         say(f"note: {note}", err=True)
-
-
-_NARROWEST_TITLE = 40
-"""A title is folded where its table ends, but never below this width."""

@@ -14,34 +14,10 @@ from mmlongbench.cli.options import FILE, FOLDER, NEW_FILE, NEW_PATH, json_optio
 from mmlongbench.exports.export import Choices
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.selection import Selection
-from mmlongbench.table import Table, Value
+from mmlongbench.table import Table
 
 _NAMED = 20
 """How many left-out examples are named."""
-
-
-def _show_mix(receipt: mm.MixReceipt) -> None:
-    """Print the shares asked and reached, the tokens, and the proof that nothing is shared with evaluation releases."""
-    rows: list[tuple[Value, ...]] = []
-    for each in receipt.shares:
-        shares = (f"{each.asked:.2%}", f"{each.reached:.2%}")
-        rows.append((f"{each.kind} {each.name}", each.measure, *shares, each.examples, each.tokens))
-    table = Table(("share", "of", "asked", "reached", "examples", "tokens"), rows, align="ll")
-    if receipt.shares:
-        print_table(table)
-    asked = receipt.mix.tokens
-    off = (receipt.tokens - asked) / asked
-    say(f"tokens: {receipt.tokens:,} of {asked:,} ({off:+.2%}) in {receipt.examples:,} examples")
-    if receipt.unanswered:
-        say(f"  {receipt.unanswered:,} examples have no answer in the release, so they cannot be taken")
-    if found := receipt.disjoint:
-        for other in found.evaluations:
-            shows = other.shows
-            said = f"{shows.documents:,} documents, {shows.questions:,} questions, {shows.pictures:,} pictures"
-            say(f"nothing is shared with {other.release}: its {said} and {shows.passages:,} passages were compared")
-        if found.examples_left_out:
-            kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.left_out_by_kind.items())
-            say(f"  {found.examples_left_out:,} examples were left out because they share something ({kinds})")
 
 
 @click.command()
@@ -50,25 +26,10 @@ def _show_mix(receipt: mm.MixReceipt) -> None:
     "--to", "target", required=True, metavar="TARGET", help="The form, such as openai or hf; `list` shows all."
 )
 @click.option("--out", required=True, type=NEW_PATH, help="The folder to write, which is new or empty.")
-@options_of(
-    Selection,
-    "selection",
-    datasets={"metavar": "NAME"},
-    lengths={"metavar": "8K"},
-    subset={"metavar": "NAME"},
-)
-@options_of(
-    Choices,
-    "choices",
-    images={"metavar": "FORM"},
-    model={"metavar": "NAME"},
-    form={"option": "--format", "metavar": "NAME"},
-)
+@options_of(Selection, "selection", subset={"metavar": "NAME"})
+@options_of(Choices, "choices", form={"option": "--format"})
 @click.option(
-    "--mix",
-    type=FILE,
-    metavar="FILE",
-    help="Write a training mix: a file with the key `mix`, which may be a manifest.",
+    "--mix", type=FILE, metavar="FILE", help="Write a training mix: a file with the key `mix`, which may be a manifest."
 )
 @click.option("--drop-overlap", is_flag=True, help="With --mix: leave out examples that an evaluation release has.")
 @json_option()
@@ -116,10 +77,6 @@ def export(
         return
     if receipt:
         _show_mix(receipt)
-    _say_written(done, out)
-
-
-def _say_written(done: mm.Exported, out: Path) -> None:
     say_notes(done.notes)
     for reason in done.left_out[:_NAMED]:
         say(f"left out: {reason}", err=True)
@@ -131,15 +88,41 @@ def _say_written(done: mm.Exported, out: Path) -> None:
     say(f"{out}/README.md says how to run them")
 
 
+def _show_mix(receipt: mm.MixReceipt) -> None:
+    """Print the shares asked and reached, the tokens, and the proof that nothing is shared with evaluation releases."""
+    rows = [
+        (
+            f"{share.kind} {share.name}",
+            share.measure,
+            f"{share.asked:.2%}",
+            f"{share.reached:.2%}",
+            share.examples,
+            share.tokens,
+        )
+        for share in receipt.shares
+    ]
+    if rows:
+        print_table(Table(("share", "of", "asked", "reached", "examples", "tokens"), rows, align="ll"))
+    asked = receipt.mix.tokens
+    off = (receipt.tokens - asked) / asked
+    say(f"tokens: {receipt.tokens:,} of {asked:,} ({off:+.2%}) in {receipt.examples:,} examples")
+    if receipt.unanswered:
+        say(f"  {receipt.unanswered:,} examples have no answer in the release, so they cannot be taken")
+    if disjoint := receipt.disjoint:
+        for other in disjoint.evaluations:
+            shows = other.shows
+            counts = f"{shows.documents:,} documents, {shows.questions:,} questions, {shows.pictures:,} pictures"
+            say(f"nothing is shared with {other.release}: its {counts} and {shows.passages:,} passages were compared")
+        if disjoint.examples_left_out:
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in disjoint.left_out_by_kind.items())
+            say(f"  {disjoint.examples_left_out:,} examples were left out because they share something ({kinds})")
+
+
 @click.command()
 @click.argument("release", type=FOLDER)
 @click.argument("results", nargs=-1, required=True, type=FILE)
 @click.option("--model", required=True, metavar="NAME", help="The name of the model, for the file of predictions.")
-@click.option(
-    "--out",
-    type=NEW_FILE,
-    help="The file of predictions.  [default: predictions/<model>.jsonl]",
-)
+@click.option("--out", type=NEW_FILE, help="The file of predictions.  [default: predictions/<model>.jsonl]")
 @json_option()
 @with_tasks
 def collect(

@@ -36,45 +36,122 @@ def manifest_command() -> None:
     click.echo(json.dumps(manifest_schema(), indent=2, ensure_ascii=False))
 
 
-_WIDTH = 80
+KINDS = ("builder", "reader", "metric", "target", "manifest", "sample")
+"""The kinds of things with a name, in the order in which they are shown."""
 
 
-def show_description(found: Mapping[str, Any]) -> None:
+@click.command("list")
+@click.argument("name", required=False)
+@click.option("--kind", type=click.Choice(KINDS), help="Only things of this kind.")
+@json_option()
+def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
+    """List the installed builders, readers, samples, metrics, targets of `export` and manifests; a broken one is shown
+    with its cause.
+
+    With NAME, show everything about one of these: what it does, its options, its sources, the fields of its rows and
+    records, what fits with it, and the files that it writes. NAME may also be a manifest of your own.
+    """
+    kinds = (kind,) if kind else KINDS
+    plugins = [plugin for group in GROUPS if group in kinds for plugin in installed(group)]
+    targets = installed_targets() if "target" in kinds else []
+    manifests = installed_manifests() if "manifest" in kinds else {}
+    if name is not None:
+        described = _described(name, kinds, plugins, targets, manifests)
+        if as_json:
+            click.echo(json.dumps({"found": described}))
+            return
+        for number, description in enumerate(described):
+            if number:
+                say("")
+            _show_description(description)
+    elif as_json:
+        listed = [*map(asdict, plugins), *({"kind": "target", **asdict(target)} for target in targets)]
+        click.echo(json.dumps({"plugins": listed, "manifests": sorted(manifests)}))
+    else:
+        for group in GROUPS:
+            say(f"{group}s")
+            for plugin in plugins:
+                if plugin.kind == group:
+                    profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
+                    _show_line(plugin, f"{plugin.summary}{profiles}")
+        say("targets of export")
+        for target in targets:
+            _show_line(target, target.summary)
+        say("manifests")
+        for title, path in sorted(manifests.items()):
+            say(f"  {title:<18} {path.read_text('utf-8').splitlines()[0].removeprefix('#').strip()}")
+
+
+def _show_line(found: Plugin | InstalledTarget, about: str) -> None:
+    say(f"  {found.name:<18} {f'BROKEN: {found.problem}' if found.problem else about} ({found.origin})")
+
+
+def _described(
+    name: str,
+    kinds: Sequence[str],
+    plugins: Sequence[Plugin],
+    targets: Sequence[InstalledTarget],
+    manifests: Mapping[str, Path],
+) -> list[Mapping[str, Any]]:
+    """Return the descriptions of everything with a name.
+
+    Raises:
+        PluginError: nothing has this name, or it cannot be used.
+
+    """
+    found = sorted((plugin for plugin in plugins if plugin.name == name), key=lambda each: KINDS.index(each.kind))
+    if len(kinds) > 1 and any(plugin.kind == "reader" for plugin in found):  # its description mentions its sample
+        found = [plugin for plugin in found if plugin.kind != "sample"]
+    described: list[Mapping[str, Any]] = [describe_plugin(plugin) for plugin in found]
+    for target in targets:
+        if target.name == name:
+            facts = code_and_about(type(target_named(name)), name, target.origin)
+            described.append({**facts, "about": target.summary, "kind": "target"})
+    is_file = "manifest" in kinds and Path(name).suffix in (".yaml", ".yml") and Path(name).is_file()
+    if name in manifests or is_file:
+        described.append(describe_manifest(name, manifests.get(name) or find_manifest(name)))
+    if not described:
+        names = [*(plugin.name for plugin in plugins), *(target.name for target in targets), *manifests]
+        *others, last = ["export target" if kind == "target" else kind for kind in kinds]
+        asked = f"{', '.join(others)} or {last}" if others else last
+        raise PluginError(f"no {asked} {name!r:.200} is installed{nearest(name, names)}; see `mmlongbench list`")
+    return described
+
+
+def _show_description(found: Mapping[str, Any]) -> None:
     """Print the description of a plug-in, a target or a manifest."""
-    if found["kind"] == "manifest":
-        _show_manifest(found)
-        return
     kind = "export target" if found["kind"] == "target" else found["kind"]
-    origin = " ".join(part for part in (found["distribution"], found["version"]) if part)
-    _wrapped(f"{kind} {found['name']}{f', of {origin}' if origin else ''} ({found['code']})", 0)
+    if kind == "manifest":
+        say(f"manifest {found['name']}")
+    else:
+        origin = " ".join(part for part in (found["distribution"], found["version"]) if part)
+        _wrapped(f"{kind} {found['name']}{f', of {origin}' if origin else ''} ({found['code']})", 0)
     if found["about"]:
         _wrapped(found["about"], 2)
-    if found["kind"] == "builder":
+    if kind == "manifest":
+        for dataset in found["datasets"]:
+            _show_dataset(dataset)
+    elif kind == "builder":
         _show_builder(found)
-    elif found["kind"] == "reader":
-        _sources(found["sources"])
+    elif kind == "reader":
+        _sources(found)
         if found["has_sample"]:
             _wrapped("With `source: sample`, small sources are drawn.", 2)
         _fields(f"fields of a row ({found['row_type']})", found["row_fields"])
         _section("images", f"{IMAGES}/{found['image_folder']}/")
         _section("what fits with it", _names("builders", found), _names("manifests", found))
-    elif found["kind"] == "metric":
+    elif kind == "metric":
         profiles = (f"{name}: {source}" if source else name for name, source in found["profiles"].items())
         _section("profiles, the default first", *profiles)
         _section("what fits with it", _names("builders", found), _names("manifests", found))
-    elif found["kind"] == "sample":
+    elif kind == "sample":
         _section("use", f"A manifest draws it with `reader: {found['reader']}` and `source: sample`.")
-        _sources(found["sources"])
+        _sources(found)
     else:
         _section("use", f"mmlongbench export RELEASE --to {found['name']} --out FOLDER")
 
 
 def _show_builder(found: Mapping[str, Any]) -> None:
-    files = {
-        "records": f"{DATA}/{{}}, one for each length: the records",
-        "bundle": f"{DATA}/{{}}: the same records in the format that the public code reads",
-        "items": f"{ITEMS}/{{}}: a row for each unit of each example",
-    }
     _fields(f"options{'' if found['options'] else ': it has none'}", found["options"])
     _fields(f"fields of a row ({found['row_type']})", found["row_fields"])
     for title, is_added in (("fields of a record", False), ("fields that the engine adds to a record", True)):
@@ -83,7 +160,12 @@ def _show_builder(found: Mapping[str, Any]) -> None:
             for field in fields:
                 _wrapped(field["name"], 2)
                 _wrapped(field["text"], 6)
-    _section("files it writes", *(files[file["kind"]].format(file["pattern"]) for file in found["files"]))
+    contents = {
+        "records": f"{DATA}/{{}}, one for each length: the records",
+        "bundle": f"{DATA}/{{}}: the same records in the format that the public code reads",
+        "items": f"{ITEMS}/{{}}: a row for each unit of each example",
+    }
+    _section("files it writes", *(contents[file["kind"]].format(file["pattern"]) for file in found["files"]))
     if found["placements"]:
         _section("needles are put at", " or ".join(found["placements"]))
     if found["variants"]:
@@ -98,27 +180,20 @@ def _show_builder(found: Mapping[str, Any]) -> None:
     )
 
 
-def _show_manifest(found: Mapping[str, Any]) -> None:
-    say(f"manifest {found['name']}")
-    if found["about"]:
-        _wrapped(found["about"], 2)
-    for dataset in found["datasets"]:
-        metric = f"; metric {dataset['metric']}" if dataset["metric"] else ""
-        _section(
-            f"dataset {dataset['name']}",
-            f"builder {dataset['builder']}; reader {dataset['reader']}{metric}",
-            f"lengths {', '.join(map(format_length, dataset['lengths']))}",
-        )
-        if isinstance(dataset["source"], str):
-            _wrapped(f"source: {dataset['source']} (small sources are drawn)", 2)
-        else:
-            for name, path in dataset["source"].items():
-                todo = "optional" if name in dataset["optional_sources"] else f"to be set: --set source.{name}=PATH"
-                _wrapped(f"source.{name}: {path or todo}", 2)
-        if dataset["corpus"]:
-            _wrapped(f"corpus: {dataset['corpus']}", 2)
-        for name, value in dataset["options"].items():
-            _wrapped(f"options.{name}: {_value(value)}", 2)
+def _show_dataset(dataset: Mapping[str, Any]) -> None:
+    metric = f"; metric {dataset['metric']}" if dataset["metric"] else ""
+    plugins = f"builder {dataset['builder']}; reader {dataset['reader']}{metric}"
+    _section(f"dataset {dataset['name']}", plugins, f"lengths {', '.join(map(format_length, dataset['lengths']))}")
+    if isinstance(dataset["source"], str):
+        _wrapped(f"source: {dataset['source']} (small sources are drawn)", 2)
+    else:
+        for name, path in dataset["source"].items():
+            todo = "optional" if name in dataset["optional_sources"] else f"to be set: --set source.{name}=PATH"
+            _wrapped(f"source.{name}: {path or todo}", 2)
+    if dataset["corpus"]:
+        _wrapped(f"corpus: {dataset['corpus']}", 2)
+    for name, value in dataset["options"].items():
+        _wrapped(f"options.{name}: {_value(value)}", 2)
 
 
 def _fields(title: str, fields: Sequence[Mapping[str, Any]]) -> None:
@@ -130,9 +205,9 @@ def _fields(title: str, fields: Sequence[Mapping[str, Any]]) -> None:
             _wrapped(field["text"], 6)
 
 
-def _sources(sources: Sequence[Mapping[str, Any]]) -> None:
+def _sources(found: Mapping[str, Any]) -> None:
     _section("sources")
-    for source in sources:
+    for source in found["sources"]:
         _wrapped(f"{source['name']}{' (optional)' if source['is_optional'] else ''}", 2)
         if source["form"]:
             _wrapped(source["form"], 6)
@@ -157,98 +232,7 @@ def _value(value: JsonValue) -> str:
 def _wrapped(text: str, indent: int) -> None:
     """Print a text in lines of at most 80 characters; a longer word is not broken."""
     pad = " " * indent
-    lines = textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=pad,
-        subsequent_indent=f"{pad}  " if indent < 6 else pad,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for line in lines:
+    hanging = f"{pad}  " if indent < 6 else pad
+    wrapper = textwrap.TextWrapper(80, pad, hanging, break_long_words=False, break_on_hyphens=False)
+    for line in wrapper.wrap(text):
         say(line)
-
-
-KINDS = ("builder", "reader", "metric", "target", "manifest", "sample")
-"""The kinds of things with a name, in the order in which they are shown."""
-
-
-@click.command("list")
-@click.argument("name", required=False)
-@click.option("--kind", type=click.Choice(KINDS), help="Only things of this kind.")
-@json_option()
-def list_installed(name: str | None, kind: str | None, as_json: bool) -> None:
-    """List the installed builders, readers, samples, metrics, targets of `export` and manifests; a broken one is shown
-    with its cause.
-
-    With NAME, show everything about one of these: what it does, its options, its sources, the fields of its rows and
-    records, what fits with it, and the files that it writes. NAME may also be a manifest of your own.
-    """
-    if name is None:
-        _list_all(kind, as_json=as_json)
-        return
-    found = _described(name, kind)
-    if as_json:
-        click.echo(json.dumps({"found": found}))
-        return
-    for number, each in enumerate(found):
-        if number:
-            say("")
-        show_description(each)
-
-
-def _list_all(kind: str | None, *, as_json: bool) -> None:
-    plugins = [plugin for each in GROUPS if kind in (None, each) for plugin in installed(each)]
-    targets = installed_targets() if kind in (None, "target") else []
-    manifests = installed_manifests() if kind in (None, "manifest") else {}
-    if as_json:
-        listed = [*map(asdict, plugins), *({"kind": "target", **asdict(target)} for target in targets)]
-        click.echo(json.dumps({"plugins": listed, "manifests": sorted(manifests)}))
-    else:
-        for each in GROUPS:
-            say(f"{each}s")
-            for plugin in plugins:
-                if plugin.kind == each:
-                    profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
-                    _show_line(plugin, f"{plugin.summary}{profiles}")
-        say("targets of export")
-        for target in targets:
-            _show_line(target, target.summary)
-        say("manifests")
-        for name, path in sorted(manifests.items()):
-            first = path.read_text("utf-8").splitlines()[0]
-            say(f"  {name:<18} {first.removeprefix('#').strip()}")
-
-
-def _show_line(found: Plugin | InstalledTarget, about: str) -> None:
-    say(f"  {found.name:<18} {f'BROKEN: {found.problem}' if found.problem else about} ({found.origin})")
-
-
-def _described(name: str, kind: str | None) -> list[Mapping[str, Any]]:
-    """Return the descriptions of everything with a name. The sample of a reader is described only if `kind` asks for
-    it, because the description of the reader mentions it.
-
-    Raises:
-        PluginError: nothing has this name, or it cannot be used.
-
-    """
-    wanted = KINDS if kind is None else (kind,)
-    plugins = [plugin for each in GROUPS if each in wanted for plugin in installed(each)]
-    targets = [target for target in installed_targets() if "target" in wanted]
-    manifests = installed_manifests() if "manifest" in wanted else {}
-    found = sorted((plugin for plugin in plugins if plugin.name == name), key=lambda each: KINDS.index(each.kind))
-    if kind is None and any(plugin.kind == "reader" for plugin in found):
-        found = [plugin for plugin in found if plugin.kind != "sample"]
-    described: list[Mapping[str, Any]] = [describe_plugin(plugin) for plugin in found]
-    for target in targets:
-        if target.name == name:
-            facts = code_and_about(type(target_named(name)), name, target.origin)
-            described.append({**facts, "about": target.summary, "kind": "target"})
-    if name in manifests or ("manifest" in wanted and Path(name).suffix in (".yaml", ".yml") and Path(name).is_file()):
-        described.append(describe_manifest(name, manifests.get(name) or find_manifest(name)))
-    if not described:
-        names = [*(plugin.name for plugin in plugins), *(target.name for target in targets), *manifests]
-        kinds = ["export target" if each == "target" else each for each in wanted]
-        said = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
-        raise PluginError(f"no {said} {name!r:.200} is installed{nearest(name, names)}; see `mmlongbench list`")
-    return described

@@ -11,11 +11,8 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from string import Template
 
 import click
@@ -29,6 +26,7 @@ from mmlongbench.manifest.plugins import is_installed
 
 MAX_NAME = 36
 """The maximum number of characters of a name."""
+_TEMPLATES = Path(__file__).parent / "task_template"
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -97,33 +95,10 @@ def _class_name(name: str) -> str:
 
 def _write(folder: Path, name: str, *, is_package: bool) -> None:
     """Write the folder of a task, which appears complete or not at all."""
-    values = _values(name, is_package=is_package)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder.parent) as temporary:
-        whole = Path(temporary) / "whole"
-        for at, file in _files(files("mmlongbench.cli") / "task_template", PurePosixPath()):
-            if at.name == "pyproject.toml.txt" and not is_package:
-                continue
-            data = file.read_bytes()
-            if at.suffix == ".txt":
-                data = Template(data.decode()).substitute(values).encode()
-                at = at.with_suffix("")
-                named = {"task.py": f"{name}.py", "manifest.yaml": f"{name}.yaml", "test_task.py": f"test_{name}.py"}
-                at = at.with_name(named.get(at.name, at.name))
-            path = whole / at
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        if os.path.lexists(folder):  # made by another process in the meantime
-            raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
-        whole.rename(folder)
-
-
-def _values(name: str, *, is_package: bool) -> Mapping[str, str]:
-    """Return the values of the slots of the templates."""
     yaml_name = name if isinstance(yaml.safe_load(name), str) else json.dumps(name)  # words such as `yes`
     package = "| `pyproject.toml` | makes a package of it; its builder has the name of the task |\n"
     install = "\nInstall it first; then `mmlongbench list` shows its builder:\n\n```sh\npip install -e .\n```\n"
-    return {
+    values = {
         "name": name,
         "class_name": _class_name(name),
         "yaml_name": yaml_name,
@@ -133,12 +108,19 @@ def _values(name: str, *, is_package: bool) -> Mapping[str, str]:
         "install": install if is_package else "",
         "task_option": "" if is_package else f" --task {name}.py",
     }
-
-
-def _files(folder: Traversable, at: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
-    """Yield the files below a folder of a package, each with its path in the folder, sorted."""
-    for each in sorted(folder.iterdir(), key=lambda found: found.name):
-        if each.is_dir():
-            yield from _files(each, at / each.name)
-        else:
-            yield at / each.name, each
+    named = {"task.py": f"{name}.py", "manifest.yaml": f"{name}.yaml", "test_task.py": f"test_{name}.py"}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=folder.parent) as temporary:
+        whole = Path(temporary) / "whole"
+        for file in (path for path in _TEMPLATES.rglob("*") if path.is_file()):
+            if file.name == "pyproject.toml.txt" and not is_package:
+                continue
+            data, path = file.read_bytes(), whole / file.relative_to(_TEMPLATES)
+            if file.suffix == ".txt":
+                data = Template(data.decode()).substitute(values).encode()
+                path = path.with_name(named.get(file.stem, file.stem))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        if os.path.lexists(folder):  # made by another process in the meantime
+            raise click.UsageError(f"{folder} exists already; give another folder with --out, or another name")
+        whole.rename(folder)

@@ -63,7 +63,8 @@ def options_of(
     """Give a command an option for each field of a dataclass; the command gets one argument, made of the values.
 
     The type, the default and the help of an option are those of its field. A tuple of texts is an option that may be
-    repeated, without the `s` at the end of the field's name. Whole numbers are at least 1.
+    repeated, without the `s` at the end of the field's name; the option of a flag has no `is_` before its name. Whole
+    numbers are at least 1.
 
     Args:
         kind: the dataclass.
@@ -84,7 +85,8 @@ def options_of(
 
         for field in reversed(made):
             how = {**_option(field, hints[field.name], texts.get(field.name, "")), **changes.get(field.name, {})}
-            spelled = (field.name.removesuffix("s") if "multiple" in how else field.name).replace("_", "-")
+            spelled = field.name.removesuffix("s") if "multiple" in how else field.name
+            spelled = spelled.removeprefix("is_").replace("_", "-")
             run = click.option(how.pop("option", f"{prefix}{spelled}"), f"{name}_{field.name}", **how)(run)
         return run
 
@@ -99,6 +101,20 @@ _TYPES: Mapping[object, click.ParamType[Any]] = {
 }
 
 
+_METAVARS: Mapping[str, str] = {
+    **dict.fromkeys(("context", "datasets", "form", "model", "models"), "NAME"),
+    "after": "DIR",
+    "cleared": "LICENCE",
+    "count_as": "MODEL",
+    "images": "FORM",
+    "lengths": "8K",
+    "prices": "IN OUT",
+    "text_tokenizer": "PATH|ID",
+    "url": "URL",
+}
+"""What stands for the value of an option in `--help`, by the name of the field."""
+
+
 def _option(field: "Field[Any]", hint: object, text: str) -> dict[str, Any]:
     """Return the arguments of `click.option` for a field of a dataclass."""
     kind = next(each for each in get_args(hint) if each is not NoneType) if NoneType in get_args(hint) else hint
@@ -109,7 +125,8 @@ def _option(field: "Field[Any]", hint: object, text: str) -> dict[str, Any]:
         parts = get_args(kind)
         how |= {"multiple": True} if parts[-1] is ... else {"nargs": len(parts)}
         kind = parts[0]
-    how["type"] = _TYPES.get(kind, click.STRING)
+    how["type"] = ABOVE_0 if field.name == "timeout" else _TYPES.get(kind, click.STRING)
+    how["metavar"] = _METAVARS.get(field.name)
     if field.default is MISSING:
         return {**how, "required": True}
     return {**how, "default": field.default, "show_default": field.default not in (None, "", ())}
@@ -143,8 +160,11 @@ def with_tasks(command: Command) -> Command:
 
 
 def with_manifest(command: Command) -> Command:
-    """Give a command the argument MANIFEST and the options `--data` and `--set`; it gets one argument `given`, a
+    """Give a command the argument MANIFEST and the options `--data` and `--set`; it gets one argument `manifest`, a
     `Manifest`.
+
+    Standard error says which task files the manifest makes run. `--quiet` and `--json` do not hide this line, because
+    whoever builds a manifest of others must see that its code runs.
     """
 
     @click.argument("manifest")
@@ -165,10 +185,20 @@ def with_manifest(command: Command) -> Command:
     def run(*args: Any, manifest: str, data: Path | None, settings: tuple[str, ...], **options: Any) -> Any:  # noqa: ANN401
         from mmlongbench.manifest.loading import data_folder, find_manifest, load_manifest
 
-        given = load_manifest(find_manifest(manifest), settings, data=data_folder(data))
-        return command(*args, given=given, **options)
+        loaded = load_manifest(find_manifest(manifest), settings, data=data_folder(data))
+        if names := dict.fromkeys(path.name for path in task_files(loaded)):
+            say(f"note: the code of {', '.join(names)} runs, because the manifest names it", err=True)
+        return command(*args, manifest=loaded, **options)
 
     return run
+
+
+def task_files(manifest: "Manifest") -> list[Path]:
+    """Return the task files that a manifest names, each once."""
+    from mmlongbench.manifest.task_files import task_files_of
+
+    files = (file.path for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader))
+    return list(dict.fromkeys(files))
 
 
 def lengths_option(metavar: str, help: str) -> Decorator:
@@ -182,22 +212,6 @@ def lengths_option(metavar: str, help: str) -> Decorator:
     )
 
 
-def say_code(manifest: "Manifest") -> None:
-    """Say on standard error which task files a manifest makes run; nothing without task files. `--quiet` and `--json`
-    do not hide this line, because whoever builds a manifest of others must see that its code runs.
-    """
-    if found := dict.fromkeys(path.name for path in files_of(manifest)):
-        say(f"note: the code of {', '.join(found)} runs, because the manifest names it", err=True)
-
-
-def files_of(manifest: "Manifest") -> list[Path]:
-    """Return the task files that a manifest names, each once."""
-    from mmlongbench.manifest.task_files import task_files_of
-
-    files = (file.path for spec in manifest.datasets for file in task_files_of(spec.builder, spec.reader))
-    return list(dict.fromkeys(files))
-
-
 def number_of(count: int, what: str) -> str:
     """Return a number of things in words.
 
@@ -205,3 +219,12 @@ def number_of(count: int, what: str) -> str:
     ('1 call', '2,000 calls')
     """
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def usage_of(usage: Mapping[str, float]) -> str:
+    """Return what calls of a model took, in words (see `ModelClient.usage`)."""
+    cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
+    return (
+        f"calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered from the file; "
+        f"tokens: {usage['input_tokens']:,.0f} of prompts, {usage['output_tokens']:,.0f} of answers{cost}"
+    )

@@ -12,7 +12,7 @@ from mmlongbench.cli.console import print_table, say, say_notes
 from mmlongbench.cli.options import FILE, FOLDER, NEW_PATH, bars, json_option, options_of, with_tasks
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.publishing.about import About, read_about
-from mmlongbench.publishing.publish import Published, Publishing
+from mmlongbench.publishing.publish import Publishing
 from mmlongbench.publishing.publish import publish as make_folder
 from mmlongbench.publishing.rights import Rights, rights_of_release
 from mmlongbench.publishing.takedown import take_down
@@ -48,11 +48,11 @@ def takedown(
     files keep their bytes.
     """
     asked: dict[Kind, str | None] = {"document": document, "image": image, "source": source}
-    given = [(kind, id) for kind, id in asked.items() if id]
+    given = [Withdrawal(kind, id) for kind, id in asked.items() if id]
     if len(given) != 1:
         raise click.UsageError("give one of --document, --image and --source")
     day = (date or datetime.datetime.now(datetime.UTC)).date().isoformat()
-    made = take_down(release, Withdrawal(*given[0]), out, day, bars(is_quiet=as_json), tasks)
+    made = take_down(release, given[0], out, day, bars(is_quiet=as_json), tasks)
     if as_json:
         said = {**asdict(made), "out": str(made.out), "tombstone": made.tombstone.model_dump()}
         click.echo(json.dumps(said))
@@ -89,22 +89,22 @@ def rights(release: Path, as_json: bool, check: bool) -> None:
     if as_json:
         click.echo(json.dumps(found.model_dump(mode="json")))
     else:
-        _show_licences(release, found)
+        _show_rights(release, found)
     if check and found.without_licence:
         sys.exit(1)
 
 
-def _show_licences(release: Path, found: Rights) -> None:
+def _show_rights(release: Path, found: Rights) -> None:
     rows: list[tuple[Value, ...]] = []
-    for each in found.sources:
-        licence = each.licence or (f"unknown: {each.reason}" if each.reason else "unknown")
-        shares = (_share(known, each.assets) for known in (each.with_licence, each.with_origin))
-        rows.append((each.name, licence, each.images, each.texts, *shares))
+    for source in found.sources:
+        licence = source.licence or (f"unknown: {source.reason}" if source.reason else "unknown")
+        shares = (_share(known, source.assets) for known in (source.with_licence, source.with_origin))
+        rows.append((source.name, licence, source.images, source.texts, *shares))
     columns = ("source", "licence", "images", "texts", "licence known", "origin known")
     print_table(Table(columns, rows, align="ll"))
-    for each in found.sources:
-        for hint in each.contradictions:
-            say(f"metadata against {each.licence} of {each.name}: {hint}")
+    for source in found.sources:
+        for hint in source.contradictions:
+            say(f"metadata against {source.licence} of {source.name}: {hint}")
     for demand in found.demands:
         more = f"; and {len(demand.sources) - 3} more" if len(demand.sources) > 3 else ""
         say(f"{demand.condition}: {'; '.join(demand.sources[:3])}{more}")
@@ -112,10 +112,8 @@ def _show_licences(release: Path, found: Rights) -> None:
         say(f"advice: {sentence}")
     assets = found.images + found.texts
     may = "may be passed on" if found.may_be_shared else "may not be passed on without asking"
-    say(
-        f"{release.name}: {assets:,} assets, {_share(found.with_licence, assets)} with a licence, "
-        f"{_share(found.with_origin, assets)} with an origin; {may}"
-    )
+    known = f"{_share(found.with_licence, assets)} with a licence, {_share(found.with_origin, assets)} with an origin"
+    say(f"{release.name}: {assets:,} assets, {known}; {may}")
 
 
 def _share(part: int, whole: int) -> str:
@@ -134,8 +132,8 @@ def _share(part: int, whole: int) -> str:
     without=("about", "repository"),
     shortcuts={"type": FILE},
     audit={"type": FILE},
-    cleared={"option": "--cleared", "metavar": "LICENCE"},
-    after={"metavar": "DIR", "type": FOLDER},
+    cleared={"option": "--cleared"},
+    after={"type": FOLDER},
 )
 @json_option()
 @with_tasks
@@ -159,17 +157,11 @@ def publish(
     name = repository_of(to) if to else ""
     how = replace(publishing, about=read_about(about) if about else About(), repository=name)
     made = make_folder(release, out, how, bars(is_quiet=as_json), tasks)
-    done = upload(out, name, is_public=public) if to else None
+    uploaded = upload(out, name, is_public=public) if to else None
     if as_json:
-        found = {**asdict(made), "out": str(made.out), "uploaded": asdict(done) if done else None}
-        click.echo(json.dumps(found))
+        values = {**asdict(made), "out": str(made.out), "uploaded": asdict(uploaded) if uploaded else None}
+        click.echo(json.dumps(values))
         return
-    _show_publication(made)
-    if done:
-        say(f"uploaded to {done.url}, commit {done.commit[:12]}")
-
-
-def _show_publication(made: Published) -> None:
     if made.left_out:
         say(f"note: {made.left_out:,} examples are left out, because a licence forbids to publish them", err=True)
     say_notes(made.notes)
@@ -180,5 +172,7 @@ def _show_publication(made: Published) -> None:
     share = made.bytes / made.image_bytes if made.image_bytes else 0
     size = f", {share:.3f} times the bytes of its {made.images:,} images" if share else ""
     say(f"{made.out}: {made.examples:,} examples; {made.files:,} files, {made.bytes:,} bytes{size}")
-    counts = ", ".join(f"{count:,} {state}" for state, count in made.practices.items())
-    say(f"practices: {counts}; {made.out}/README.md is the card")
+    practices = ", ".join(f"{count:,} {state}" for state, count in made.practices.items())
+    say(f"practices: {practices}; {made.out}/README.md is the card")
+    if uploaded:
+        say(f"uploaded to {uploaded.url}, commit {uploaded.commit[:12]}")

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from mmlongbench.cli.console import say
+from mmlongbench.cli.console import print_table, say
 from mmlongbench.cli.options import (
-    ABOVE_0,
     COUNT,
     FILE,
     FOLDER,
@@ -24,6 +23,7 @@ from mmlongbench.cli.options import (
     number_of,
     options_of,
     quiet_option,
+    usage_of,
 )
 from mmlongbench.documents.limits import Limits
 from mmlongbench.io.files import shown_name
@@ -31,15 +31,11 @@ from mmlongbench.io.pool import cores
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions.layer.make import DOCUMENTS, LAYERS, Made, Settings, make_questions
 from mmlongbench.questions.table import MANIFEST, REJECTS
-from mmlongbench.questions.writing.documents import is_date
-from mmlongbench.questions.writing.forecast import Expected
 from mmlongbench.questions.writing.making import CALLS, Prepared, prepare
 from mmlongbench.questions.writing.making import Made as Written
 from mmlongbench.questions.writing.making import make as write_questions
 from mmlongbench.questions.writing.settings import WritingSettings
-
-if TYPE_CHECKING:
-    from mmlongbench.questions.reviewing.merging import Merged
+from mmlongbench.table import Table
 
 _FAULTS = 10
 """The maximum number of faults of sheets that are named."""
@@ -57,7 +53,7 @@ class _OwnContext(click.Context):
 
 class DefaultGroup(click.Group):
     """Runs a subcommand if the first argument is the name of one; otherwise the group's own command, with all
-    arguments. A folder called like a subcommand is given as `./name`.
+    arguments. A folder called like a subcommand is given as `./name`, or after `--`.
     """
 
     own: click.Command
@@ -69,6 +65,14 @@ class DefaultGroup(click.Group):
         self.help = self.own.help
         self.context_settings["ignore_unknown_options"] = True  # the own command knows them
         return self.own
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep `--` for the group's own command: the parser of the group takes it away where only options stand before
+        it, and a name that begins with a dash would be read as an option.
+        """
+        before = args[: args.index("--")] if "--" in args else [""]
+        mark = ["--"] if all(len(arg) > 1 and arg.startswith("-") for arg in before) else []
+        return super().parse_args(ctx, [*args[: len(before)], *mark, *args[len(before) :]])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -113,9 +117,7 @@ def questions() -> None:
     "question is left out if they differ.  [default: --ocr]",
 )
 @click.option(
-    "--workers",
-    type=COUNT,
-    help="The number of processes; all cores by default. It does not change the bytes.",
+    "--workers", type=COUNT, help="The number of processes; all cores by default. It does not change the bytes."
 )
 @click.option(
     "--seconds-a-page",
@@ -156,12 +158,10 @@ def questions() -> None:
     "endpoint",
     without=("cache", "attempts", "is_dry"),
     url={
-        "metavar": "URL",
         "required": False,
         "help": "Let models write and check: an endpoint that speaks OpenAI's protocol.",
     },
-    timeout={"default": 600.0, "type": ABOVE_0},
-    prices={"metavar": "IN OUT"},
+    timeout={"default": 600.0},
 )
 @click.option("--max-cost", type=click.FloatRange(min=0), help="Do not begin if more is expected; needs --prices.")
 @click.option(
@@ -198,143 +198,119 @@ def make(
     documents whose layer was read are not read again.
     """
     progress = bars(is_quiet=quiet or as_json)
-    if maker is None:
-        if seconds_a_page:
-            raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
-        settings = _writing_settings(writing, endpoint, max_cost, has_calls=not (dry_run or replay))
-        prepared = prepare(documents, out, settings, progress, about=about, against=against, rule=count_as)
-        cost = prepared.cost(endpoint.prices)
-        if not (quiet or as_json):
-            _show_plan(prepared, endpoint.prices)
-        if max_cost is not None and cost > max_cost:
-            raise click.UsageError(
-                f"expected cost {cost:,.2f}, --max-cost {max_cost:,.2f}: ask for fewer questions (--per-document), or "
-                "a smaller --dpi"
-            )
-        if dry_run:
-            if as_json:
-                click.echo(json.dumps({"expected": _fields(prepared.expected), "cost": cost}))
-            return
-        used = replace(endpoint, url=endpoint.url or "http://127.0.0.1", cache=cache or out / CALLS, is_dry=replay)
-        written = write_questions(prepared, used, progress)
-        if as_json:
-            said = {"out": str(out), "counts": dict(written.counts), "usage": dict(written.usage)}
-            click.echo(json.dumps(said))
-        elif not quiet:
-            _show_written(written, out)
-        if not written.is_complete or not written.counts["accepted"]:
-            sys.exit(1)
+    if maker == "layer":
+        if endpoint.url or writing["authors"]:
+            raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
+        limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
+        layer = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
+        _show_read(make_questions(documents, out, layer, workers or cores(), progress), out, as_json, quiet)
         return
-    if endpoint.url or writing["authors"]:
-        raise click.UsageError("--url and --model have no effect with --from layer: leave one of them out")
-    limits = Limits(seconds_a_page=seconds_a_page) if seconds_a_page else Limits()
-    layer = Settings(cache or out / LAYERS, limits, with_ocr=ocr)
-    made = make_questions(documents, out, layer, workers or cores(), progress)
-    if as_json:
-        click.echo(json.dumps(made.summary.model_dump(mode="json")))
-    elif not quiet:
-        _show_read(made, out)
-
-
-def _writing_settings(
-    given: dict[str, Any], endpoint: EndpointSettings, max_cost: float | None, *, has_calls: bool
-) -> WritingSettings:
-    if not given["authors"]:
+    if seconds_a_page:
+        raise click.UsageError("--seconds-a-page has no effect without --from layer: leave it out")
+    if not writing["authors"]:
         raise click.UsageError("questions with models need --model (repeatable); `--from layer` needs no model")
-    if has_calls and not endpoint.url:
+    if not (endpoint.url or dry_run or replay):
         raise click.UsageError("questions with models need --url")
     if max_cost is not None and not endpoint.prices:
         raise click.UsageError("--max-cost needs --prices")
-    if given["published_after"] and not is_date(given["published_after"]):
-        raise click.UsageError(f"--published-after {given['published_after']}: expected a date such as 2024-05-31")
-    return WritingSettings(**{**given, "per_document": given["per_document"] or 0})
+    settings = WritingSettings(**{**writing, "per_document": writing["per_document"] or 0})
+    prepared = prepare(documents, out, settings, progress, about=about, against=against, rule=count_as)
+    cost = prepared.cost(endpoint.prices)
+    if not (quiet or as_json):
+        _show_plan(prepared, endpoint.prices)
+    if max_cost is not None and cost > max_cost:
+        raise click.UsageError(
+            f"expected cost {cost:,.2f}, --max-cost {max_cost:,.2f}: ask for fewer questions (--per-document), or "
+            "a smaller --dpi"
+        )
+    if dry_run:
+        if as_json:
+            numbers = ("calls", "input_tokens", "output_tokens")
+            expected = [
+                {"stage": stage.stage, **{name: round(getattr(stage, name)) for name in numbers}}
+                for stage in prepared.expected
+            ]
+            click.echo(json.dumps({"expected": expected, "cost": cost}))
+        return
+    used = replace(endpoint, url=endpoint.url or "http://127.0.0.1", cache=cache or out / CALLS, is_dry=replay)
+    written = write_questions(prepared, used, progress)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "counts": dict(written.counts), "usage": dict(written.usage)}))
+    elif not quiet:
+        _show_written(written, out)
+    if not written.is_complete or not written.counts["accepted"]:
+        sys.exit(1)
 
 
 def _show_plan(prepared: Prepared, prices: tuple[float, float] | None) -> None:
     library, drawn = prepared.library, prepared.drawn
     wanted = sum(quota.wanted for quota in drawn.quotas)
-    documents = number_of(len(library.documents), "document")
     left = f", {len(library.left_out)} left out" if library.left_out else ""
+    documents = number_of(len(library.documents), "document")
     say(f"{documents}{left}: {wanted:,} questions wanted, {len(drawn.slots):,} drafts")
     for line in library.left_out[:_NAMED]:
         say(f"  {line.doc} is left out, {line.reason}: {line.detail}")
-    if fewer := [quota for quota in drawn.quotas if quota.why_fewer]:
-        for quota in fewer[:_NAMED]:
-            say(f"  {quota.doc}: {quota.kind}: {quota.slots} of {quota.wanted} can be asked ({quota.why_fewer})")
-        if len(fewer) > _NAMED:
-            say(f"  and {len(fewer) - _NAMED} more; stages/03-quotas.jsonl has all")
-    say(_total("expected", prepared.expected, prices))
-    say(_total("if every draft passes every check", prepared.at_most, prices))
+    fewer = [quota for quota in drawn.quotas if quota.why_fewer]
+    for quota in fewer[:_NAMED]:
+        say(f"  {quota.doc}: {quota.kind}: {quota.slots} of {quota.wanted} can be asked ({quota.why_fewer})")
+    if len(fewer) > _NAMED:
+        say(f"  and {len(fewer) - _NAMED} more; stages/03-quotas.jsonl has all")
+    for what, stages in (("expected", prepared.expected), ("if every draft passes every check", prepared.at_most)):
+        names = ("calls", "input_tokens", "output_tokens")
+        calls, prompts, answers = (sum(getattr(stage, name) for stage in stages) for name in names)
+        cost = f", cost {sum(stage.cost(prices) for stage in stages):,.2f}" if prices else ""
+        say(f"  {what}: {calls:,.0f} calls, {prompts:,.0f} tokens of prompts, {answers:,.0f} of answers{cost}")
 
 
-def _total(what: str, expected: Sequence[Expected], prices: tuple[float, float] | None) -> str:
-    calls, taken = sum(each.calls for each in expected), sum(each.input_tokens for each in expected)
-    given = sum(each.output_tokens for each in expected)
-    cost = f", cost {sum(each.cost(prices) for each in expected):,.2f}" if prices else ""
-    return f"  {what}: {calls:,.0f} calls, {taken:,.0f} tokens of prompts, {given:,.0f} of answers{cost}"
-
-
-def _fields(expected: Sequence[Expected]) -> list[dict[str, object]]:
-    return [
-        {
-            "stage": each.stage,
-            "calls": round(each.calls),
-            "input_tokens": round(each.input_tokens),
-            "output_tokens": round(each.output_tokens),
-        }
-        for each in expected
-    ]
-
-
-def _show_written(made: Written, out: Path) -> None:
-    counts, usage, report = made.counts, made.usage, made.report
-    say(f"{'stage':<26} {'reached':>8} {'went on':>8}  why not")
+def _show_written(written: Written, out: Path) -> None:
+    counts, report = written.counts, written.report
+    rows = []
     for stage in report.stages:
-        why = {reason: count for reason, count in stage.reasons.items() if reason not in ("all", "some")}
+        why = [f"{reason} {count}" for reason, count in stage.reasons.items() if reason not in ("all", "some")]
         if stage.reached and (stage.went_on < stage.reached or why):
-            reasons = ", ".join(f"{reason} {count}" for reason, count in why.items())
-            say(f"{stage.stage:<26} {stage.reached:>8,} {stage.went_on:>8,}  {reasons}")
+            rows.append((stage.stage, stage.reached, stage.went_on, ", ".join(why)))
+    print_table(Table(("stage", "reached", "went on", "why not"), rows, align="LrrL"))
     say(
         f"{counts['slots']:,} slots: {counts['accepted']:,} accepted, {counts['surplus']:,} surplus, "
         f"{counts['held']:,} held for people, {counts['rejected']:,} rejected, {counts['pending']:,} pending"
     )
-    cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
-    say(
-        f"calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered from the file; tokens: "
-        f"{usage['input_tokens']:,.0f} of prompts, {usage['output_tokens']:,.0f} of answers{cost}"
-    )
+    say(usage_of(written.usage))
     share = report.beside["automatic"]
     say(f"checks by models kept {share:.1%} of the drafts (M-LongDoc: 80.1 %, of which people kept 80.9 %)")
     if report.words_alone.area is not None:
         say(f"words alone tell unanswerable questions with an area of {report.words_alone.area:.2f} (0.50: not at all)")
     for note in report.notes:
         say(f"note: {note}")
-    if not made.is_complete:
+    if written.is_complete:
+        command = f"mmlongbench questions export {shlex.quote(str(out))} --review sheet.csv"
+        say(f"{out}: people decide about held questions: {command}")
+    else:
         say("calls are pending, so no table is written; run the same command to continue")
-        for name in made.removed:
+        for name in written.removed:
             say(f"  {name} of an earlier run was removed")
-        return
-    command = f"mmlongbench questions export {shlex.quote(str(out))} --review sheet.csv"
-    say(f"{out}: people decide about held questions: {command}")
 
 
-def _show_read(made: Made, out: Path) -> None:
+def _show_read(read: Made, out: Path, as_json: bool, quiet: bool) -> None:
     """Print what each document gives and why not more, then the counts."""
-    for report in made.reports:
+    if as_json:
+        click.echo(json.dumps(read.summary.model_dump(mode="json")))
+    if as_json or quiet:
+        return
+    for report in read.reports:
         say(f"{report.document}: {sum(report.questions.values()):,} questions; {report.why}")
-    for reject in made.unreadable:
+    for reject in read.unreadable:
         say(f"{reject.document}: not read: {reject.reason}: expected {reject.expected}, found {reject.found}", err=True)
-    if made.left_out:
-        names = ", ".join(map(shown_name, made.left_out))
+    if read.left_out:
+        names = ", ".join(map(shown_name, read.left_out))
         say(f"left out of all contexts ({MANIFEST}: exclude), for pages that cannot be read: {names}", err=True)
-    summary, counts = made.summary, made.summary.counts
+    summary, counts = read.summary, read.summary.counts
     say(f"questions: {summary.questions:,} ({', '.join(f'{n:,} {kind}' for kind, n in summary.by_kind.items())})")
     for stage, reasons in summary.rejects.items():
         say(f"left out by {stage}: {', '.join(f'{n:,} {reason}' for reason, n in reasons.items())}")
-    found, of = counts["search finds the pages at rank 1"], counts["questions with pages"]
+    ranked, with_pages = counts["search finds the pages at rank 1"], counts["questions with pages"]
     say(
-        f"without pictures: a plain search finds the pages of {found:,} of {of:,} questions first; a simple reader of "
-        f"text is right on {counts['text reader is right']:,} of {summary.questions:,}"
+        f"without pictures: a plain search finds the pages of {ranked:,} of {with_pages:,} questions first; a simple "
+        f"reader of text is right on {counts['text reader is right']:,} of {summary.questions:,}"
     )
     say(f"{out}/{DOCUMENTS} says more about each document, {out}/{REJECTS} about what was left out")
     if summary.questions:
@@ -389,19 +365,16 @@ def import_sheets(questions: Path, sheets: Sequence[Path], share: float, as_json
     if as_json:
         click.echo(json.dumps(json.loads((reviewed / "agreement.json").read_bytes())))
         return
-    _show_review(merged, reviewed)
-
-
-def _show_review(merged: "Merged", reviewed: Path) -> None:
-    found = merged.agreement
     labels = ", ".join(f"{label} {len(merged.labelled(label)):,}" for label in ("Retain", "Revise", "Remove"))
     say(f"{reviewed}: {labels}")
-    if found.questions:
-        kappa = "not defined (one label only)" if found.kappa is None else f"{found.kappa:.2f}"
-        interval = f" ({found.interval[0]:.2f} to {found.interval[1]:.2f} over documents)" if found.interval else ""
+    agreement = merged.agreement
+    if agreement.questions:
+        kappa = "not defined (one label only)" if agreement.kappa is None else f"{agreement.kappa:.2f}"
+        if agreement.interval:
+            kappa += f" ({agreement.interval[0]:.2f} to {agreement.interval[1]:.2f} over documents)"
         say(
-            f"two annotators decided {found.questions:,}: equal {found.equal:.0%}, Cohen's kappa {kappa}{interval}, "
-            f"AC1 {found.ac1:.2f} (MMLongBench-Doc: kappa 0.42)"
+            f"two annotators decided {agreement.questions:,}: equal {agreement.equal:.0%}, Cohen's kappa {kappa}, "
+            f"AC1 {agreement.ac1:.2f} (MMLongBench-Doc: kappa 0.42)"
         )
     for problem, count in merged.problems.items():
         say(f"  {problem}: {count:,}")

@@ -11,7 +11,6 @@ import click
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.options import (
-    ABOVE_0,
     NEW_FILE,
     PATH,
     bars,
@@ -19,12 +18,13 @@ from mmlongbench.cli.options import (
     number_of,
     options_of,
     quiet_option,
+    usage_of,
     with_tasks,
 )
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.models.opening import calls_file, opened_run
 from mmlongbench.models.prediction_lines import predictions_file
-from mmlongbench.models.receipts import FAULTS, Receipts
+from mmlongbench.models.receipts import FAULTS
 from mmlongbench.models.run import Prepared, RunResult, prepare
 from mmlongbench.models.run import run as run_examples
 from mmlongbench.models.settings import EndpointSettings, RunOptions
@@ -41,24 +41,11 @@ _NAMED = 5
     EndpointSettings,
     "endpoint",
     without=("is_dry",),
-    url={"metavar": "URL"},
     cache={"help": "The file that keeps every answer.  [default: MODEL.calls.sqlite beside the predictions]"},
-    timeout={"default": 600.0, "type": ABOVE_0},
-    prices={"metavar": "IN OUT"},
+    timeout={"default": 600.0},
 )
-@options_of(
-    RunOptions,
-    "options",
-    model={"metavar": "NAME"},
-    context={"metavar": "NAME"},
-    images={"metavar": "FORM"},
-    count_as={"metavar": "MODEL"},
-    text_tokenizer={"metavar": "PATH|ID"},
-    is_fresh={"option": "--fresh"},
-)
-@options_of(
-    Selection, "selection", datasets={"metavar": "NAME"}, lengths={"metavar": "8K"}, subset={"metavar": "paper"}
-)
+@options_of(RunOptions, "options")
+@options_of(Selection, "selection", subset={"metavar": "paper"})
 @click.option("--remote-files", is_flag=True, help="Allow file-url and path even if --url is another host.")
 @click.option("--out", type=NEW_FILE, help="The file of predictions.  [default: predictions/MODEL.jsonl]")
 @json_option()
@@ -105,19 +92,19 @@ def run(
 
 
 def _show_prepared(prepared: Prepared, options: RunOptions) -> None:
-    expected = [prepared.expected(plan) for plan in prepared.planned]
-    known = [tokens for tokens in expected if tokens is not None]
-    said = number_of(len(prepared.planned), "example")
-    if known:
-        said += f", {sum(known) * options.samples:,} prompt tokens expected, at most {max(known):,} in a prompt"
-    say(said)
-    if found := list(prepared.probed.calibrations.values()):
-        ratios, wrappers = [each.ratio for each in found], [each.wrapper for each in found]
-        texts = f"a text {_range(ratios, '.3f')} times the release's tokens"
-        if all(each.is_exact for each in found):
+    expected = [tokens for plan in prepared.planned if (tokens := prepared.expected(plan)) is not None]
+    examples = number_of(len(prepared.planned), "example")
+    if expected:
+        examples += (
+            f", {sum(expected) * options.samples:,} prompt tokens expected, at most {max(expected):,} in a prompt"
+        )
+    say(examples)
+    if calibrations := list(prepared.probed.calibrations.values()):
+        constant = _range([each.constant for each in calibrations], ".0f")
+        texts = f"a text {_range([each.ratio for each in calibrations], '.3f')} times the release's tokens"
+        if all(each.is_exact for each in calibrations):
             texts = "texts are counted by the model's tokenizer"
-        constant = _range([each.constant for each in found], ".0f")
-        image = f"an image {_range(wrappers, '.1f')} more than the rule says"
+        image = f"an image {_range([each.wrapper for each in calibrations], '.1f')} more than the rule says"
         say(f"  probes: the chat template has {constant} tokens, {texts}, {image}")
     for note in prepared.probed.notes:
         say(f"note: {note}")
@@ -133,48 +120,41 @@ def _show_prepared(prepared: Prepared, options: RunOptions) -> None:
 
 def _range(values: Sequence[float], form: str) -> str:
     """Return the smallest and the largest of some numbers in words."""
-    least, most = format(min(values) + 0.0, form), format(max(values) + 0.0, form)
+    least, most = format(min(values) + 0.0, form), format(max(values) + 0.0, form)  # + 0.0: no -0
     return least if least == most else f"{least} to {most}"
 
 
-def _show_result(found: RunResult, probed: Sequence[str]) -> None:
-    usage = found.usage
-    ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(found.finish_reasons.items()))
-    say(f"{found.out}: {number_of(found.answers, 'answer')}{f' (finish reason: {ended})' if ended else ''}")
-    cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
-    say(
-        f"  calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered from the file; "
-        f"tokens: {usage['input_tokens']:,.0f} of prompts, {usage['output_tokens']:,.0f} of answers{cost}"
-    )
-    if found.without_context:
-        say(f"  {found.without_context:,} examples do not have this context and were left out")
-    for reason, count in sorted(found.skipped.items()):
+def _show_result(result: RunResult, probed: Sequence[str]) -> None:
+    ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(result.finish_reasons.items()))
+    say(f"{result.out}: {number_of(result.answers, 'answer')}{f' (finish reason: {ended})' if ended else ''}")
+    say(f"  {usage_of(result.usage)}")
+    if result.without_context:
+        say(f"  {result.without_context:,} examples do not have this context and were left out")
+    for reason, count in sorted(result.skipped.items()):
         say(f"  skipped, {reason}: {count:,}")
-    if found.shrunk:
-        say(f"  {found.shrunk:,} images were sent smaller than they are (--max-pixels)")
-    for note in found.notes:
+    if result.shrunk:
+        say(f"  {result.shrunk:,} images were sent smaller than they are (--max-pixels)")
+    for note in result.notes:
         if note not in probed:
             say(f"  note: {note}")
-    if cut := found.finish_reasons.get("length"):
+    if cut := result.finish_reasons.get("length"):
         say(f"  {number_of(cut, 'answer')} reached the maximum number of tokens; --max-tokens allows more")
-    for each in found.receipts:
-        _show_receipts(each)
-    for failure in found.failures:
-        said = number_of(failure.count, "call")
-        say(f"  {said} failed, {failure.kind}: {failure.advice}; the first: {failure.first}")
-
-
-def _show_receipts(found: Receipts) -> None:
-    shift = f" beyond a common difference of {-found.shift:+g}" if found.shift else ""
-    seen = f"the smallest loss that can be seen: {found.smallest_loss:,}"
-    good = f"{found.calls - len(found.off):,} of {number_of(found.calls, 'prompt')} as expected"
-    say(f"  {found.file}: {good} (± {found.tolerance:,} tokens{shift}; {seen})")
-    if found.hides_images:
-        say(f"    a lost image cannot be seen here: the cheapest one has {found.cheapest_image:,} tokens")
-    for off in found.off[:_NAMED]:
-        difference = f"{number_of(abs(off.missing), 'token')} {'fewer' if off.missing > 0 else 'more'} than expected"
-        say(f"    {off.name}: {FAULTS[off.fault]}: {difference}")
-    if len(found.off) > _NAMED:
-        say(f"    and {len(found.off) - _NAMED:,} more; lines of the predictions name them (`receipt`)")
-    if found.off and found.tolerance:
-        say("    texts are estimated here; with --text-tokenizer every token is checked")
+    for receipts in result.receipts:
+        good = f"{receipts.calls - len(receipts.off):,} of {number_of(receipts.calls, 'prompt')} as expected"
+        shift = f" beyond a common difference of {-receipts.shift:+g}" if receipts.shift else ""
+        loss = f"the smallest loss that can be seen: {receipts.smallest_loss:,}"
+        say(f"  {receipts.file}: {good} (± {receipts.tolerance:,} tokens{shift}; {loss})")
+        if receipts.hides_images:
+            say(f"    a lost image cannot be seen here: the cheapest one has {receipts.cheapest_image:,} tokens")
+        for off in receipts.off[:_NAMED]:
+            difference = (
+                f"{number_of(abs(off.missing), 'token')} {'fewer' if off.missing > 0 else 'more'} than expected"
+            )
+            say(f"    {off.name}: {FAULTS[off.fault]}: {difference}")
+        if len(receipts.off) > _NAMED:
+            say(f"    and {len(receipts.off) - _NAMED:,} more; lines of the predictions name them (`receipt`)")
+        if receipts.off and receipts.tolerance:
+            say("    texts are estimated here; with --text-tokenizer every token is checked")
+    for failure in result.failures:
+        calls = number_of(failure.count, "call")
+        say(f"  {calls} failed, {failure.kind}: {failure.advice}; the first: {failure.first}")

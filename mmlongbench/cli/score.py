@@ -3,22 +3,23 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
+import mmlongbench as mm
 from mmlongbench.cli.console import print_table, say
 from mmlongbench.cli.options import (
-    ABOVE_0,
     FILE,
     FOLDER,
     NEW_FOLDER,
     PATH,
     bars,
     json_option,
+    number_of,
     options_of,
     quiet_option,
     with_tasks,
@@ -27,17 +28,14 @@ from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.io.locations import refuse_url
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.metrics.judge.claims import Claimed, Summaries, write_claims
+from mmlongbench.metrics.judge.claims import Summaries, write_claims
 from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import open_release
-from mmlongbench.scoring.problems import REASONS, Problems
-from mmlongbench.scoring.running import Outcome, Run
-from mmlongbench.scoring.score_model import data_of, images_of, model_of, score_model, scores_file
-from mmlongbench.scoring.tallies import Tally
+from mmlongbench.scoring.problems import REASONS
 from mmlongbench.table import Table
-from mmlongbench.task.metric import PROFILES, Judge, Profile, Provenance, Settings
+from mmlongbench.task.metric import PROFILES, Judge, Profile, Settings
 
 _METRIC = "judge-fluency-f1"
 """The metric that needs claims."""
@@ -54,11 +52,7 @@ _METRIC = "judge-fluency-f1"
     help="default: the benchmark's own; judge: all that use a judge; or names, such as anls (see `list`).",
 )
 @click.option(
-    "--out",
-    type=NEW_FOLDER,
-    default=Path("scores"),
-    show_default=True,
-    help="The folder for <model>.<metrics>.jsonl.",
+    "--out", type=NEW_FOLDER, default=Path("scores"), show_default=True, help="The folder for <model>.<metrics>.jsonl."
 )
 @click.option("--model", help="The name of the model; by default the name of PREDICTIONS.")
 @click.option(
@@ -103,20 +97,15 @@ _METRIC = "judge-fluency-f1"
     ignores_reading_order={"option": "--ignore-reading-order"},
 )
 @click.option(
-    "--walk",
-    is_flag=True,
-    deprecated="Use --ignore-reading-order.",
-    help="The former name of --ignore-reading-order.",
+    "--walk", is_flag=True, deprecated="Use --ignore-reading-order.", help="The former name of --ignore-reading-order."
 )
 @options_of(
     Judge,
     "judge",
     prefix="--judge-",
     without=("attempts", "is_dry"),
-    url={"metavar": "URL", "required": False},
-    models={"metavar": "NAME", "required": False},
-    timeout={"type": ABOVE_0},
-    prices={"metavar": "IN OUT"},
+    url={"required": False},
+    models={"required": False},
 )
 @click.option("--dry-run", is_flag=True, help="Count the calls to judges, without making any or writing anything.")
 @click.option("--images", type=FOLDER, help="The folder of images, if it is not mmlb_image/ of RELEASE.")
@@ -159,117 +148,78 @@ def score(
     refuse_url(out, "--out", ScoringError)
     if release.is_file() and any((path / LOCK).is_file() for path in predictions):
         raise click.UsageError("RELEASE comes first, then PREDICTIONS")
-    names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
-    if not names:
-        raise click.UsageError(f"--metrics {metrics!r}: names no metric; see `list`")
-    if compat and profile not in (None, "official"):
-        raise click.UsageError(f"--compat scores as the public code does; it excludes --profile {profile}")
-    if compat and reasoning == "strip":
-        raise click.UsageError("--compat scores as the public code does; it excludes --reasoning strip")
+    for name, value, of_compat in (("profile", profile, "official"), ("reasoning", reasoning, "keep")):
+        if compat and value not in (None, of_compat):
+            raise click.UsageError(f"--compat scores as the public code does; it excludes --{name} {value}")
     followed = "official" if compat else profile
     if settings.judge_prompts and followed not in (None, "official"):
-        raise click.UsageError(
-            f"--judge-prompts gives the public code's prompts, which only --profile official uses, not {followed}"
-        )
+        only = f"which only --profile official uses, not {followed}"
+        raise click.UsageError(f"--judge-prompts gives the public code's prompts, {only}")
     has_judge = bool(judge.url or judge.models)
     if has_judge and not (judge.url and (judge.models or settings.judge_prompts)):
         raise click.UsageError("--judge-url and --judge-model go together")
-    settings = replace(
-        settings,
-        judge=replace(judge, is_dry=dry_run) if has_judge else None,
-        ignores_reading_order=settings.ignores_reading_order or walk,
-        images=images or images_of(release),
-        data=data_of(release),
-        profile=followed,
-    )
-    asked = Run(
-        model or model_of(predictions[0]),
-        names,
-        settings,
-        is_partial=partial,
-        keeps_reasoning=compat or reasoning == "keep",
-        is_dry=dry_run,
-        allows_stale=allow_stale,
+    scores = mm.score(
+        release,
+        predictions,
+        metrics=metrics,
+        settings=replace(
+            settings,
+            judge=replace(judge, is_dry=dry_run) if has_judge else None,
+            ignores_reading_order=settings.ignores_reading_order or walk,
+            profile=followed,
+        ),
+        model=model,
+        out=None if dry_run else out,
+        partial=partial,
         only_answered=only_answered,
+        keep_reasoning=compat or reasoning == "keep",
+        allow_stale=allow_stale,
+        images=images,
+        tokenizer=tokenizer,
+        tasks=tasks,
+        progress=False if quiet or as_json else None,
     )
-    file = None if dry_run else scores_file(out, asked)
-    progress = bars(is_quiet=quiet or as_json)
-    outcome, problems = score_model(
-        asked, release, predictions, file, progress, images=images, tokenizer=tokenizer, tasks=tasks
-    )
-    file = file if outcome.fits else None  # it does not appear if no prediction fits an example
+    if dry_run:
+        scores = replace(scores, cells=())  # without a judge they are known
     if as_json:
-        click.echo(json.dumps(_summary(outcome, problems, file)))
+        click.echo(json.dumps(_summary(scores)))
     else:
-        _show_scores(outcome, problems, file, is_quiet=quiet)
-    tallies = outcome.tallies.cells.values()
-    if problems or (not dry_run and any(tally.failed or tally.failed_samples for tally in tallies)):
+        if not quiet:
+            _show_scores(scores)
+        _say_problems(scores)
+        if not quiet and scores.file:
+            say(f"{scores.file}: written; `mmlongbench report {shlex.quote(str(out))}` compares models")
+        elif not quiet:
+            say(f"nothing is written{'' if dry_run else ': no prediction fits an example'}")
+    if scores.problems or any(cell.failed or cell.failed_samples for cell in scores.cells):
         sys.exit(1)
 
 
-def _show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:
-    """Print a table for each profile, the notes and costs, and the problems; if quiet, only the problems."""
-    if not is_quiet:
-        if out:
-            _show_tables(outcome)
-        for line in _costs(outcome):
-            say(line)
-    for line in _wrong(outcome, problems):
-        say(line, err=True)
-    if not is_quiet:
-        compared = f"`mmlongbench report {shlex.quote(str(out.parent))}` compares models" if out else ""
-        nothing = "" if outcome.fits else ": no prediction fits an example"
-        say(f"{out}: written; {compared}" if out else f"nothing is written{nothing}")
-
-
-def _show_tables(outcome: Outcome) -> None:
-    """Print a table for each profile."""
+def _show_scores(scores: mm.Scores) -> None:
+    """Print a table of the scores under each profile, then what was done with reasoning, skips and calls."""
     for profile in PROFILES:
-        metrics = {name: found for name, found in outcome.provenances.items() if found.profile == profile}
-        cells = {key: tally for key, tally in outcome.tallies.cells.items() if key[0] in metrics}
-        if cells:
-            _show_table(f"scores of 100 (examples), {profile}", cells)
-            for line in _provenances(metrics):
-                say(line)
-
-
-def _provenances(metrics: Mapping[str, Provenance]) -> Iterator[str]:
-    """Yield a line for all metrics that follow the same code or paper with the same choices. Metrics with neither are
-    left out.
-    """
-    together: dict[Provenance, list[str]] = {}
-    for name, found in metrics.items():
-        together.setdefault(found, []).append(name)
-    for found, names in together.items():
-        said = [*([f"follows {found.follows}"] if found.follows else []), *found.choices]
-        if said:
-            yield f"{', '.join(names)}: {'; '.join(said)}"
-
-
-def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None:
-    lengths = sorted({length for _, _, length in cells})
-    rows: dict[tuple[str, str], dict[int, Tally]] = {}
-    for (metric, dataset, length), tally in cells.items():
-        rows.setdefault((metric, dataset), {})[length] = tally
-    lines: list[tuple[str, ...]] = []
-    for (metric, dataset), tallies in rows.items():
-        lines.append((dataset, metric, *(_cell(tallies[length]) if length in tallies else "" for length in lengths)))
-        figures = {length: {**tally.of_samples, **tally.further} for length, tally in tallies.items()}
-        for figure in dict.fromkeys(name for found in figures.values() for name in found):
-            values = (figures.get(length, {}).get(figure) for length in lengths)
-            lines.append(("", f"  {figure}", *map(_percent, values)))
-    print_table(Table(("dataset", "metric", *map(format_length, lengths)), lines, title, align="ll"))
-
-
-def _cell(tally: Tally) -> str:
-    """Return a mean with its number of examples; N/A if the model cannot be given some of the examples."""
-    if tally.skipped:
-        return f"N/A ({tally.skipped:,} of {tally.examples:,} skipped)"
-    return f"{_percent(tally.mean)} ({tally.examples:,})"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
+        provenances = {name: found for name, found in scores.profiles.items() if found.profile == profile}
+        cells = [cell for cell in scores.cells if cell.metric in provenances]
+        if not cells:
+            continue
+        print_table(_table(f"scores of 100 (examples), {profile}", cells))
+        alike: dict[mm.Provenance, list[str]] = {}  # metrics that follow the same code or paper, with the same choices
+        for name, provenance in provenances.items():
+            alike.setdefault(provenance, []).append(name)
+        for provenance, names in alike.items():
+            if rules := [*([f"follows {provenance.follows}"] if provenance.follows else []), *provenance.choices]:
+                say(f"{', '.join(names)}: {'; '.join(rules)}")
+    for note in scores.notes:
+        say(note)
+    for kind, words in _REASONING.items():
+        if count := scores.reasoning.get(kind):
+            say(f"reasoning: {count:,} {'prediction has' if count == 1 else 'predictions have'} {words}")
+    if scores.skipped:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(scores.skipped.items()))
+        examples = number_of(sum(scores.skipped.values()), "example")
+        say(f"skipped: {examples} that the model cannot take ({reasons}): N/A, not 0")
+    for metric, usage in scores.usage.items():
+        say(f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}")
 
 
 _REASONING = {
@@ -279,52 +229,67 @@ _REASONING = {
 }
 
 
-def _costs(outcome: Outcome) -> Iterator[str]:
-    yield from outcome.notes
-    for kind, words in _REASONING.items():
-        if number := outcome.reasoning.get(kind):
-            who = "prediction has" if number == 1 else "predictions have"
-            yield f"reasoning: {number:,} {who} {words}"
-    if outcome.skipped:
-        reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(outcome.skipped.items()))
-        total = sum(outcome.skipped.values())
-        what = "example" if total == 1 else "examples"
-        yield f"skipped: {total:,} {what} that the model cannot take ({reasons}): N/A, not 0"
-    for metric, usage in outcome.usage.items():
-        yield f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}"
+def _table(title: str, cells: Sequence[mm.CellScore]) -> Table:
+    """Return a table with a column for each length; below a score stand its further figures."""
+    lengths = sorted({cell.length for cell in cells})
+    rows: list[tuple[str, ...]] = []
+    for dataset, metric in dict.fromkeys((cell.dataset, cell.metric) for cell in cells):
+        means, figures = dict[int, str](), dict[str, dict[int, float | None]]()
+        for cell in cells:
+            if (cell.dataset, cell.metric) != (dataset, metric):
+                continue
+            if cell.skipped:
+                means[cell.length] = f"N/A ({cell.skipped:,} of {cell.examples:,} skipped)"
+            else:
+                means[cell.length] = f"{_percent(cell.score)} ({cell.examples:,})"
+            of_samples = {f"best of {cell.samples}": cell.best, f"majority of {cell.samples}": cell.majority}
+            for name, value in {**(of_samples if cell.samples > 1 else {}), **cell.further}.items():
+                figures.setdefault(name, {})[cell.length] = value
+        rows.append((dataset, metric, *(means.get(length, "") for length in lengths)))
+        rows += [("", f"  {name}", *(_percent(of.get(length)) for length in lengths)) for name, of in figures.items()]
+    return Table(("dataset", "metric", *map(format_length, lengths)), rows, title, align="ll")
 
 
-def _wrong(outcome: Outcome, problems: Problems) -> Iterator[str]:
-    for reason, found in problems.summary().items():
-        first = "; ".join(found["first"])
-        more = ", …" if found["count"] > len(found["first"]) else ""
-        yield f"{reason}: {found['count']:,} {REASONS[reason]}: {first}{more}"
-    cells = outcome.tallies.cells.items()
-    for name in dict.fromkeys(metric for metric, _, _ in outcome.tallies.cells):
-        failed = [tally for (metric, _, _), tally in cells if metric == name and tally.failed]
-        if failed:
-            count = sum(tally.failed for tally in failed)
-            yield f"failed: {name}: {count:,} examples have no score, first {failed[0].first_failure}"
-        partly = [tally for (metric, _, _), tally in cells if metric == name and tally.failed_samples]
-        if partly:
-            count = sum(tally.failed_samples for tally in partly)
-            what = f"{count:,} samples of examples with other samples have no score"
-            yield f"failed: {name}: {what}, first {partly[0].first_failure}"
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
 
 
-def _summary(outcome: Outcome, problems: Problems, out: Path | None) -> dict[str, object]:
-    scores: dict[str, dict[str, dict[str, object]]] = {}
-    for (metric, dataset, length), tally in outcome.tallies.cells.items():
-        scores.setdefault(metric, {}).setdefault(dataset, {})[str(length)] = tally.summary()
+def _say_problems(scores: mm.Scores) -> None:
+    for problem in scores.problems:
+        more = ", …" if problem.count > len(problem.first) else ""
+        say(
+            f"{problem.reason}: {problem.count:,} {REASONS[problem.reason]}: {'; '.join(problem.first)}{more}", err=True
+        )
+    for metric in dict.fromkeys(cell.metric for cell in scores.cells):
+        for field, what in (
+            ("failed", "examples have no score"),
+            ("failed_samples", "samples of examples with other samples have no score"),
+        ):
+            if cells := [cell for cell in scores.cells if cell.metric == metric and getattr(cell, field)]:
+                count = sum(getattr(cell, field) for cell in cells)
+                say(f"failed: {metric}: {count:,} {what}, first {cells[0].first_failure}", err=True)
+
+
+def _summary(scores: mm.Scores) -> dict[str, object]:
+    cells: dict[str, dict[str, dict[str, object]]] = {}
+    for cell in scores.cells:
+        of_samples = {name: getattr(cell, name) for name in ("samples", "best", "majority", "failed_samples")}
+        cells.setdefault(cell.metric, {}).setdefault(cell.dataset, {})[str(cell.length)] = {
+            "score": cell.score,
+            **({"score_of_others": cell.score_of_others} if cell.skipped else {}),
+            **{name: getattr(cell, name) for name in ("examples", "absent", "failed", "skipped")},
+            **(of_samples if cell.samples > 1 else {}),
+            **cell.further,
+        }
     return {
-        "out": str(out) if out else None,
-        "profiles": {name: asdict(found) for name, found in outcome.provenances.items()},
-        "scores": scores,
-        "reasoning": outcome.reasoning,
-        "skipped": outcome.skipped,
-        "problems": problems.summary(),
-        "usage": outcome.usage,
-        "notes": list(outcome.notes),
+        "out": str(scores.file) if scores.file else None,
+        "profiles": {name: asdict(provenance) for name, provenance in scores.profiles.items()},
+        "scores": cells,
+        "reasoning": scores.reasoning,
+        "skipped": scores.skipped,
+        "problems": {problem.reason: {"count": problem.count, "first": problem.first} for problem in scores.problems},
+        "usage": scores.usage,
+        "notes": scores.notes,
     }
 
 
@@ -335,15 +300,9 @@ def _summary(outcome: Outcome, problems: Problems, out: Path | None) -> dict[str
     "judge",
     prefix="--judge-",
     without=("attempts", "samples", "prices", "is_dry"),
-    url={"metavar": "URL"},
-    models={"metavar": "NAME", "multiple": False, "option": "--judge-model", "help": "A model of this endpoint."},
-    timeout={"type": ABOVE_0},
+    models={"multiple": False, "option": "--judge-model", "help": "A model of this endpoint."},
 )
-@click.option(
-    "--out",
-    type=NEW_FOLDER,
-    help="The folder for the files; the release's mmlb_data/ by default.",
-)
+@click.option("--out", type=NEW_FOLDER, help="The folder for the files; the release's mmlb_data/ by default.")
 @click.option("--dry-run", is_flag=True, help="Count the calls without making any.")
 @json_option()
 @quiet_option("Print only failures.")
@@ -362,51 +321,44 @@ def claims(
     A file, summ/<dataset>_claims.jsonl, is written when every summary of its dataset has claims. Exits with 1 if a
     summary has none; then run the same command again to continue.
     """
+    is_quiet = quiet or as_json
     datasets = _summaries(release, tasks)
-    progress = bars(is_quiet=quiet or as_json)
     with closing(JudgeClient(replace(judge, is_dry=dry_run), Backoff())) as client:
-        done = list(write_claims(client, release / DATA, out or release / DATA, datasets, progress))
+        claimed = list(write_claims(client, release / DATA, out or release / DATA, datasets, bars(is_quiet=is_quiet)))
         usage = client.usage()
     if as_json:
-        click.echo(json.dumps({"datasets": [asdict(each) for each in done], "usage": usage}))
-    else:
-        _show_claims(done, usage, is_quiet=quiet, is_dry=dry_run)
-    if any(each.failures for each in done):
+        click.echo(json.dumps({"datasets": [asdict(each) for each in claimed], "usage": usage}))
+    for each in () if as_json else claimed:
+        for id, why in each.failures.items():
+            say(f"{each.dataset}, {id}: no claims: {why}", err=True)
+        if each.failures:
+            say(f"{each.file}: not written; run the same command to try these again", err=True)
+        elif not quiet and not dry_run:
+            known = f"; already there: {each.known:,}" if each.known else ""
+            say(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
+        if each.others and not quiet:
+            others = f"{len(each.others):,}, first {each.others[0]!r}"
+            say(f"{each.file}: claims of ids that the release does not have are kept: {others}")
+    if not is_quiet:
+        say(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))
+    if any(each.failures for each in claimed):
         sys.exit(1)
 
 
 def _summaries(release: Path, tasks: TaskFiles) -> list[Summaries]:
     """Return the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
-    found: dict[str, Summaries] = {}
+    summaries: dict[str, Summaries] = {}
     for file in open_release(release, tasks).files:
         if file.dataset is None or _METRIC not in file.dataset.builder.spec.further_metrics:
             continue
         builder = file.dataset.builder
-        golds = dict[str, str]()
+        before = summaries.get(builder.dataset)
+        golds = dict(before.golds) if before else {}
         for where, record in file.form.unbundle(file.path):
             if (gold := builder.gold(record)) is None:
                 raise ReleaseError(f"{file.name}, {where}: expected a gold summary, found none")
             golds[str(record["id"])] = str(gold)
-        before = found.get(builder.dataset)
-        found[builder.dataset] = Summaries(builder.dataset, file.name, {**(before.golds if before else {}), **golds})
-    if not found:
+        summaries[builder.dataset] = Summaries(builder.dataset, file.name, golds)
+    if not summaries:
         raise ReleaseError(f"{release}: no dataset is scored by {_METRIC}, so no summary is split into claims")
-    return list(found.values())
-
-
-def _show_claims(done: list[Claimed], usage: Mapping[str, float], *, is_quiet: bool, is_dry: bool) -> None:
-    for each in done:
-        for id, why in each.failures.items():
-            say(f"{each.dataset}, {id}: no claims: {why}", err=True)
-        if each.failures:
-            say(f"{each.file}: not written; run the same command to try these again", err=True)
-        elif not is_quiet and not is_dry:
-            known = f"; already there: {each.known:,}" if each.known else ""
-            say(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
-        if each.others and not is_quiet:
-            say(
-                f"{each.file}: claims of ids that the release does not have are kept: "
-                f"{len(each.others):,}, first {each.others[0]!r}"
-            )
-    if not is_quiet:
-        say(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))
+    return list(summaries.values())

@@ -11,13 +11,13 @@ import click
 from mmlongbench.cli.console import say, say_notes
 from mmlongbench.cli.options import COUNT, FOLDER, NEW_FOLDER, NEW_PATH, bars, json_option, quiet_option
 from mmlongbench.corpus.build import make_corpus
-from mmlongbench.corpus.corpus import Corpus, CorpusInfo, Passage
+from mmlongbench.corpus.corpus import Corpus, Passage
 from mmlongbench.corpus.cutting import Mode
 from mmlongbench.corpus.retrieval.bm25 import FOLDER as INDEX
 from mmlongbench.corpus.retrieval.bm25 import find_index
 from mmlongbench.io.files import said_bytes
 from mmlongbench.manifest.downloads import load_record, state_of
-from mmlongbench.manifest.fetch import Fetched, FetchedPlace, places_of
+from mmlongbench.manifest.fetch import Fetched, places_of
 from mmlongbench.manifest.fetch import fetch as run_fetch
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import Manifest
@@ -45,8 +45,13 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
     done = run_fetch(loaded, to, only=only, update=update, progress=bars(is_quiet=quiet))
     for place in done.places:
         say_notes(place.notes)
-        if not quiet:
-            _show_place(place)
+        if not quiet and not place.files:
+            say(f"{place.name}: its files could not be listed")
+        elif not quiet:
+            commit = f" at {place.commit[:12]}" if place.commit else ""
+            now = f", {place.downloaded:,} downloaded now" if place.downloaded else ""
+            files = f"{place.there:,} of {place.files:,} files are there ({said_bytes(place.bytes)}){now}"
+            say(f"{place.name}{commit} → {place.folder}: {files}")
         for problem in place.problems:
             say(f"problem: {problem}", err=True)
     if not quiet:
@@ -55,33 +60,23 @@ def fetch(manifest: str, to: Path, only: tuple[str, ...], dry_run: bool, update:
         sys.exit(1)
 
 
-def _show_place(place: FetchedPlace) -> None:
-    commit = f" at {place.commit[:12]}" if place.commit else ""
-    if not place.files:
-        say(f"{place.name}: its files could not be listed")
-        return
-    said = f"{place.there:,} of {place.files:,} files are there ({said_bytes(place.bytes)})"
-    said = f"{said}, {place.downloaded:,} downloaded now" if place.downloaded else said
-    say(f"{place.name}{commit} → {place.folder}: {said}")
-
-
 def _show_next(loaded: Manifest, manifest: str, done: Fetched, *, is_all: bool) -> None:
     """Print what a person has to do, and the command that builds; `is_all` says whether the sources of all datasets
     were fetched.
     """
-    left = [each for each in done.left if not each.is_there]
-    for each in left:
-        licence = each.licence or "not stated"
-        say(f"{each.folder} is left to you, for {', '.join(each.datasets)} (licence: {licence}); in {done.folder}:")
-        for number, step in enumerate(each.steps, start=1):
+    left = [place for place in done.left if not place.is_there]
+    for place in left:
+        licence = place.licence or "not stated"
+        say(f"{place.folder} is left to you, for {', '.join(place.datasets)} (licence: {licence}); in {done.folder}:")
+        for number, step in enumerate(place.steps, start=1):
             say(f"  {number}. {step}")
     if any(place.there for place in done.places):
         say(f"{done.folder / 'downloads.json'} has the size and the SHA-256 of each file")
     data = ["--data", str(done.folder)] if any(dataset.downloads for dataset in loaded.datasets) else []
+    when = f"when {'everything is' if is_all else 'the sources of all datasets are'} there, "
     is_ready = is_all and done.is_complete and not left
-    what = "everything is" if is_all else "the sources of all datasets are"
-    first = "build with" if is_ready else f"when {what} there, build with"
-    say(f"{first}: {shlex.join(['mmlongbench', 'build', manifest, *data, '--out', 'release'])}")
+    command = shlex.join(["mmlongbench", "build", manifest, *data, "--out", "release"])
+    say(f"{'' if is_ready else when}build with: {command}")
 
 
 def _list(loaded: Manifest, to: Path, only: tuple[str, ...]) -> None:
@@ -148,11 +143,8 @@ def build(source: str, out: Path, mode: Mode, kind: str | None, limit: int | Non
     info, was_complete = make_corpus(source, out, mode, kind, limit, bars(is_quiet=quiet or as_json))
     if as_json:
         click.echo(json.dumps({"out": str(out), "was_complete": was_complete, **info.model_dump()}))
-    elif not quiet:
-        _show_corpus(out, info, was_complete=was_complete)
-
-
-def _show_corpus(out: Path, info: CorpusInfo, *, was_complete: bool) -> None:
+    if as_json or quiet:
+        return
     say(f"articles: {info.articles:,} kept, {sum(info.rejected.values()):,} rejected")
     for reason, number in info.rejected.items():
         say(f"  rejected {number:,}: {reason}")

@@ -63,131 +63,28 @@ from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remar
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.task.task import Folder, Pdfs, SourceForm, Table, Task
 
-__all__ = [
-    "DEPTHS",
-    "LABEL_WIDTH",
-    "MARKER",
-    "MAX_JOINED_PIXELS",
-    "MAX_RANKED",
-    "PICTURE_ENDINGS",
-    "Builder",
-    "Bundle",
-    "Chain",
-    "Choices",
-    "Closing",
-    "Columns",
-    "Crop",
-    "Depth",
-    "Details",
-    "Document",
-    "Documents",
-    "Draft",
-    "DraftError",
-    "Draws",
-    "Evidence",
-    "ExaminingBuilder",
-    "Facts",
-    "Fault",
-    "FileFormat",
-    "FilePattern",
-    "Folder",
-    "FullPrompt",
-    "Image",
-    "ImageClass",
-    "ImageClasses",
-    "Images",
-    "InOrder",
-    "JoinPages",
-    "JsonLines",
-    "Judge",
-    "Metric",
-    "MetricWithTotals",
-    "Options",
-    "PackedExample",
-    "Page",
-    "PageId",
-    "PageImages",
-    "PageQuery",
-    "PageRanking",
-    "Pages",
-    "Part",
-    "Passage",
-    "Pdfs",
-    "Permutation",
-    "Picture",
-    "PictureBytes",
-    "PictureFile",
-    "PlacedNeedle",
-    "Placements",
-    "Profile",
-    "Prompt",
-    "Provenance",
-    "Query",
-    "Question",
-    "RawRow",
-    "Reader",
-    "Record",
-    "Rejected",
-    "ReleaseError",
-    "Remark",
-    "Rendering",
-    "Role",
-    "Rounds",
-    "Row",
-    "RowFault",
-    "RuleMetric",
-    "SampleFunction",
-    "Score",
-    "ScoringError",
-    "ScoringInput",
-    "SearchedCorpus",
-    "Settings",
-    "SharedContextBuilder",
-    "SourceError",
-    "SourceForm",
-    "SourcePaths",
-    "Sources",
-    "Suspect",
-    "Table",
-    "TakeOrder",
-    "Task",
-    "TaskSpec",
-    "Unit",
-    "WebPages",
-    "Wording",
-    "alternate_sides",
-    "assemble",
-    "by_divisor",
-    "columns_of",
-    "contains",
-    "escape_markers",
-    "file_inside",
-    "has_words",
-    "holder",
-    "id_in",
-    "inside_out",
-    "is_like_any",
-    "json_line_at",
-    "json_lines",
-    "json_object",
-    "label",
-    "load_json",
-    "nearest",
-    "normalise",
-    "number_spellings",
-    "numbers_in",
-    "ordinal_words",
-    "parquet_file",
-    "pdfs_by_name",
-    "rank_texts",
-    "raw_row",
-    "read_whole",
-    "sentences",
-    "table_rows",
-    "text_lines",
-    "two_of_one_name",
-    "visible_files",
-]
+# Tasks, their readers and metrics.
+__all__ = ["Builder", "Bundle", "Choices", "Details", "Evidence", "ExaminingBuilder", "FileFormat", "FilePattern"]
+__all__ += ["Folder", "FullPrompt", "JsonLines", "Judge", "Metric", "MetricWithTotals", "Options", "Pdfs", "Placements"]
+__all__ += ["Profile", "Provenance", "Reader", "Remark", "RuleMetric", "SampleFunction", "Score", "ScoringInput"]
+__all__ += ["Settings", "SharedContextBuilder", "SourceForm", "Table", "Task", "TaskSpec"]
+# Rows, and the sources that drafts are made from.
+__all__ += ["MAX_RANKED", "Crop", "Document", "Documents", "Facts", "ImageClass", "ImageClasses", "Images", "Page"]
+__all__ += ["PageId", "PageImages", "PageQuery", "PageRanking", "Pages", "Passage", "Picture", "PictureBytes"]
+__all__ += ["PictureFile", "Query", "RawRow", "Record", "Row", "RowFault", "SearchedCorpus", "SourcePaths", "Sources"]
+__all__ += ["Suspect", "WebPages", "raw_row"]
+# Drafts, prompts and packed examples.
+__all__ += ["DEPTHS", "LABEL_WIDTH", "MARKER", "MAX_JOINED_PIXELS", "Chain", "Closing", "Depth", "Draft", "Draws"]
+__all__ += ["Image", "InOrder", "JoinPages", "PackedExample", "Part", "Permutation", "PlacedNeedle", "Prompt"]
+__all__ += ["Question", "Rendering", "Role", "Rounds", "TakeOrder", "Unit", "Wording", "alternate_sides", "assemble"]
+__all__ += ["by_divisor", "escape_markers", "inside_out", "label"]
+# Reading files, comparing texts and pictures.
+__all__ += ["PICTURE_ENDINGS", "Columns", "columns_of", "contains", "file_inside", "has_words", "holder", "id_in"]
+__all__ += ["is_like_any", "json_line_at", "json_lines", "json_object", "load_json", "nearest", "normalise"]
+__all__ += ["number_spellings", "numbers_in", "ordinal_words", "parquet_file", "pdfs_by_name", "rank_texts"]
+__all__ += ["read_whole", "sentences", "table_rows", "text_lines", "two_of_one_name", "visible_files"]
+# Errors.
+__all__ += ["DraftError", "Fault", "Rejected", "ReleaseError", "ScoringError", "SourceError"]
 
 for _name in __all__:
     if isinstance(_type := globals()[_name], type):

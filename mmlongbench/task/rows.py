@@ -23,7 +23,8 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     id: str
-    """The released id: the id in the source, or the row number in the source if the row has no id."""
+    """The released id: the id in the source. For rows without one, most readers number the rows; a `Task` takes a hash
+    of the fields."""
     repairs: tuple[str, ...] = ()
     """What the reader repaired in this row, as slugs by which repairs are counted."""
     file: str = ""

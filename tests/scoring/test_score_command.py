@@ -234,8 +234,8 @@ def test_scores_with_other_choices_are_not_replaced_and_a_report_shows_both(
 
 
 REFUSED = {
-    "no metric": (("--metrics", " , "), ("names no metric",)),
-    "no name": (("--metrics", ""), ("names no metric",)),
+    "no metric": (("--metrics", " , "), ("metrics: expected at least one name",)),
+    "no name": (("--metrics", ""), ("metrics: expected at least one name",)),
     "another metric": (
         ("--metrics", "anl"),
         ("--metrics anl: no dataset here declares it", "did you mean 'anls'", "doc_qa: mmlongdoc; "),

@@ -12,7 +12,7 @@ from mmlongbench.models.pace import Backoff
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions.writing import results
 from mmlongbench.questions.writing.decontamination import Benchmark, read_benchmark
-from mmlongbench.questions.writing.documents import Library, read_library
+from mmlongbench.questions.writing.documents import Library, is_date, read_library
 from mmlongbench.questions.writing.forecast import RULE, Expected, forecast
 from mmlongbench.questions.writing.funnel import Drawn, Funnel, Runner, counts, planned, run, without_benchmarks
 from mmlongbench.questions.writing.report import Report, report_of
@@ -81,6 +81,8 @@ def prepare(
 
     """
     settings.check()
+    if settings.published_after and not is_date(settings.published_after):
+        raise WritingError(f"--published-after {settings.published_after}: expected a date such as 2024-05-31")
     kept = out / KEPT
     benchmarks = tuple(read_benchmark(path, kept) for path in against)
     library = read_library(documents, about, kept, settings.dpi, settings.published_after, progress)
