@@ -144,7 +144,7 @@ class Sample:
 def test_any_bytes_become_rows_faults_or_a_named_error(sample: Sample, request: pytest.FixtureRequest) -> None:
     reader = reader_of(request)
 
-    @fuzzing(examples=10)
+    @fuzzing(examples=6)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         sample.move()
