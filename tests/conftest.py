@@ -1,14 +1,14 @@
 """Fixtures of all tests. Property tests try the same examples on every machine, and test ids never differ."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 
 import pytest
 from hypothesis import settings
 from once import once
-from samples import Sources, build_quickstart, drawn_sample
+from samples import FURTHER, Sources, build_samples, drawn_sample, samples_of
 from tiny import command, draw_source
 
 settings.register_profile("same everywhere", derandomize=True, deadline=None)
@@ -28,6 +28,14 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
         return None if is_plain and 0 < len(val) <= LONGEST_ID else argname
     is_nameless = isinstance(val, FunctionType) and val.__name__ == "<lambda>"
     return argname if isinstance(val, bytes | re.Pattern) or is_nameless else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """A sync takes up to 20 ms, a build makes dozens, and only a power cut would tell; processes of tests do sync."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -56,4 +64,21 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sources]
 @pytest.fixture(scope="session")
 def families(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The quickstart: two questions of each of its datasets, of every family, at 8K and 16K; not to be changed."""
-    return once(tmp_path_factory, "families", lambda folder: build_quickstart(sample, folder)) / "release"
+    quickstart = samples_of("quickstart")
+    return once(tmp_path_factory, "families", lambda folder: build_samples(quickstart, sample, folder)) / "release"
+
+
+@pytest.fixture(scope="session")
+def two_tasks(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two questions of Food-101's and of MM-NIAH's samples at 8K; not to be changed."""
+    whole = samples_of("quickstart")
+    datasets = [each for each in whole["datasets"] if each["name"] in ("food101", "retrieval-text")]
+    few = {"defaults": {**whole["defaults"], "lengths": ["8K"]}, "datasets": datasets}
+    return once(tmp_path_factory, "two-tasks", lambda folder: build_samples(few, sample, folder)) / "release"
+
+
+@pytest.fixture(scope="session")
+def forms(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two questions of each sample that the quickstart does not have, at its lengths; not to be changed."""
+    further = samples_of(*FURTHER)
+    return once(tmp_path_factory, "forms", lambda folder: build_samples(further, sample, folder)) / "release"

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import cleaned_row
 from samples import Sources
 
 import mmlongbench.task as mt
@@ -255,14 +254,14 @@ READERS: dict[str, tuple[mt.Reader[Any], dict[str, Any]]] = {
 def question(reader: str, **changed: Any) -> DocumentQuestion:
     """What a reader makes of its row above, with some fields changed."""
     by, raw = READERS[reader]
-    found = cleaned_row(by, "id", {**raw, **changed})
+    found = by.row(mt.RawRow("id", {**raw, **changed}, "file", "line 1"), {})
     assert isinstance(found, DocumentQuestion), found
     return found
 
 
 def fault(reader: str, **changed: Any) -> mt.Fault:
     by, raw = READERS[reader]
-    found = cleaned_row(by, "id", {**raw, **changed})
+    found = by.row(mt.RawRow("id", {**raw, **changed}, "file", "line 1"), {})
     assert isinstance(found, mt.Fault), found
     return found
 

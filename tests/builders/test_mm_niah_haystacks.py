@@ -30,7 +30,9 @@ from builders.mm_niah.ordinals import pictures_named, renamed
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from builders.samples.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 from mmlongbench.building.stages.rows import read_rows
+from mmlongbench.checking.check import check
 from mmlongbench.documents.pictures import Pictures
+from mmlongbench.manifest.loading import load_manifest, narrowed
 
 ROWS = 6
 LENGTHS = (2, 3)
@@ -255,12 +257,12 @@ def test_the_audit_counts_to_the_token_and_finds_every_ordinal_right(made: Made)
 def test_the_six_tasks_keep_the_rules_of_every_task(tmp_path: Path) -> None:
     sources = upstream(tmp_path / "source", rows=2, pictures=12, pages=2)
     datasets = (dataset_of(name, sources[name]) for name in FILES)
-    checked = command("check", manifest(tmp_path / "m.yaml", *datasets))
-    assert checked.code == 0, checked.out
+    small = narrowed(load_manifest(manifest(tmp_path / "m.yaml", *datasets)), "2K,4K", 1)
+    assert check(small, workers=1).failures == ()
 
 
 @pytest.mark.parametrize(
-    ("pictures", "length"), [(1, "2K"), (60, "8K"), pytest.param(500, "64K", marks=pytest.mark.rare)]
+    ("pictures", "length"), [(1, "2K"), (60, "8K"), pytest.param(240, "32K", marks=pytest.mark.rare)]
 )
 def test_any_number_of_pictures(pictures: int, length: str, tmp_path: Path) -> None:
     sources = upstream(tmp_path / "source", rows=1, pictures=pictures - 1)

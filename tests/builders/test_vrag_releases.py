@@ -3,7 +3,6 @@
 import json
 import re
 import string
-import subprocess
 import sys
 import unicodedata
 from collections import Counter, defaultdict
@@ -15,8 +14,7 @@ from typing import Any
 import needs
 import pytest
 from hub_forms import json_lines_of
-from one_dataset import OneDataset, built, manifest, ran, write_lines
-from real_text import draw_real
+from one_dataset import OneDataset, built, ran, write_lines
 from samples import Sources
 from tiny import command
 
@@ -28,7 +26,6 @@ WRITE = ". Write your answer in the following format:\nAnswer: [answer]\n\n"
 ENGINE = {"length", "tokens", "depth_achieved", "needle_start"}
 Record = dict[str, Any]
 GOLD = {"infoseek": "lead", "viquae": "span"}
-PASSAGES = {"retrieval": {"k": 300}}
 """Enough passages: at most about 120 fit 16K."""
 
 
@@ -189,29 +186,6 @@ def test_a_file_does_not_depend_on_the_other_lengths(
 ) -> None:
     alone = built(tmp_path / "out", dataset("viquae", sample("viquae"), lengths=["16K"]), "--limit", 2)
     assert alone.records(16) == records(families, "viquae", 16)
-
-
-@pytest.mark.rare
-def test_a_release_over_real_text_is_sound(tmp_path: Path) -> None:
-    documents, validator = needs.shared("real", "mmlongbench-doc", "documents"), needs.shared("validate_release.py")
-    (tmp_path / "documents").mkdir()
-    for path in sorted(documents.glob("*.pdf"))[:8]:
-        (tmp_path / "documents" / path.name).symlink_to(path)
-    found = draw_real(tmp_path / "documents", tmp_path, 6)
-    shared = {"images": found["images"], "corpus": found["corpus"]}
-    own = {"infoseek": {"entities": found["entities"]}, "viquae": {}}
-    about = {"lengths": ["8K", "16K"], **PASSAGES}
-    sets = (dataset(name, {**shared, **own[name], "questions": found[name]}, **about) for name in GOLD)
-    made = command("build", manifest(tmp_path / "m.yaml", *sets), "--out", tmp_path / "out")
-    assert made.code == 0, made.err
-    for name in GOLD:
-        for k in (8, 16):
-            for record in records(tmp_path / "out", name, k):
-                assert (record["length"] + record["tokens"]["reserve"]) / (1024 * k) >= 0.999
-                assert not leaks(record)
-    assert command("audit", tmp_path / "out", "-q").code == 0
-    checked = subprocess.run([sys.executable, validator, tmp_path / "out"], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 # --- a question finds its article -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tiny import build, hashes, leftovers
 
 from mmlongbench.draws import Draws
 
-FEW, MANY = 3, 20
+FEW, MANY = 3, 10
 """Renames that are drawn, beside the first and the last."""
 how_many = pytest.mark.parametrize("drawn", [FEW, pytest.param(MANY, marks=pytest.mark.rare)])
 OF_TWO = ("records/mmlongdoc/2K", "documents/mmlongdoc/cedar", "cedar_page1.jpg", "mmlongdoc_K1.parquet")

@@ -18,7 +18,7 @@ from question_runs import Kills, made, recorded, results, settings_of
 from question_world import Doc, World
 from tiny import environment
 
-KILLS = int(os.environ.get("MMLONGBENCH_KILLS", "6"))
+KILLS = int(os.environ.get("MMLONGBENCH_KILLS", "4"))
 """How often a run is killed in the rare tests."""
 DELAYS = (0.001, 0.0, 0.01, 0.003, 0.03)
 """Seconds between a request and the kill: so that it hits the run before, at and after the writing of the answer."""

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from crash_harness import skip_unless_mounting
-from every_sample import every_sample_as_written
-from samples import Sources
+from samples import Sources, every_sample_as_written
 from tiny import command, hashes, leftovers
 
 pytestmark = pytest.mark.rare

@@ -20,7 +20,7 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 from once import linked, once
 from PIL import Image, ImageDraw
-from samples import Sources, from_samples
+from samples import Sources, from_samples, left_out
 from tiny import command
 
 import mmlongbench as mm
@@ -251,6 +251,7 @@ def built(sample: Callable[[str], Sources], tmp_path_factory: pytest.TempPathFac
 
     def make(folder: Path) -> None:
         common = {"builder": "docvqa", "reader": "mmlongbench_doc", "lengths": ["8K"], "licence": "CC0-1.0"}
+        common["exclude"] = left_out()
         texts = {"pages_as": "text", "text_fill": "budget", "max_answer_words": 5}
         datasets = [
             {"name": "mmlongdoc", **common, "options": {"max_answer_words": 5}},

@@ -51,23 +51,23 @@ def test_nothing_of_what_is_taken_out_remains(kind: str, id: str, trees: Path, t
     assert tombstones(tmp_path / "new") == [said["tombstone"]]
 
 
-def test_of_many_shots_both_public_files_lose_what_a_picture_was_in(families: Path, tmp_path: Path) -> None:
-    image = assets(families, "food101", "image")[0]["name"]
-    said, out = take_down(families, "image", image, tmp_path / "new"), tmp_path / "new"
+def test_of_many_shots_both_public_files_lose_what_a_picture_was_in(two_tasks: Path, tmp_path: Path) -> None:
+    image = assets(two_tasks, "food101", "image")[0]["name"]
+    said, out = take_down(two_tasks, "image", image, tmp_path / "new"), tmp_path / "new"
     public = "mmlb_data/ICL/food101_K8.json"
-    assert lock(out)["files"].get(public) != lock(families)["files"][public]
+    assert lock(out)["files"].get(public) != lock(two_tasks)["files"][public]
     assert said["tombstone"]["examples"][public] > 0
-    assert remains(families, out, said, asked_for(families, "image", image)) == []
+    assert remains(two_tasks, out, said, asked_for(two_tasks, "image", image)) == []
     assert is_whole(out)
-    article = next(row["document"] for row in assets(families, "retrieval-text", "text") if row["document"])
+    article = next(row["document"] for row in assets(two_tasks, "retrieval-text", "text") if row["document"])
     told = take_down(out, "document", article, tmp_path / "next")
     assert told["exclude_from"] == []
     assert "exclude: [" not in told["exclude"]
     assert [stone["id"] for stone in tombstones(tmp_path / "next")] == [image, article]
 
 
-def test_a_source_takes_out_all_of_it_and_what_may_be_of_it(families: Path, tmp_path: Path) -> None:
-    old = linked(families, tmp_path / "old")
+def test_a_source_takes_out_all_of_it_and_what_may_be_of_it(two_tasks: Path, tmp_path: Path) -> None:
+    old = linked(two_tasks, tmp_path / "old")
     change_assets(old, lambda rows: [{**row, "source": ""} if row["dataset"] == "food101" else row for row in rows])
     unknown = [row for row in assets(old, "food101") if row["kind"] != "source"]
     said = take_down(old, "source", "food101/data", tmp_path / "other")

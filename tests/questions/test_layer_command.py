@@ -100,7 +100,7 @@ def test_hostile_and_equal_documents_are_named_and_the_others_are_asked_about(
     (folder / "cut.pdf").write_bytes(landings[:900])
     with open(os.fsencode(folder) + b"/r\xe9port.pdf", "wb") as file:  # noqa: PTH123  (a path of bytes)
         file.write(landings + b"\n")
-    ran = asked(folder, tmp_path / "out", layers, "--seconds-a-page", 8)  # the forms would take a minute
+    ran = asked(folder, tmp_path / "out", layers, "--seconds-a-page", 3)  # the forms would take a minute
     assert ran.code == 0, ran.err
     reasons = {each["document"]: each["reason"] for each in lines_of(tmp_path / "out/rejects.jsonl")}
     assert {"cut", "empty", "forms", "twin", "r\\xe9port"} <= reasons.keys()
@@ -108,7 +108,8 @@ def test_hostile_and_equal_documents_are_named_and_the_others_are_asked_about(
     assert reasons["r\\xe9port"] == "name-not-unicode"
     assert questions_in(tmp_path / "out") == questions_in(made / "out")
     assert [name for name in reasons if name in ran.out or name in ran.err]
-    built = command("plan", tmp_path / "out/manifest.yaml", "--set", "questions_layer.lengths=8K")
+    short = ("--set", "questions_layer.lengths=8K", "--set", "questions_layer.limits={seconds_a_page: 1}")
+    built = command("plan", tmp_path / "out/manifest.yaml", *short)
     assert built.code == 0, built.err
 
 

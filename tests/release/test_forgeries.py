@@ -473,9 +473,9 @@ def test_the_honest_release_has_no_problem(dataset: str, honest: Callable[[str],
     assert said_by(honest(dataset)) == {AUDIT: [], VERIFY: []}
 
 
-def test_a_label_of_many_shots_is_found(families: Path, tmp_path: Path) -> None:
+def test_a_label_of_many_shots_is_found(two_tasks: Path, tmp_path: Path) -> None:
     """The second public file of a task is compared with the first."""
-    release, shots = linked(families, tmp_path / "release"), "ICL/food101_K8.frozen"
+    release, shots = linked(two_tasks, tmp_path / "release"), "ICL/food101_K8.frozen"
     line(shots, 0, answer=lambda old: old + 1)(release)
     describe_anew(release)
     found = said_by(release)

@@ -4,6 +4,7 @@ import json
 import re
 import runpy
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from threading import Barrier, Event
 from typing import Any, ClassVar
@@ -238,9 +239,12 @@ def told_apart(golds: list[Line]) -> list[Line]:
     return [line for line in golds if line["file"] != UNTOLD]
 
 
-@pytest.mark.parametrize("keep_reasoning", [False, True])
 @pytest.mark.parametrize(
-    "said", [None, "", "no idea", "Answer: Yes", "<think>It is Yes.</think>Answer: No", "<think>It is 12, I th"]
+    ("said", "keep_reasoning"),
+    [
+        *((said, False) for said in (None, "", "no idea", "Answer: Yes")),
+        *product(("<think>It is Yes.</think>Answer: No", "<think>It is 12, I th"), (False, True)),
+    ],
 )
 def test_a_score_of_a_single_example_is_that_of_all_predictions_together(
     public: Path, golds: list[Line], said: str | None, keep_reasoning: bool, tmp_path: Path

@@ -90,18 +90,28 @@ UNREAD: dict[str, tuple[object, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", UNREAD)
-def test_what_cannot_be_used_is_named_and_the_rest_is_read(case: str, public: Path, tmp_path: Path) -> None:
-    line, reason, what = UNREAD[case]
-    found = run(public / VH, [{**LINE, "permutation": 1}, line], tmp_path)
-    assert found.code == 1
-    assert problems(found) == {reason: 1, "absent": 5}
-    assert first(found, reason)[0].startswith(f"m.jsonl, line 2{what}")
-    assert [(each.status, each.score) for each in scored(tmp_path / "scores")][:3] == [
-        ("absent", 0),
-        ("scored", 1),
-        ("absent", 0),
-    ]
+def test_what_cannot_be_used_is_named_and_the_rest_is_read(public: Path, tmp_path: Path) -> None:
+    cases = list(UNREAD.values())
+    while cases:
+        few: dict[str, list[tuple[object, str]]] = {}  # no more than are named of a reason
+        for case in cases[:]:
+            line, reason, what = case
+            if len(few.setdefault(reason, [])) < 3:
+                few[reason].append((line, what))
+                cases.remove(case)
+        lines = [line for each in few.values() for line, _ in each]
+        found = run(public / VH, [{**LINE, "permutation": 1}, *lines], tmp_path)
+        assert found.code == 1
+        assert problems(found) == {**{reason: len(each) for reason, each in few.items()}, "absent": 5}
+        told = [said for reason in few for said in first(found, reason)]
+        whats = [what for each in few.values() for _, what in each]
+        for number, (said, what) in enumerate(zip(told, whats, strict=True), 2):
+            assert said.startswith(f"m.jsonl, line {number}{what}")
+        assert [(each.status, each.score) for each in scored(tmp_path / "scores")][:3] == [
+            ("absent", 0),
+            ("scored", 1),
+            ("absent", 0),
+        ]
 
 
 def test_a_problem_is_counted_and_its_first_three_places_are_named(public: Path, tmp_path: Path) -> None:
