@@ -195,6 +195,7 @@ HOSTILE = {
     "half lists": "[1," * (SIZE // 3),
     "nested": '[{"a":' * (SIZE // 6) + "]",
     "digits": "1" * SIZE,
+    "a fraction": "1" * SIZE + "½",
     "numbers": "1. " * (SIZE // 3),
     "words": "yes no " * (SIZE // 7),
     "letters": "A " * (SIZE // 2),

@@ -19,7 +19,9 @@ from mmlongbench.metrics.benchmark.texts import normalised
 _CHARACTERS = str.maketrans(
     {"−": "-", "‐": "-", "‑": "-", "‒": "-", "–": "-", "’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "⁄": "/"}
 )
-_FRACTION = re.compile(r"(\d*)\s?([¼-¾⅐-⅞])")
+_FRACTION = re.compile(r"(?:(?<!\d)(\d{1,300}))?\s?([¼-¾⅐-⅞])")
+"""A fraction of one character, with the whole number before it; the search begins at the first digit of a number alone,
+so that its time does not grow with the square of the digits."""
 _GROUPS = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+|(?:'\d{3})+)(?![\d,]|\.\d+\.)")
 """A number whose thousands are set apart by commas, blanks or apostrophes."""
 _CONTINENTAL = re.compile(r"(?<![\d.,])\d{1,3}(?:[. ]\d{3})+,\d{1,2}(?!\d)")
