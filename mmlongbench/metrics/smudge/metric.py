@@ -1,10 +1,11 @@
 """SMuDGE: whether an answer from a document agrees with the gold answer, and was taken from the same place.
 
-Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
-differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
-equally well at several places, the smallest distance between a place of the gold and a place of the prediction counts;
-places on different pages have a distance of 1. An example is not scored if its gold answer is not found. Under `paper`
-that is one without a letter in common with the document, so counts and sums, which are not extractive, are scored too.
+Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). The gold and the
+prediction are searched for on all pages. If a string is found equally well at several places, the smallest distance
+between a place of the gold and a place of the prediction counts; places on different pages have a distance of 1.
+
+The gold is at the text that is most similar to it (section 3.1); only predictions have a threshold. An example whose
+gold answer has no letter in common with the document is not scored; counts and sums, which are not extractive, are.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,18 +26,15 @@ from mmlongbench.metrics.smudge.answers import (
     said_of,
 )
 from mmlongbench.metrics.smudge.library import Library, Text
+from mmlongbench.metrics.smudge.matching import kind_of, match_score
 from mmlongbench.metrics.smudge.places import Found, distance_between, grounding_score
-from mmlongbench.metrics.smudge.rules import RULES
 from mmlongbench.metrics.smudge.words import split
 from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
-"""Refusals, in the words that the benchmarks ask for. A search would find a place even for these, because some
-text of a page has a similarity to them of more than 0.3."""
+"""Refusals, in the words that the benchmarks ask for."""
 _VERDICTS = ("yes", "no")
 """Answers that no text of the document is; section 4 of the paper leaves such questions out."""
-_MAX_PAGES = 10_000
-"""The maximum number of evidence pages that are searched for the gold answer; the others are not searched."""
 _KEPT = 1024
 """For how many gold answers the places are kept in memory; the same questions occur at every length."""
 
@@ -61,7 +59,7 @@ class SMuDGE(Metric):
     """Groundedness of extractive answers."""
 
     name = "smudge"
-    profiles: ClassVar[Mapping[Profile, str]] = {profile: rules.follows for profile, rules in RULES.items()}
+    profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:2503.19120"}
 
     def __init__(self, settings: Settings) -> None:
         """Keep the profile, the documents or the list of words, the weights, and how strings are found.
@@ -77,7 +75,6 @@ class SMuDGE(Metric):
                 found = alpha if settings.alphas else "none"
                 raise ScoringError(f"smudge: alphas: expected weights from 0 to 1, found {found}; the paper takes 0.25")
         super().__init__(settings)
-        self._rules = RULES[self.profile]
         self._alphas = settings.alphas
         self._library = Library(
             settings.documents, settings.words, ignores_reading_order=settings.ignores_reading_order
@@ -89,39 +86,33 @@ class SMuDGE(Metric):
 
         The result is empty if the example is scored, or if the document cannot be read.
         """
-        golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
+        golds, name = golds_of(asked), _document(asked)
         if golds is None or not name:
             return "there is no gold answer that is text, or no document"
         if all(_needle(gold) in _REFUSALS for gold in golds.values):
             return "the document has no answer"
         if all(_needle(gold) in _VERDICTS for gold in golds.values):
             return "the gold answer is yes or no"
-        if evidence == ():
-            return "no evidence pages"
         if isinstance(self._library.open(name), Fault):
             return ""  # the user must fix this, so `score` gives it as a failure
-        located = [self._gold(name, gold, evidence).is_located for gold in golds.values]
+        located = [self._gold(name, gold).is_located for gold in golds.values]
         is_there = all(located) if golds.is_list else any(located)
-        place = "its document" if evidence is None else "its evidence pages"
-        return "" if is_there else f"the gold answer is not in the text of {place}"
+        return "" if is_there else "the gold answer is not in the text of its document"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return the score of one example. If the gold cannot be found, the score has a failure instead of a value."""
-        golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
+        golds, name = golds_of(asked), _document(asked)
         if golds is None or not name:
             lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
             return Score(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
-        if evidence == ():
-            return Score(None, failure="smudge: no evidence pages (`ans_page_list`): the answer is not extractive")
         text = self._library.open(name)
         if isinstance(text, Fault):
             return Score(None, failure=f"smudge: {text}")
-        located = {gold: self._gold(name, gold, evidence) for gold in golds.values}
+        located = {gold: self._gold(name, gold) for gold in golds.values}
         there = [gold for gold in golds.values if located[gold].is_located]
         if not there or (golds.is_list and len(there) < len(golds.values)):
             absent = next(gold for gold in golds.values if gold not in there)
-            pages = "in its document" if evidence is None else f"on its evidence pages ({_listed(evidence)})"
-            return Score(None, failure=f"smudge: {absent[:80]!r} is not {pages}")
+            return Score(None, failure=f"smudge: {absent[:80]!r} is not in its document")
         return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
 
     def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Score:
@@ -135,7 +126,7 @@ class SMuDGE(Metric):
         over = max(len(golds.values), len(parts)) if golds.is_list else 1
         chosen = {alpha: _chosen(table, alpha, is_list=golds.is_list) for alpha in self._alphas}
         about: Details = {
-            "type": self._rules.kind_of(golds.values[0]),
+            "type": kind_of(golds.values[0]),
             "is_gold_exact": all(located[gold].similarity == 1 for gold in golds.values),
             "is_exhaustive": all(located[gold].is_exhaustive for gold in golds.values)
             and all(each.is_exhaustive for row in table for each in row),
@@ -162,12 +153,12 @@ class SMuDGE(Metric):
         details |= {f"alpha_{alpha:g}": score for alpha, score in scores.items()}
         return Score(scores[self._alphas[0]], details)
 
-    def _located(self, name: str, gold: str, evidence: tuple[int, ...] | None) -> Found:
+    def _located(self, name: str, gold: str) -> Found:
         text = self._library.open(name)
         if isinstance(text, Fault):
             return Found()
-        found = text.locator.best(_needle(gold), text.pages if evidence is None else evidence)
-        return found if found.similarity > self._rules.least_gold else Found()
+        found = text.locator.best(_needle(gold), text.pages)
+        return found if found.similarity > 0 else Found()
 
     def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
@@ -175,22 +166,12 @@ class SMuDGE(Metric):
         A prediction that equals the gold is at the gold's place. If a page without the gold has
         text that is more similar to the prediction, the prediction counts as not found.
         """
-        needle, match = _needle(said), self._rules.match_score(gold, said)
+        needle, match = _needle(said), match_score(gold, said)
         if needle == _needle(gold):
             return Compared(match, 0.0, is_found=True)
-        if needle in _REFUSALS and not self._rules.is_refusal_placed:
-            return Compared(match, 1.0, is_found=False)
         found = text.locator.best_near(needle, np.unique(located.pages).tolist())
         distance = distance_between(located, found)
         return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
-
-    def _evidence(self, asked: ScoringInput) -> tuple[int, ...] | None:
-        """Return the numbers, from 0, of the pages that hold the answer; empty if the example has none. Return None if
-        the gold is searched for in the whole document.
-        """
-        if not self._rules.is_evidence_needed:
-            return None
-        return asked.evidence.pages[:_MAX_PAGES] if asked.evidence else ()
 
 
 def _document(asked: ScoringInput) -> str:
@@ -209,7 +190,3 @@ def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list
 def _needle(text: str) -> str:
     """Return a string in the form that is searched for."""
     return " ".join(split(text))
-
-
-def _listed(pages: tuple[int, ...]) -> str:
-    return ", ".join(map(str, pages[:8]))
