@@ -125,9 +125,8 @@ def _answer(
 def _correlate(one: dict[tuple[str, int], float], other: dict[tuple[str, int], float]) -> None:
     """Pearson between two ways to locate strings, over the answers that both score, and for each way to answer."""
     shared = sorted(one.keys() & other.keys())
-    click.echo(
-        f"reading order and Algorithm 1: Pearson {_pearson(one, other, shared):.3f} over {len(shared)} answers of every way"
-    )
+    found = _pearson(one, other, shared)
+    click.echo(f"reading order and Algorithm 1: Pearson {found:.3f} over {len(shared)} answers")
     for way in WAYS:
         keys = [key for key in shared if key[0] == way]
         click.echo(f"  {way}: {_pearson(one, other, keys):.3f} ({len(keys)})")
