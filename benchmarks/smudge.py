@@ -23,8 +23,7 @@ import mmlongbench.task as mt
 from builders.docvqa.rows import Answer, normalise
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.paths import Paths
-from mmlongbench.metrics.smudge.reading import Reading
-from mmlongbench.metrics.smudge.windows import letters_of
+from mmlongbench.metrics.smudge.reading import Reading, letters_of
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task.metric import ScoringInput, Settings
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
 from mmlongbench.metrics.judge import page_texts
-from mmlongbench.metrics.smudge import SMuDGE, library, paths
-from mmlongbench.metrics.smudge.library import Library, Text
-from mmlongbench.metrics.smudge.metric import Compared
-from mmlongbench.metrics.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
-from mmlongbench.metrics.smudge.word_list import WordList
+from mmlongbench.metrics.smudge import SMuDGE, metric, paths
+from mmlongbench.metrics.smudge.metric import Compared, Library, Text
+from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, distance_between, found_at
+from mmlongbench.metrics.smudge.words import WordList
 from mmlongbench.task import ScoringInput, Settings
 
 Page = list[tuple[int, int, str]]
@@ -303,7 +302,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
         raise PageLimitError(Fault("time-of-a-page", "at most 60 seconds", "more", "a.pdf", "page 1"))
         yield
 
-    monkeypatch.setattr(library, "pdf_words", late)
+    monkeypatch.setattr(metric, "pdf_words", late)
     monkeypatch.setattr(page_texts, "read_pages", late)
     said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
     for read in (Library(folder, None, ignores_reading_order=False).open, page_texts.PageTexts(folder).of):

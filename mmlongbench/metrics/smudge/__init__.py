@@ -2,7 +2,7 @@
 
 from mmlongbench.metrics.smudge.matching import Kind, kind_of, match_score
 from mmlongbench.metrics.smudge.metric import SMuDGE
-from mmlongbench.metrics.smudge.places import grounding_score
-from mmlongbench.metrics.smudge.word_list import WordLine
+from mmlongbench.metrics.smudge.reading import grounding_score
+from mmlongbench.metrics.smudge.words import WordLine
 
 __all__ = ["Kind", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]

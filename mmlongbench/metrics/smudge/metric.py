@@ -8,28 +8,128 @@ The gold is at the text that is most similar to it (section 3.1); only predictio
 gold answer has no letter in common with the document is not scored; counts and sums, which are not extractive, are.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mmlongbench.errors import Fault, ScoringError
-from mmlongbench.metrics.smudge.answers import (
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.names import folder_names
+from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
+from mmlongbench.io.folders import file_inside, pdfs_by_name
+from mmlongbench.metrics.smudge.matching import (
     MAX_ELEMENT,
     MAX_ELEMENTS,
     Golds,
     elements_of,
     golds_of,
+    kind_of,
+    match_score,
     paired,
     said_of,
 )
-from mmlongbench.metrics.smudge.library import Library, Text
-from mmlongbench.metrics.smudge.matching import kind_of, match_score
-from mmlongbench.metrics.smudge.places import Found, distance_between, grounding_score
-from mmlongbench.metrics.smudge.words import split
+from mmlongbench.metrics.smudge.paths import Paths
+from mmlongbench.metrics.smudge.reading import Found, Locator, Reading, distance_between, grounding_score, letters_of
+from mmlongbench.metrics.smudge.words import Word, WordList, Words, pdf_words, split, words_of
 from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
+
+MAX_BYTES = 256 * 1024 * 1024
+"""How many bytes of documents are kept in memory; the current document is always kept."""
+
+
+class Text:
+    """The words of one document, and the objects that find strings in it."""
+
+    def __init__(self, words: Words, *, ignores_reading_order: bool) -> None:
+        self.pages, self.size = tuple(words.pages.tolist()), len(words)
+        letters = letters_of(words)
+        paths = Paths(letters) if ignores_reading_order else None
+        self.locator: Locator = paths or Reading(letters)
+        self.weight = words.weight + letters.weight + (paths.weight if paths else 0)
+
+
+Opened: TypeAlias = Text | Fault
+
+
+class Library:
+    """Opens documents from a folder of PDFs or a list of words, and keeps those used last in memory."""
+
+    def __init__(
+        self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
+    ) -> None:
+        self._documents, self._words, self._ignores_reading_order, self._bound = (
+            documents,
+            words,
+            ignores_reading_order,
+            bound,
+        )
+        self._kept = OrderedDict[str, Opened]()
+        self._limits = Limits()
+
+    def open(self, name: str) -> Opened:
+        """Return the document that has this name in a release, or a fault that says why the document cannot be used.
+
+        Raises:
+            SourceError: the list of words, or the folder, cannot be read.
+            PageLimitError: a page of the document takes too much time or memory.
+
+        """
+        if name in self._kept:
+            self._kept.move_to_end(name)
+            return self._kept[name]
+        opened = self._kept[name] = self._read(name)
+        while len(self._kept) > 1 and self._weight() > self._bound:
+            self._kept.popitem(last=False)
+        return opened
+
+    def _weight(self) -> int:
+        return sum(each.weight if isinstance(each, Text) else 1024 for each in self._kept.values())
+
+    def _read(self, name: str) -> Opened:
+        source = self._source(name)
+        if isinstance(source, Fault):
+            return source
+        try:
+            words = words_of(source, name)
+        except PageLimitError as error:
+            raise error.in_scores() from error
+        except SourceError as error:
+            return error.fault
+        if not len(words):
+            todo = "give a list of words from an OCR"
+            return Fault("document-without-words", "words on its pages", "none", name, todo=todo)
+        return Text(words, ignores_reading_order=self._ignores_reading_order)
+
+    def _source(self, name: str) -> Iterator[Word] | Fault:
+        if self._list is not None:
+            return self._list.words(name) if name in self._list else _absent(name, "a word in the list of words")
+        found = self._files.get(name) or self._files.get(name.removesuffix(".pdf"))
+        if isinstance(found, Fault):
+            return found
+        if found is None or self._documents is None:
+            return _absent(name, "a PDF of this name in the folder of documents")
+        inside = file_inside(self._documents, found.relative_to(self._documents))
+        return pdf_words(inside, self._limits) if inside else _absent(name, "a PDF inside the folder of documents")
+
+    @cached_property
+    def _list(self) -> WordList | None:
+        return WordList(self._words) if self._words else None
+
+    @cached_property
+    def _files(self) -> dict[str, Path | Fault]:
+        """Return every PDF by the name of its file without `.pdf`, and by its name in a release."""
+        own = pdfs_by_name(self._documents) if self._documents else {}
+        released = folder_names(own)
+        return {released[stem]: found for stem, found in own.items()} | own
+
+
+def _absent(name: str, expected: str) -> Fault:
+    return Fault("missing-document", expected, "none", name, todo="give the folder that has the document (--data)")
+
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """Refusals, in the words that the benchmarks ask for."""
