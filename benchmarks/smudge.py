@@ -23,8 +23,7 @@ import mmlongbench.task as mt
 from builders.docvqa.rows import Answer, normalise
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.paths import Paths
-from mmlongbench.metrics.smudge.reading import Reading
-from mmlongbench.metrics.smudge.windows import letters_of
+from mmlongbench.metrics.smudge.reading import Reading, letters_of
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task.metric import ScoringInput, Settings
 
@@ -50,17 +49,16 @@ def main(source: Path, most: int) -> None:
     """Print the figures."""
     if (source / "samples.json").is_file():
         asked = list(_questions(source))
-        scores = {name: _score(name, asked, settings) for name, settings in _profiles(source / "documents").items()}
-        _correlate(scores["paper"], scores["ours"])
+        scores = {name: _score(name, asked, settings) for name, settings in _ways(source / "documents").items()}
+        _correlate(scores["reading order"], scores["Algorithm 1"])
     _grow(most)
 
 
-def _profiles(documents: Path) -> dict[str, Settings]:
+def _ways(documents: Path) -> dict[str, Settings]:
     """Each way to score."""
     return {
-        "paper": Settings(documents=documents, profile="paper"),
-        "ours": Settings(documents=documents, profile="ours"),
-        "ours, --ignore-reading-order": Settings(documents=documents, profile="ours", ignores_reading_order=True),
+        "reading order": Settings(documents=documents),
+        "Algorithm 1": Settings(documents=documents, ignores_reading_order=True),
     }
 
 
@@ -124,9 +122,10 @@ def _answer(
 
 
 def _correlate(one: dict[tuple[str, int], float], other: dict[tuple[str, int], float]) -> None:
-    """Pearson between two profiles, over the answers that both score, and for each way to answer."""
+    """Pearson between two ways to locate strings, over the answers that both score, and for each way to answer."""
     shared = sorted(one.keys() & other.keys())
-    click.echo(f"paper and ours: Pearson {_pearson(one, other, shared):.3f} over {len(shared)} answers of every way")
+    found = _pearson(one, other, shared)
+    click.echo(f"reading order and Algorithm 1: Pearson {found:.3f} over {len(shared)} answers")
     for way in WAYS:
         keys = [key for key in shared if key[0] == way]
         click.echo(f"  {way}: {_pearson(one, other, keys):.3f} ({len(keys)})")

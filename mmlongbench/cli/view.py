@@ -8,7 +8,7 @@ from urllib.parse import quote
 import click
 
 from mmlongbench.cli.console import say, say_notes
-from mmlongbench.cli.options import COUNT, NEW_FILE, NEW_PATH, PATH, bars, quiet_option, with_tasks
+from mmlongbench.cli.options import COUNT, NEW_PATH, PATH, bars, quiet_option, with_tasks
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.example_cost import models_of
@@ -30,8 +30,6 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.option("--against", type=PATH, metavar="RELEASE", help="Another release, to show the differences.")
 @click.option("--suspects", type=PATH, metavar="FILE", help="The output of `doctor --json`, to review its suspects.")
 @click.option("--review", type=PATH, metavar="FOLDER", help="A folder of `questions`, to review its questions.")
-@click.option("--write", type=NEW_FILE, metavar="FILE", help="Write decisions here.")
-@click.option("--annotator", metavar="NAME", help="With --write, who decides, in one word.")
 @click.option("--images", type=PATH, help="The folder of images, if it is not in RELEASE.")
 @click.option("--static", type=NEW_PATH, metavar="DIR", help="Write the pages as files, and end.")
 @click.option("--limit", type=COUNT, help="With --static, the examples of each file; 20 by default.")
@@ -50,8 +48,6 @@ def view(
     against: Path | None,
     suspects: Path | None,
     review: Path | None,
-    write: Path | None,
-    annotator: str | None,
     images: Path | None,
     static: Path | None,
     limit: int | None,
@@ -64,8 +60,7 @@ def view(
     """Look at RELEASE in a browser: its datasets, every example as a model gets it, and what models answered.
 
     RELEASE is a folder that this engine built, or public files that others made. The pages are served on this machine
-    alone and read only, but for decisions of a review with --write; with --static they are written as files that open
-    from disk.
+    alone and read only; with --static they are written as files that open from disk.
     """
     for name in ("starlette", "uvicorn"):
         if find_spec(name) is None:
@@ -81,9 +76,10 @@ def view(
         raise click.UsageError("--token: has a character that no cookie can hold; use printable ASCII characters")
     if token is not None and len(token) < 16:
         raise click.UsageError(f"--token: {len(token)} characters, expected at least 16")
-    _check_review(suspects, review, write, annotator, is_static=static is not None)
-    reviewed = (suspects, review, write, annotator or "")
-    given = Given(predictions, scores, models_of(models, windows), shortcuts, against, images, tasks, *reviewed)
+    if suspects and review:
+        raise click.UsageError("--suspects and --review: give one")
+    asked = models_of(models, windows)
+    given = Given(predictions, scores, asked, shortcuts, against, images, tasks, suspects, review)
     site = open_site(release, given, bars(is_quiet=quiet))
     say_notes(site.answers.notes)
     if static:
@@ -94,24 +90,6 @@ def view(
             say(f"{static}: {counts}; open {static}/index.html")
     else:
         _serve(site, host, port, token or "")
-
-
-def _check_review(
-    suspects: Path | None, review: Path | None, write: Path | None, annotator: str | None, *, is_static: bool
-) -> None:
-    """Refuse options that do not fit each other."""
-    if suspects and review:
-        raise click.UsageError("--suspects and --review: give one; decisions about them have different files")
-    if not write:
-        if annotator:
-            raise click.UsageError("--annotator is for --write")
-        return
-    if not (suspects or review):
-        raise click.UsageError("--write is for decisions about --suspects or --review; give one of them")
-    if is_static:
-        raise click.UsageError("--write needs the server: leave out --static")
-    if not annotator or annotator.split() != [annotator] or len(annotator) > 60 or not annotator.isprintable():
-        raise click.UsageError("--write: say who decides, in one word, such as --annotator anna")
 
 
 def _serve(site: "Site", host: str, port: int, token: str) -> None:

@@ -166,7 +166,7 @@ class Settings:
     alphas: tuple[float, ...] = (0.25,)
     """Weight of the match; the score uses the first one, and reports compare all (smudge)."""
     ignores_reading_order: bool = False
-    """Ignore the PDFs' reading order, as the profile `paper` always does (smudge)."""
+    """Ignore the PDFs' reading order, and search by the paper's Algorithm 1 (smudge)."""
     images: Path | None = None
     """The release's folder of images (for a committee, which sees the pages that hold the answer)."""
     data: Path | None = None

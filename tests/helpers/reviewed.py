@@ -1,12 +1,10 @@
-"""Reviews in a test: suspects of the tiny source and a folder of questions, and requests that decide."""
+"""What a test reviews: suspects of the tiny source, and a folder of questions."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from tiny import ROWS
-from viewing import HOST, viewer
 
 
 def suspect_lines(folder: Path, *further: dict[str, Any]) -> Path:
@@ -34,26 +32,3 @@ def question_folder(folder: Path) -> Path:
     out.mkdir()
     (out / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     return out
-
-
-class Deciding:
-    """A client that decides as the page does, as Anna."""
-
-    def __init__(self, release: Path, *options: object, write: Path) -> None:
-        """`options` name what is reviewed."""
-        self.client = viewer(release, *options, "--write", write, "--annotator", "anna")
-        token = re.search(r'data-token="([^"]+)"', self.client.get("/review/1").text)
-        assert token
-        self.headers = {"origin": HOST, "x-review-token": token[1], "content-type": "application/json"}
-
-    def send(self, number: int, act: str, **more: Any) -> Any:
-        """Send a decision, and return the answer."""
-        return self.post(number, json.dumps({"act": act, **more}).encode(), **self.headers)
-
-    def post(self, number: int, body: Any, **headers: str) -> Any:
-        """Send a body with headers of one's own."""
-        return self.client.post(f"/data/review/{number}", content=body, headers=headers)
-
-    def page(self, number: int) -> str:
-        """The page of a subject, which counts from 1."""
-        return str(self.client.get(f"/review/{number}").text)

@@ -18,7 +18,7 @@ from PIL import Image
 from mmlongbench.metrics.judge import Committee, page_texts
 from mmlongbench.metrics.judge.excerpts import excerpt_of
 from mmlongbench.metrics.judge.page_texts import PageTexts
-from mmlongbench.metrics.smudge.library import Library, Text
+from mmlongbench.metrics.smudge.metric import Library, Text
 from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
 
 OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]

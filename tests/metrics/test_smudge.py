@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
 from mmlongbench.metrics.judge import page_texts
-from mmlongbench.metrics.smudge import SMuDGE, library, paths
-from mmlongbench.metrics.smudge.library import Library, Text
-from mmlongbench.metrics.smudge.metric import Compared
-from mmlongbench.metrics.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
-from mmlongbench.metrics.smudge.word_list import WordList
+from mmlongbench.metrics.smudge import SMuDGE, metric, paths
+from mmlongbench.metrics.smudge.metric import Compared, Library, Text
+from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, distance_between, found_at
+from mmlongbench.metrics.smudge.words import WordList
 from mmlongbench.task import ScoringInput, Settings
 
 Page = list[tuple[int, int, str]]
@@ -58,18 +57,8 @@ def smudge(leaflets: Path) -> SMuDGE:
     return SMuDGE(Settings(documents=leaflets))
 
 
-@pytest.fixture(scope="module")
-def own(leaflets: Path) -> SMuDGE:
-    """By the rules of the profile `ours`."""
-    return SMuDGE(Settings(documents=leaflets, profile="ours"))
-
-
-WAYS = [
-    Settings(profile=profile, ignores_reading_order=is_graph)
-    for profile in ("paper", "ours")
-    for is_graph in (False, True)
-]
-WAY_NAMES = ["paper", "paper over the graph", "ours", "ours over the graph"]
+WAYS = [Settings(ignores_reading_order=is_graph) for is_graph in (False, True)]
+WAY_NAMES = ["reading order", "over the graph"]
 
 
 def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> ScoringInput:
@@ -83,36 +72,27 @@ def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:
     return scored.score
 
 
-def test_the_paper_is_followed_unless_asked_otherwise(smudge: SMuDGE, own: SMuDGE) -> None:
+def test_the_paper_is_followed(smudge: SMuDGE) -> None:
     assert (smudge.profile, smudge.follows) == ("paper", "arXiv:2503.19120")
-    assert (own.profile, own.follows) == ("ours", "")
 
 
-def test_the_example_of_the_paper_on_a_page(smudge: SMuDGE, own: SMuDGE) -> None:
+def test_the_example_of_the_paper_on_a_page(smudge: SMuDGE) -> None:
     gold = "up to 12 milligrams"
-    for metric, match in ((smudge, 11 / (10 + 17 / 10)), (own, 11 / (10 + 16 / 9))):
-        right, wrong = (metric.score(asked(said, gold)).details for said in ("up to 12 mgs", "up to 1z milligrams"))
-        assert (right["match"], wrong["match"]) == (pytest.approx(match), 0)
-        assert right["is_found"]
-        assert right["alpha_0.25"] > wrong["alpha_0.25"] + 0.15
-        assert score(metric, "26", gold="12") < 0.25  # at the other end of the page
-        assert score(metric, "99", gold="12") == 0  # nowhere in the document
+    right, wrong = (smudge.score(asked(said, gold)).details for said in ("up to 12 mgs", "up to 1z milligrams"))
+    assert (right["match"], wrong["match"]) == (pytest.approx(11 / (10 + 17 / 10)), 0)
+    assert right["is_found"]
+    assert right["alpha_0.25"] > wrong["alpha_0.25"] + 0.15
+    assert score(smudge, "26", gold="12") < 0.25  # at the other end of the page
+    assert score(smudge, "99", gold="12") == 0  # nowhere in the document
     assert smudge.score(asked("up to 12 mgs", "12")).details["match"] == 0  # no number as a whole
-    assert own.score(asked("up to 12 mgs", "12")).details["match"] == 1
 
 
-def test_under_the_paper_a_gold_is_located_anywhere_and_under_ours_on_its_evidence_pages(
-    smudge: SMuDGE, own: SMuDGE
-) -> None:
+def test_a_gold_is_located_anywhere_in_the_document(smudge: SMuDGE) -> None:
     elsewhere = asked("Georgia", "Georgia")  # page 1; the evidence is page 0
     assert smudge.out_of_scope(elsewhere) == ""
     assert smudge.score(elsewhere).score == 1
-    assert own.out_of_scope(elsewhere) == "the gold answer is not in the text of its evidence pages"
-    assert own.score(elsewhere).score is None
-    nowhere = asked("zzz", "zzzzz")
-    assert smudge.out_of_scope(nowhere) == "the gold answer is not in the text of its document"
-    without = asked("12", "12", ans_page_list=[])
-    assert (smudge.out_of_scope(without), own.out_of_scope(without)) == ("", "no evidence pages")
+    assert smudge.out_of_scope(asked("zzz", "zzzzz")) == "the gold answer is not in the text of its document"
+    assert smudge.out_of_scope(asked("12", "12", ans_page_list=[])) == ""
 
 
 def test_the_paper_grounds_by_reading_order_and_algorithm_1_is_an_option(tmp_path: Path) -> None:
@@ -123,10 +103,9 @@ def test_the_paper_grounds_by_reading_order_and_algorithm_1_is_an_option(tmp_pat
     assert found == [True, False]
 
 
-def test_under_the_paper_only_a_prediction_needs_a_similar_text(smudge: SMuDGE, own: SMuDGE) -> None:
+def test_only_a_prediction_needs_a_similar_text(smudge: SMuDGE) -> None:
     far = asked("1961", "1961")  # a quarter of it is on the page
     assert (smudge.out_of_scope(far), smudge.score(far).score) == ("", 1)
-    assert "evidence pages" in own.out_of_scope(far)
     assert smudge.score(asked("1961", "12")).details["is_found"] is False
 
 
@@ -137,17 +116,14 @@ def test_a_question_of_yes_or_no_is_out_of_scope(gold: Any, smudge: SMuDGE) -> N
 
 
 @pytest.mark.parametrize("gold", ["Not answerable", "Fail to answer", ["not answerable", "Unanswerable."]])
-def test_a_question_without_an_answer_is_out_of_scope(gold: Any, smudge: SMuDGE, own: SMuDGE) -> None:
-    for metric in (smudge, own):
-        assert metric.out_of_scope(asked("12", gold, answer_format="None")) == "the document has no answer"
+def test_a_question_without_an_answer_is_out_of_scope(gold: Any, smudge: SMuDGE) -> None:
+    assert smudge.out_of_scope(asked("12", gold, answer_format="None")) == "the document has no answer"
 
 
-def test_a_refusal_is_looked_for_under_the_paper_only(leaflets: Path, tmp_path: Path) -> None:
+def test_a_refusal_is_looked_for_like_any_other_text(tmp_path: Path) -> None:
     draw(tmp_path / "leaflet.pdf", ([(60, 100, "12 is not answerable here")],))
-    paper, own = (SMuDGE(Settings(documents=tmp_path, profile=profile)) for profile in ("paper", "ours"))
     said = asked("Not answerable.", "12")
-    assert paper.score(said).details["is_found"] is True
-    assert (own.score(said).details["is_found"], own.score(said).score) == (False, 0)
+    assert SMuDGE(Settings(documents=tmp_path)).score(said).details["is_found"] is True
 
 
 @pytest.mark.parametrize("gold", ["12", "Chapel Hill", "up to 12 milligrams", "Take", "26 tablets"])
@@ -197,9 +173,8 @@ def test_the_size_and_the_turn_of_a_page_do_not_matter(smudge: SMuDGE) -> None:
 
 @settings(max_examples=40)
 @given(st.text("12 acehilprstu", max_size=25), st.sampled_from(["12", "Chapel Hill", "up to 12 milligrams"]))
-def test_a_score_is_from_0_to_1(smudge: SMuDGE, own: SMuDGE, said: str, gold: str) -> None:
+def test_a_score_is_from_0_to_1(smudge: SMuDGE, said: str, gold: str) -> None:
     assert 0 <= score(smudge, said, gold=gold) <= 1
-    assert 0 <= score(own, said, gold=gold) <= 1
 
 
 @given(st.tuples(st.floats(0, 1), st.floats(0, 1)), st.floats(0, 1), st.floats(0, 1))
@@ -238,7 +213,7 @@ def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smu
     assert score(smudge, "Chapel Hill, " * 100_000, gold=both, answer_format="List") < 0.001
 
 
-BOTH: dict[str, tuple[dict[str, Any], str]] = {
+LACKING: dict[str, tuple[dict[str, Any], str]] = {
     "no gold": ({"gold": None}, "has not a gold answer that is text"),
     "claims": ({"gold": {"claims": []}}, "has not a gold answer that is text"),
     "no document": ({"doc": None}, "has not a document"),
@@ -249,29 +224,19 @@ BOTH: dict[str, tuple[dict[str, Any], str]] = {
     "not there": ({"gold": "zzzzz"}, "'zzzzz' is not"),
     "an element": ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not"),
 }
-OURS: dict[str, tuple[dict[str, Any], str]] = {
-    "no pages": ({"ans_page_list": []}, "no evidence pages"),
-    "pages as text": ({"ans_page_list": "[0]"}, "no evidence pages"),
-    "other pages": ({"ans_page_list": [2, 999]}, "is not on its evidence pages (2, 999)"),
-    "not on its page": ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not on its evidence pages (0)"),
-}
 
 
-@pytest.mark.parametrize("case", [*BOTH, *OURS])
-def test_what_cannot_be_scored_says_why(case: str, smudge: SMuDGE, own: SMuDGE) -> None:
-    fields, why = {**BOTH, **OURS}[case]
-    for metric in (smudge, own) if case in BOTH else (own,):
-        scored = metric.score(asked("12", **fields))
-        assert (scored.score, why in scored.failure, "\n" in scored.failure) == (None, True, False), scored.failure
-    if case in OURS:
-        assert "evidence" not in smudge.score(asked("12", **fields)).failure
+@pytest.mark.parametrize("case", LACKING)
+def test_what_cannot_be_scored_says_why(case: str, smudge: SMuDGE) -> None:
+    fields, why = LACKING[case]
+    scored = smudge.score(asked("12", **fields))
+    assert (scored.score, why in scored.failure, "\n" in scored.failure) == (None, True, False), scored.failure
 
 
 @pytest.mark.parametrize("said", ["", " ", "\x00", "\ud800", "(" * 5000, "x" * 10_000_000, "12 " * 200_000, "[" * 9999])
-def test_no_prediction_breaks_it(smudge: SMuDGE, own: SMuDGE, said: str) -> None:
-    for metric in (smudge, own):
-        assert 0 <= score(metric, said) < 0.1
-        assert 0 <= score(metric, said, gold='["12", "26"]', answer_format="List") < 0.6
+def test_no_prediction_breaks_it(smudge: SMuDGE, said: str) -> None:
+    assert 0 <= score(smudge, said) < 0.1
+    assert 0 <= score(smudge, said, gold='["12", "26"]', answer_format="List") < 0.6
 
 
 def test_the_details_say_whether_a_bound_cut_a_search(leaflets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +302,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
         raise PageLimitError(Fault("time-of-a-page", "at most 60 seconds", "more", "a.pdf", "page 1"))
         yield
 
-    monkeypatch.setattr(library, "pdf_words", late)
+    monkeypatch.setattr(metric, "pdf_words", late)
     monkeypatch.setattr(page_texts, "read_pages", late)
     said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
     for read in (Library(folder, None, ignores_reading_order=False).open, page_texts.PageTexts(folder).of):

@@ -12,7 +12,7 @@ import needs
 import pytest
 from asked import document_question
 
-from mmlongbench.metrics.smudge import SMuDGE, library
+from mmlongbench.metrics.smudge import SMuDGE, metric
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task import ScoringInput, Settings
 
@@ -50,19 +50,18 @@ def real() -> Iterator[Path]:
         return read[name]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(library, "words_of", words_once)
+        patch.setattr(metric, "words_of", words_once)
         yield needs.shared("real", "mmlongbench-doc", "samples.json").parent
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_gold_that_is_said_scores_1_wherever_the_answer_is_extractive(part: int, real: Path) -> None:
-    for profile in ("paper", "ours"):
-        metric = SMuDGE(Settings(documents=real / "documents", profile=profile))
-        for doc in sorted(questions(real))[part::PARTS]:
-            for asked in questions(real)[doc]:
-                scored, why = metric.score(asked), metric.out_of_scope(asked)
-                if not why and "document-without-words" not in scored.failure:
-                    assert scored.score == 1, (profile, asked, scored)
+    metric = SMuDGE(Settings(documents=real / "documents"))
+    for doc in sorted(questions(real))[part::PARTS]:
+        for asked in questions(real)[doc]:
+            scored, why = metric.score(asked), metric.out_of_scope(asked)
+            if not why and "document-without-words" not in scored.failure:
+                assert scored.score == 1, (asked, scored)
 
 
 def test_an_answer_of_other_letters_and_none_at_all_score_next_to_nothing(real: Path) -> None:

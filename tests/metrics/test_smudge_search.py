@@ -10,13 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlongbench.draws import Draws
-from mmlongbench.metrics.smudge import graph
 from mmlongbench.metrics.smudge import paths as searched
-from mmlongbench.metrics.smudge.graph import MAX_NEIGHBOURS, gabriel_edges, neighbours_on
-from mmlongbench.metrics.smudge.paths import Paths
-from mmlongbench.metrics.smudge.places import LEAST_SIMILARITY, Found
-from mmlongbench.metrics.smudge.reading import Reading, equal_runs
-from mmlongbench.metrics.smudge.windows import best_runs, letters_of
+from mmlongbench.metrics.smudge.paths import MAX_NEIGHBOURS, Paths, gabriel_edges, neighbours_on
+from mmlongbench.metrics.smudge.reading import LEAST_SIMILARITY, Found, Reading, best_runs, equal_runs, letters_of
 from mmlongbench.metrics.smudge.words import Array, Word, Words, split, words_of
 
 POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True, max_size=25)
@@ -222,8 +218,7 @@ def test_a_word_has_no_more_neighbours_than_the_bound_and_the_nearest_stand_firs
 def test_words_of_a_page_with_too_many_are_neighbours_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     words = table()
     assert Paths(letters_of(words)).best("left one", (0,)).is_exhaustive
-    for module in (graph, searched):
-        monkeypatch.setattr(module, "MAX_WORDS", len(words) - 1)
+    monkeypatch.setattr(searched, "MAX_WORDS", len(words) - 1)
     paths = Paths(letters_of(words))
     assert not paths.best("left one", (0,)).is_exhaustive
     assert not paths.best("left ones", (0,)).is_exhaustive

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import pytest
-import yaml
 from once import linked
 from reviewed import suspect_lines
 from score_lines import line, write
@@ -43,20 +42,15 @@ def predictions(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def errata(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("review") / "errata.yaml"
-
-
-@pytest.fixture(scope="module")
-def options(predictions: Path, errata: Path) -> tuple[object, ...]:
-    suspects = suspect_lines(errata.parent)
+def options(predictions: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    suspects = suspect_lines(tmp_path_factory.mktemp("review"))
     models = ("--models", "qwen2.5-vl,gemma3", "--window", "gemma3=1K")
     return (*models, "--scores", predictions, "--suspects", suspects)
 
 
 @pytest.fixture(scope="module")
-def address(finished: Path, options: tuple[object, ...], errata: Path) -> Iterator[str]:
-    with served(finished, *options, "--write", errata, "--annotator", "anna") as found:
+def address(finished: Path, options: tuple[object, ...]) -> Iterator[str]:
+    with served(finished, *options) as found:
         yield found
 
 
@@ -431,7 +425,7 @@ def test_pages_fit_a_narrow_screen_and_axe_finds_nothing(chromium: "Browser", ad
         context.close()
 
 
-def test_keys_of_a_review(seen: "Seen", errata: Path) -> None:
+def test_keys_of_a_review(seen: "Seen") -> None:
     page = seen.open("/review", "table.cells")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
@@ -445,78 +439,6 @@ def test_keys_of_a_review(seen: "Seen", errata: Path) -> None:
     page.wait_for_url("**/review/2")
     page.keyboard.press("p")
     page.wait_for_url("**/review/1")
-    page.keyboard.press("a")
-    page.wait_for_url("**/review/2")
-    page.keyboard.press("/")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("oak")
-    page.keyboard.press("Escape")
-    page.keyboard.press("r")
-    page.wait_for_url("**/review/3")
-    page.keyboard.press("s")
-    page.wait_for_selector("#decided:has-text('keep')")
-    assert "all are decided" in page.inner_text("#said")
-    written = errata.read_text("utf-8")
-    assert [(id, each["set"]) for id, each in yaml.safe_load(written).items()] == [
-        ("mmlongdoc_1", {"evidence_pages": [3]}),
-        ("mmlongdoc_2", {"doc_id": "oak"}),
-    ]
-    assert 'right: "mmlongdoc_7"' in written
-    for key, act in (("x", "remove"), ("u", "")):
-        page.keyboard.press(key)
-        page.wait_for_selector(f"#decided[data-act='{act}']")
-        page.wait_for_selector("#decision button:enabled")
-    page.goto(page.url.replace("/3", "/2"))
-    page.keyboard.press("u")
-    page.wait_for_selector("#decided[data-act='']")
-    assert list(yaml.safe_load(errata.read_text("utf-8"))) == ["mmlongdoc_1"]
-
-
-def test_a_decision_that_cannot_be_written_is_said(seen: "Seen") -> None:
-    page = seen.open("/review/3", "#decision button")
-    page.keyboard.press("a")
-    page.wait_for_selector("#said:has-text('not written')")
-    assert any("409" in each for each in seen.errors), "a browser reports every refusal"
-    seen.errors.clear()
-
-
-def test_a_row_with_a_long_field_is_revised_and_only_what_was_changed(
-    page: "Page", finished: Path, tmp_path: Path
-) -> None:
-    fields = {"weight": "1", "text": "\n" + "x" * 20_001, "said": "a\rb\r\nc"}
-    suspect = {"dataset": "mmlongdoc", "id": "long", "kind": "k", "evidence": "e", "fields": fields}
-    written = tmp_path / "errata.yaml"
-    given = ("--suspects", suspect_lines(tmp_path, suspect), "--write", written, "--annotator", "anna")
-    with served(finished, *given) as address:
-        page.goto(f"{address}/review/4")
-        page.fill("[data-field='weight']", "2")
-        page.click("[data-act='revise']")
-        page.wait_for_url("**/review/1", timeout=5000)
-    assert yaml.safe_load(written.read_text("utf-8"))["long"]["set"] == {"weight": "2"}
-
-
-def test_a_revision_is_shown_and_revised_further(
-    page: "Page", chromium: "Browser", finished: Path, tmp_path: Path
-) -> None:
-    written = tmp_path / "errata.yaml"
-    given = ("--suspects", suspect_lines(tmp_path), "--write", written, "--annotator", "anna")
-    with served(finished, *given) as address:
-        for field, value in (("answer", "red"), ("weight", "2")):
-            page.goto(f"{address}/review/2#page-9")
-            page.fill(f"[data-field='{field}']", value)
-            page.click("button[data-act='revise']")
-            page.wait_for_url("**/review/3")
-        page.goto(f"{address}/review/2")
-        assert page.input_value("[data-field='answer']") == "red"
-        assert yaml.safe_load(written.read_text("utf-8"))["mmlongdoc_2"]["set"] == {"answer": "red", "weight": 2}
-        other = chromium.new_page()
-        other.goto(f"{address}/review/2")
-        other.click("button[data-act='remove']")
-        other.wait_for_url("**/review/3")
-        page.click("button[data-act='keep']")
-        page.wait_for_selector("#said:has-text('was decided elsewhere')")
-        other.close()
-    assert yaml.safe_load(written.read_text("utf-8"))["mmlongdoc_2"]["drop"]
 
 
 def test_points_of_the_report_lead_to_their_examples(seen: "Seen") -> None:

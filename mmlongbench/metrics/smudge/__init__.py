@@ -2,8 +2,7 @@
 
 from mmlongbench.metrics.smudge.matching import Kind, kind_of, match_score
 from mmlongbench.metrics.smudge.metric import SMuDGE
-from mmlongbench.metrics.smudge.places import grounding_score
-from mmlongbench.metrics.smudge.rules import RULES, Rules
-from mmlongbench.metrics.smudge.word_list import WordLine
+from mmlongbench.metrics.smudge.reading import grounding_score
+from mmlongbench.metrics.smudge.words import WordLine
 
-__all__ = ["RULES", "Kind", "Rules", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]
+__all__ = ["Kind", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]

@@ -1,42 +1,140 @@
 """SMuDGE: whether an answer from a document agrees with the gold answer, and was taken from the same place.
 
-Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
-differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
-equally well at several places, the smallest distance between a place of the gold and a place of the prediction counts;
-places on different pages have a distance of 1. An example is not scored if its gold answer is not found. Under `paper`
-that is one without a letter in common with the document, so counts and sums, which are not extractive, are scored too.
+Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). The gold and the
+prediction are searched for on all pages. If a string is found equally well at several places, the smallest distance
+between a place of the gold and a place of the prediction counts; places on different pages have a distance of 1.
+
+The gold is at the text that is most similar to it (section 3.1); only predictions have a threshold. An example whose
+gold answer has no letter in common with the document is not scored; counts and sums, which are not extractive, are.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mmlongbench.errors import Fault, ScoringError
-from mmlongbench.metrics.smudge.answers import (
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.names import folder_names
+from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
+from mmlongbench.io.files import file_inside, pdfs_by_name
+from mmlongbench.metrics.smudge.matching import (
     MAX_ELEMENT,
     MAX_ELEMENTS,
     Golds,
     elements_of,
     golds_of,
+    kind_of,
+    match_score,
     paired,
     said_of,
 )
-from mmlongbench.metrics.smudge.library import Library, Text
-from mmlongbench.metrics.smudge.places import Found, distance_between, grounding_score
-from mmlongbench.metrics.smudge.rules import RULES
-from mmlongbench.metrics.smudge.words import split
+from mmlongbench.metrics.smudge.paths import Paths
+from mmlongbench.metrics.smudge.reading import Found, Locator, Reading, distance_between, grounding_score, letters_of
+from mmlongbench.metrics.smudge.words import Word, WordList, Words, pdf_words, split, words_of
 from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
 
+MAX_BYTES = 256 * 1024 * 1024
+"""How many bytes of documents are kept in memory; the current document is always kept."""
+
+
+class Text:
+    """The words of one document, and the objects that find strings in it."""
+
+    def __init__(self, words: Words, *, ignores_reading_order: bool) -> None:
+        self.pages, self.size = tuple(words.pages.tolist()), len(words)
+        letters = letters_of(words)
+        paths = Paths(letters) if ignores_reading_order else None
+        self.locator: Locator = paths or Reading(letters)
+        self.weight = words.weight + letters.weight + (paths.weight if paths else 0)
+
+
+Opened: TypeAlias = Text | Fault
+
+
+class Library:
+    """Opens documents from a folder of PDFs or a list of words, and keeps those used last in memory."""
+
+    def __init__(
+        self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
+    ) -> None:
+        self._documents, self._words, self._ignores_reading_order, self._bound = (
+            documents,
+            words,
+            ignores_reading_order,
+            bound,
+        )
+        self._kept = OrderedDict[str, Opened]()
+        self._limits = Limits()
+
+    def open(self, name: str) -> Opened:
+        """Return the document that has this name in a release, or a fault that says why the document cannot be used.
+
+        Raises:
+            SourceError: the list of words, or the folder, cannot be read.
+            PageLimitError: a page of the document takes too much time or memory.
+
+        """
+        if name in self._kept:
+            self._kept.move_to_end(name)
+            return self._kept[name]
+        opened = self._kept[name] = self._read(name)
+        while len(self._kept) > 1 and self._weight() > self._bound:
+            self._kept.popitem(last=False)
+        return opened
+
+    def _weight(self) -> int:
+        return sum(each.weight if isinstance(each, Text) else 1024 for each in self._kept.values())
+
+    def _read(self, name: str) -> Opened:
+        source = self._source(name)
+        if isinstance(source, Fault):
+            return source
+        try:
+            words = words_of(source, name)
+        except PageLimitError as error:
+            raise error.in_scores() from error
+        except SourceError as error:
+            return error.fault
+        if not len(words):
+            todo = "give a list of words from an OCR"
+            return Fault("document-without-words", "words on its pages", "none", name, todo=todo)
+        return Text(words, ignores_reading_order=self._ignores_reading_order)
+
+    def _source(self, name: str) -> Iterator[Word] | Fault:
+        if self._list is not None:
+            return self._list.words(name) if name in self._list else _absent(name, "a word in the list of words")
+        found = self._files.get(name) or self._files.get(name.removesuffix(".pdf"))
+        if isinstance(found, Fault):
+            return found
+        if found is None or self._documents is None:
+            return _absent(name, "a PDF of this name in the folder of documents")
+        inside = file_inside(self._documents, found.relative_to(self._documents))
+        return pdf_words(inside, self._limits) if inside else _absent(name, "a PDF inside the folder of documents")
+
+    @cached_property
+    def _list(self) -> WordList | None:
+        return WordList(self._words) if self._words else None
+
+    @cached_property
+    def _files(self) -> dict[str, Path | Fault]:
+        """Return every PDF by the name of its file without `.pdf`, and by its name in a release."""
+        own = pdfs_by_name(self._documents) if self._documents else {}
+        released = folder_names(own)
+        return {released[stem]: found for stem, found in own.items()} | own
+
+
+def _absent(name: str, expected: str) -> Fault:
+    return Fault("missing-document", expected, "none", name, todo="give the folder that has the document (--data)")
+
+
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
-"""Refusals, in the words that the benchmarks ask for. A search would find a place even for these, because some
-text of a page has a similarity to them of more than 0.3."""
+"""Refusals, in the words that the benchmarks ask for."""
 _VERDICTS = ("yes", "no")
 """Answers that no text of the document is; section 4 of the paper leaves such questions out."""
-_MAX_PAGES = 10_000
-"""The maximum number of evidence pages that are searched for the gold answer; the others are not searched."""
 _KEPT = 1024
 """For how many gold answers the places are kept in memory; the same questions occur at every length."""
 
@@ -61,7 +159,7 @@ class SMuDGE(Metric):
     """Groundedness of extractive answers."""
 
     name = "smudge"
-    profiles: ClassVar[Mapping[Profile, str]] = {profile: rules.follows for profile, rules in RULES.items()}
+    profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:2503.19120"}
 
     def __init__(self, settings: Settings) -> None:
         """Keep the profile, the documents or the list of words, the weights, and how strings are found.
@@ -77,7 +175,6 @@ class SMuDGE(Metric):
                 found = alpha if settings.alphas else "none"
                 raise ScoringError(f"smudge: alphas: expected weights from 0 to 1, found {found}; the paper takes 0.25")
         super().__init__(settings)
-        self._rules = RULES[self.profile]
         self._alphas = settings.alphas
         self._library = Library(
             settings.documents, settings.words, ignores_reading_order=settings.ignores_reading_order
@@ -89,39 +186,33 @@ class SMuDGE(Metric):
 
         The result is empty if the example is scored, or if the document cannot be read.
         """
-        golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
+        golds, name = golds_of(asked), _document(asked)
         if golds is None or not name:
             return "there is no gold answer that is text, or no document"
         if all(_needle(gold) in _REFUSALS for gold in golds.values):
             return "the document has no answer"
         if all(_needle(gold) in _VERDICTS for gold in golds.values):
             return "the gold answer is yes or no"
-        if evidence == ():
-            return "no evidence pages"
         if isinstance(self._library.open(name), Fault):
             return ""  # the user must fix this, so `score` gives it as a failure
-        located = [self._gold(name, gold, evidence).is_located for gold in golds.values]
+        located = [self._gold(name, gold).is_located for gold in golds.values]
         is_there = all(located) if golds.is_list else any(located)
-        place = "its document" if evidence is None else "its evidence pages"
-        return "" if is_there else f"the gold answer is not in the text of {place}"
+        return "" if is_there else "the gold answer is not in the text of its document"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return the score of one example. If the gold cannot be found, the score has a failure instead of a value."""
-        golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
+        golds, name = golds_of(asked), _document(asked)
         if golds is None or not name:
             lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
             return Score(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
-        if evidence == ():
-            return Score(None, failure="smudge: no evidence pages (`ans_page_list`): the answer is not extractive")
         text = self._library.open(name)
         if isinstance(text, Fault):
             return Score(None, failure=f"smudge: {text}")
-        located = {gold: self._gold(name, gold, evidence) for gold in golds.values}
+        located = {gold: self._gold(name, gold) for gold in golds.values}
         there = [gold for gold in golds.values if located[gold].is_located]
         if not there or (golds.is_list and len(there) < len(golds.values)):
             absent = next(gold for gold in golds.values if gold not in there)
-            pages = "in its document" if evidence is None else f"on its evidence pages ({_listed(evidence)})"
-            return Score(None, failure=f"smudge: {absent[:80]!r} is not {pages}")
+            return Score(None, failure=f"smudge: {absent[:80]!r} is not in its document")
         return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
 
     def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Score:
@@ -135,7 +226,7 @@ class SMuDGE(Metric):
         over = max(len(golds.values), len(parts)) if golds.is_list else 1
         chosen = {alpha: _chosen(table, alpha, is_list=golds.is_list) for alpha in self._alphas}
         about: Details = {
-            "type": self._rules.kind_of(golds.values[0]),
+            "type": kind_of(golds.values[0]),
             "is_gold_exact": all(located[gold].similarity == 1 for gold in golds.values),
             "is_exhaustive": all(located[gold].is_exhaustive for gold in golds.values)
             and all(each.is_exhaustive for row in table for each in row),
@@ -162,12 +253,12 @@ class SMuDGE(Metric):
         details |= {f"alpha_{alpha:g}": score for alpha, score in scores.items()}
         return Score(scores[self._alphas[0]], details)
 
-    def _located(self, name: str, gold: str, evidence: tuple[int, ...] | None) -> Found:
+    def _located(self, name: str, gold: str) -> Found:
         text = self._library.open(name)
         if isinstance(text, Fault):
             return Found()
-        found = text.locator.best(_needle(gold), text.pages if evidence is None else evidence)
-        return found if found.similarity > self._rules.least_gold else Found()
+        found = text.locator.best(_needle(gold), text.pages)
+        return found if found.similarity > 0 else Found()
 
     def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
@@ -175,22 +266,12 @@ class SMuDGE(Metric):
         A prediction that equals the gold is at the gold's place. If a page without the gold has
         text that is more similar to the prediction, the prediction counts as not found.
         """
-        needle, match = _needle(said), self._rules.match_score(gold, said)
+        needle, match = _needle(said), match_score(gold, said)
         if needle == _needle(gold):
             return Compared(match, 0.0, is_found=True)
-        if needle in _REFUSALS and not self._rules.is_refusal_placed:
-            return Compared(match, 1.0, is_found=False)
         found = text.locator.best_near(needle, np.unique(located.pages).tolist())
         distance = distance_between(located, found)
         return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
-
-    def _evidence(self, asked: ScoringInput) -> tuple[int, ...] | None:
-        """Return the numbers, from 0, of the pages that hold the answer; empty if the example has none. Return None if
-        the gold is searched for in the whole document.
-        """
-        if not self._rules.is_evidence_needed:
-            return None
-        return asked.evidence.pages[:_MAX_PAGES] if asked.evidence else ()
 
 
 def _document(asked: ScoringInput) -> str:
@@ -209,7 +290,3 @@ def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list
 def _needle(text: str) -> str:
     """Return a string in the form that is searched for."""
     return " ".join(split(text))
-
-
-def _listed(pages: tuple[int, ...]) -> str:
-    return ", ".join(map(str, pages[:8]))

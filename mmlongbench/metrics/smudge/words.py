@@ -1,16 +1,23 @@
-"""The words of a document and their positions, in an order that can be searched."""
+"""The words of a document and their positions, in an order that can be searched; from PDFs or from a list of words."""
 
+import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import page_words
 from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.json_lines import json_line_at, json_lines
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -116,3 +123,83 @@ def _laid(found: list[tuple[int, str, tuple[float, float, float, float]]]) -> Wo
     )
     boxes = np.array([box for _, _, box in found], np.float64).reshape(-1, 4)
     return Words(text, starts, starts + lengths, boxes, pages, np.array(bounds, np.int64))
+
+
+class WordLine(BaseModel):
+    """One line of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    document: str = Field(min_length=1)
+    page: int = Field(ge=0, lt=2**31)
+    text: str
+    box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+    size: tuple[FiniteFloat, FiniteFloat]
+
+    @model_validator(mode="after")
+    def _is_a_box(self) -> "WordLine":
+        left, top, right, bottom = self.box
+        if min(self.size) <= 0:
+            raise ValueError(f"a page has a width and a height above 0, not {list(self.size)}")
+        if left > right or top > bottom:
+            raise ValueError(f"a box is left, top, right, bottom, not {list(self.box)}")
+        if not all(map(math.isfinite, self.in_pages())):
+            raise ValueError(f"a box {list(self.box)} cannot stand on a page of {list(self.size)}")
+        return self
+
+    def in_pages(self) -> tuple[float, float, float, float]:
+        """Return the box in units of the page's size."""
+        (left, top, right, bottom), (width, height) = self.box, self.size
+        return left / width, top / height, right / width, bottom / height
+
+
+class WordList:
+    """A file of words; only the positions of each document's lines are kept in memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file once, to find its documents.
+
+        Raises:
+            SourceError: the file cannot be read, or a line is not a word; the error names line and field.
+
+        """
+        self._path = path
+        self._offsets: dict[str, array[int]] = {}
+        for line in json_lines(path):
+            word = _validated(line.value, path, f"line {line.number}")
+            self._offsets.setdefault(word.document, array("Q")).append(line.offset)
+
+    def __contains__(self, document: str) -> bool:
+        return document in self._offsets
+
+    def words(self, document: str) -> Iterator[Word]:
+        """Yield the words of a document in the file's order."""
+        for offset in self._offsets[document]:
+            line = _validated(json_line_at(self._path, offset), self._path, f"byte {offset}")
+            yield Word(line.page, line.text, line.in_pages())
+
+
+def _validated(value: dict[str, object] | Fault, path: Path, place: str) -> WordLine:
+    if isinstance(value, Fault):
+        raise SourceError(Fault(value.reason, value.expected, value.found, path.name, place, todo=value.todo))
+    try:
+        return WordLine.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        expected = "a word as {document, page, text, box, size}"
+        fault = Fault("bad-word", expected, first["msg"], path.name, place, field, "mend the line, or take it out")
+        raise SourceError(fault) from error
+
+
+def pdf_words(path: Path, limits: Limits) -> Iterator[Word]:
+    """Yield every word of a PDF.
+
+    Raises:
+        SourceError: the PDF, or one of its pages, cannot be read within limits.
+        PageLimitError: a page takes too much time or memory.
+
+    """
+    for number, words in enumerate(page_words(path, limits)):
+        for x0, y0, x1, y1, text, width, height in words:
+            yield Word(number, text, (x0 / width, y0 / height, x1 / width, y1 / height))

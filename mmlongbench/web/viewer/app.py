@@ -1,11 +1,9 @@
 """The pages as a web application: which address is which page. Only files that the index knows are read."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -18,7 +16,6 @@ from mmlongbench.web.viewer.guard import Door, Guard
 from mmlongbench.web.viewer.index import plain
 from mmlongbench.web.viewer.pages import dataset, example, release, report, review
 from mmlongbench.web.viewer.pictures import small_copy, whole_file
-from mmlongbench.web.viewer.posting import read_choice
 from mmlongbench.web.viewer.site import Links, Site
 from mmlongbench.web.viewer.sources import ViewedFile
 from mmlongbench.web.viewer.tables import Query
@@ -96,9 +93,6 @@ def application(site: Site, door: Door | None = None) -> Starlette:
     """Return the application."""
     links = ServerLinks()
     pages = _Pages(site, links)
-    door = door or Door()
-    if site.review and site.review.file:
-        door = replace(door, write_token=site.review.token)
     routes = [
         Route("/", pages.release),
         Route("/rejects", pages.rejects),
@@ -107,7 +101,6 @@ def application(site: Site, door: Door | None = None) -> Starlette:
         Route("/report", pages.report),
         Route("/review", pages.review),
         Route("/review/{number:int}", pages.subject),
-        Route("/data/review/{number:int}", pages.decide, methods=["POST"]),
         Route("/data/dataset/{number:int}/rows", pages.rows),
         Route(f"{_EXAMPLE}/outline", pages.data(example.outline_data)),
         Route(f"{_EXAMPLE}/rows/{{chunk:int}}", pages.data(example.chunk_data, "chunk")),
@@ -121,7 +114,7 @@ def application(site: Site, door: Door | None = None) -> Starlette:
         Route("/image/{file:int}/{number:int}", pages.image),
         Route("/assets/{name}", _asset),
     ]
-    middleware = [Middleware(Guard, door=door), Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
+    middleware = [Middleware(Guard, door=door or Door()), Middleware(GZipMiddleware, minimum_size=_LEAST_PACKED)]
     return Starlette(routes=routes, middleware=middleware, exception_handlers={MMLongBenchError: _fault})
 
 
@@ -166,17 +159,6 @@ class _Pages:
 
     def subject(self, request: Request) -> Response:
         return _page(review.subject_page(self._site, self._links, request.path_params["number"] - 1))
-
-    async def decide(self, request: Request) -> Response:
-        choice = await read_choice(request)
-        if isinstance(choice, Response):
-            return choice
-        number = request.path_params["number"]
-        review.review_of(self._site).subject(number)
-        try:
-            return _json(await run_in_threadpool(review.decide, self._site, self._links, number, choice))
-        except MMLongBenchError as error:
-            return PlainTextResponse(f"{error}\n", 409)
 
     def rows(self, request: Request) -> Response:
         query = Query.of(request.query_params)

@@ -1,6 +1,6 @@
 """What every request must pass before it reaches a page, and the headers of every answer.
 
-Only reading is allowed, and deciding in a review if the command names a file for it. The name of the host must be one
+Only reading is allowed. The name of the host must be one
 of this machine, so that a page of another site whose name points here gets nothing; a request that says that another
 site made it is refused; with a token, whoever does not have it gets nothing.
 """
@@ -19,7 +19,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mmlongbench.io.printable import printable
-from mmlongbench.web.viewer.posting import write_refusal
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -36,8 +35,6 @@ HEADERS = {
 _LONG_NUMBER = re.compile("[0-9]{1000}")
 """Matches a number that no page has; Python refuses to read numbers of more than 4,300 digits."""
 _LOG = logging.getLogger("uvicorn.error")
-WRITES = "/data/review/"
-"""The beginning of the addresses that write."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -49,8 +46,6 @@ class Door:
     """The address that the server listens on."""
     token: str = ""
     """What a browser must show once; empty: nothing, which is allowed on the loopback address alone."""
-    write_token: str = ""
-    """What a page must send to write; empty: nothing is written."""
 
     def is_ours(self, name: str) -> bool:
         """Return whether the name of a host in a request is one of this machine. Addresses are allowed if the server
@@ -127,8 +122,6 @@ class Guard:
         refused = self._without_token(scope, headers) if self._door.token else None
         if refused or scope["method"] in ("GET", "HEAD"):
             return refused
-        if scope["method"] == "POST" and self._door.write_token and scope["path"].startswith(WRITES):
-            return write_refusal(headers, self._door.write_token)
         return PlainTextResponse("the viewer is read-only\n", 405, {"allow": "GET, HEAD"})
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:

@@ -18,7 +18,7 @@ from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.web.viewer.answers import read_answers
 from mmlongbench.web.viewer.fitting import note_unfit
 from mmlongbench.web.viewer.index import open_index
-from mmlongbench.web.viewer.reviewing.review import open_review
+from mmlongbench.web.viewer.review import open_review
 from mmlongbench.web.viewer.site import Site
 from mmlongbench.web.viewer.sources import open_viewed
 
@@ -39,8 +39,6 @@ class Given:
     tasks: TaskFiles = NO_TASK_FILES
     suspects: Path | None = None
     review: Path | None = None
-    write: Path | None = None
-    annotator: str = ""
 
 
 def open_site(release: Path, given: Given, progress: Progress) -> Site:
@@ -56,7 +54,7 @@ def open_site(release: Path, given: Given, progress: Progress) -> Site:
     note_unfit(answers, index)
     findings = read_findings(given.shortcuts) if given.shortcuts else ()
     against = (given.against.resolve().name, _difference(release, given.against, progress)) if given.against else None
-    review = open_review(given.suspects, given.review, given.write, given.annotator)
+    review = open_review(given.suspects, given.review)
     return Site(viewed, index, answers, given.models, findings, against, review)
 
 

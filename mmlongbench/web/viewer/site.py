@@ -17,7 +17,7 @@ from mmlongbench.web.viewer.answers import Answers
 from mmlongbench.web.viewer.index import Index
 from mmlongbench.web.viewer.index_lines import IndexRow, read_back
 from mmlongbench.web.viewer.opened import OpenExample, open_example
-from mmlongbench.web.viewer.reviewing.review import Review
+from mmlongbench.web.viewer.review import Review
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile
 
 _OPEN = 3

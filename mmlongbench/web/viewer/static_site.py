@@ -12,11 +12,11 @@ from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.web.kit import asset
 from mmlongbench.web.viewer.app import ASSETS
+from mmlongbench.web.viewer.beside import beside
 from mmlongbench.web.viewer.index import plain
 from mmlongbench.web.viewer.pages import dataset, example, release, report, review
 from mmlongbench.web.viewer.pictures import LARGE_SIDE, small_copy
 from mmlongbench.web.viewer.prompt_list import chunks_of
-from mmlongbench.web.viewer.reviewing.beside import beside
 from mmlongbench.web.viewer.site import Key, Links, Site
 from mmlongbench.web.viewer.sources import ViewedFile
 from mmlongbench.web.viewer.tables import Query
@@ -176,7 +176,7 @@ def _write_example(site: Site, links: Links, file: ViewedFile, row: int, writer:
 
 
 def _write_review(site: Site, links: Links, writer: _Writer) -> None:
-    """Write the pages of a review, in which nothing can be decided."""
+    """Write the pages of a review."""
     if site.review is None:
         return
     writer.write(links.review(), review.review_page(site, links))

@@ -1,4 +1,7 @@
-"""What is reviewed: suspects of `mmlongbench doctor`, and questions of a folder that `mmlongbench questions` made."""
+"""What a review shows: suspects of `mmlongbench doctor`, or questions of a folder that `mmlongbench questions` made.
+
+Pages show them beside the pages of their documents; what is decided is written in errata or in a review sheet.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,14 +23,12 @@ MAX_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that a review may change."""
+    """A field of the row of a suspect. Its values are a text as it is, any other value as JSON."""
 
     name: str
     text: str
-    """Its value: a text as it is, any other value as JSON."""
-    is_text: bool = True
     proposed: str = ""
-    """The value that is proposed, in the same form; empty if none is."""
+    """The value that is proposed; empty if none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,45 @@ class Subject:
     """The claimed pages, from 1."""
     proposed: tuple[int, ...]
     """The pages that are proposed instead."""
-    fields: tuple[Field, ...]
+    fields: tuple[Field, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The subjects of a review, and what they are, such as `suspects`."""
+
+    subjects: Sequence[Subject]
+    name: str
+
+    def subject(self, number: int) -> Subject:
+        """Return a subject by its number, from 0.
+
+        Raises:
+            ReleaseError: there is no such subject.
+
+        """
+        if not 0 <= number < len(self.subjects):
+            raise ReleaseError(f"there is nothing to review with the number {number + 1}")
+        return self.subjects[number]
+
+
+def open_review(suspects: Path | None, questions: Path | None) -> Review | None:
+    """Open what is to be reviewed; None if nothing is.
+
+    Args:
+        suspects: the output of `mmlongbench doctor --json`.
+        questions: a folder that `mmlongbench questions` made.
+
+    Raises:
+        MMLongBenchError: something cannot be read.
+
+    """
+    if questions:
+        from mmlongbench.questions.reviewing.merging import read_folder
+        from mmlongbench.questions.reviewing.sheet import in_order
+
+        return Review(question_subjects(in_order(read_folder(questions).values())), "questions")
+    return Review(read_suspects(suspects), "suspects") if suspects else None
 
 
 class SuspectLine(BaseModel):
@@ -71,8 +110,8 @@ class SuspectLine(BaseModel):
     """The row of the source; empty if it could not be read, or in a file of an older version."""
 
 
-def read_suspects(path: Path) -> tuple[list[Subject], list[SuspectLine]]:
-    """Read the suspects of a file, the first of each row of each dataset; return them also as they are there.
+def read_suspects(path: Path) -> list[Subject]:
+    """Read the suspects of a file, the first of each row of each dataset.
 
     Raises:
         ReleaseError: the file cannot be read, or has no suspect.
@@ -89,7 +128,7 @@ def read_suspects(path: Path) -> tuple[list[Subject], list[SuspectLine]]:
             lines.setdefault((found.dataset, found.id), found)
     if not lines:
         raise ReleaseError(f"{path}: has no suspect; write it with `mmlongbench doctor MANIFEST --json`")
-    return [_suspect(number, line) for number, line in enumerate(lines.values())], list(lines.values())
+    return [_suspect(number, line) for number, line in enumerate(lines.values())]
 
 
 def _line(text: bytes, where: str) -> SuspectLine:
@@ -117,7 +156,7 @@ def _suspect(number: int, line: SuspectLine) -> Subject:
         pages=tuple(dict.fromkeys(page for name in pages for page in _numbers(fields.get(name)))),
         proposed=tuple(dict.fromkeys(page for name in pages for page in _numbers(line.correction.get(name)))),
         fields=tuple(
-            Field(name, shown_value(value), isinstance(value, str), shown_value(line.correction.get(name, "")))
+            Field(name, shown_value(value), shown_value(line.correction.get(name, "")))
             for name, value in sorted(fields.items(), key=lambda item: item[0] not in line.correction)
         ),
     )
@@ -156,11 +195,6 @@ def question_subjects(questions: "Sequence[Question]") -> list[Subject]:
             answer=shown_answer(each.answer),
             pages=each.pages,
             proposed=(),
-            fields=(
-                Field("question_new", each.question),
-                Field("answer_new", shown_answer(each.answer)),
-                Field("pages_new", "; ".join(map(str, each.pages))),
-            ),
         )
         for number, each in enumerate(questions)
     ]

@@ -8,7 +8,7 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.task.metric import Evidence
 from mmlongbench.web.viewer.index_lines import IndexRow
 from mmlongbench.web.viewer.records import example_of
-from mmlongbench.web.viewer.reviewing.subjects import Subject
+from mmlongbench.web.viewer.review import Subject
 from mmlongbench.web.viewer.site import Site
 from mmlongbench.web.viewer.sources import ViewedFile
 
