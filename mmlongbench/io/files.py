@@ -11,7 +11,7 @@ import socket
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import IO, BinaryIO
 
@@ -201,24 +201,6 @@ def file_lock(path: Path, what: str, *, is_shared: bool = False, patience: float
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         _take(file.fileno(), what, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX, patience)
-        yield
-
-
-@contextmanager
-def folder_lock(folder: Path, what: str, *, patience: float = 0.0) -> Iterator[None]:
-    """Hold a kernel lock on a folder, which leaves no file in it. Where a folder cannot be locked, as on some network
-    disks, or cannot be read, nothing is held.
-
-    Raises:
-        BuildError: another process holds the lock for longer than `patience`, in seconds.
-
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as left:
-        with suppress(OSError):
-            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            left.callback(os.close, opened)
-            _take(opened, what, fcntl.LOCK_EX, patience)
         yield
 
 

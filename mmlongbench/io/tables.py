@@ -144,17 +144,6 @@ def columns_of(rows: Iterator[PlacedRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for _, raw in rows if not isinstance(raw, Fault) for name in raw))
 
 
-def csv_layout(path: Path, columns: Columns) -> tuple[str, bool]:
-    """Return the separator of a CSV that can be read, and whether cells have a column without a name: `table_rows`
-    leaves them out.
-    """
-    text = _decoded(path.read_bytes(), path)
-    separator = _separator(text, columns)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    unnamed = [at for at, name in enumerate(next(rows, [])) if not name.strip()]
-    return separator, any(row[at].strip() for row in rows for at in unnamed if at < len(row))
-
-
 def _csv_rows(path: Path, columns: Columns) -> Iterator[PlacedRow]:
     expected, todo, rows = "CSV in UTF-8", "save it as CSV UTF-8", []
     try:

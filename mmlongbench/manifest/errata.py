@@ -10,10 +10,8 @@ mmlongdoc_31:
     drop: true
 """
 
-import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -161,56 +159,3 @@ def _plain(value: object) -> object:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value) if "." in value else int(value)
     return value
-
-
-_KEPT = re.compile(r"# (\S+) says that the source is right: (\".*\")")
-
-
-def kept_ids(text: str) -> dict[str, str]:
-    """Return the ids of rows whose source was found to be right, with who found it; errata have only comments for them.
-
-    >>> kept_ids(edited("", "row_7", kept_by="anna"))
-    {'row_7': 'anna'}
-    """
-    kept = {}
-    for line in text.splitlines():
-        if comment := _KEPT.fullmatch(line):
-            with suppress(ValueError):  # a comment like one of ours
-                kept[json.loads(comment[2])] = comment[1]
-    return kept
-
-
-def edited(text: str, id: str, entry: Mapping[str, object] | None = None, *, kept_by: str = "") -> str:
-    """Return a file of errata with another entry for a row.
-
-    Args:
-        text: the file, valid errata.
-        id: the id of the row.
-        entry: the new erratum; None: the row has none.
-        kept_by: who found that the source is right, in one word; empty: nobody did.
-
-    Raises:
-        ManifestError: the file is not written as a list of entries, one below the other.
-
-    """
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith(("\n", "\r")):
-        lines[-1] += "\n"
-    first = last = len(lines)  # a new entry goes to the end
-    node = yaml.compose(text, yaml.SafeLoader)
-    if node is not None and (not isinstance(node, yaml.ScalarNode) or node.value):
-        if not isinstance(node, yaml.MappingNode) or node.flow_style:
-            raise ManifestError("errata: cannot be changed here; write the entries as lines, without braces around all")
-        for key, value in node.value:
-            if key.value == id:
-                # A block of lines itself ends only after the comments below it, so its last value is looked for.
-                while isinstance(value, yaml.CollectionNode) and not value.flow_style and value.value:
-                    inner = value.value[-1]
-                    value = inner[1] if isinstance(inner, tuple) else inner
-                end = value.end_mark
-                first, last = key.start_mark.line, min(len(lines), end.line + (end.column > 0))
-                break
-    new = [errata_text({id: entry}, "")] if entry else []
-    new += [f"# {kept_by} says that the source is right: {json.dumps(id)}\n"] if kept_by else []
-    before, after = ([line for line in some if id not in kept_ids(line)] for some in (lines[:first], lines[last:]))
-    return "".join([*before, *new, *after])

@@ -4,10 +4,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import write_whole
 from mmlongbench.release.layout import TOMBSTONES
-from mmlongbench.task.formats import JSON_LINES, to_json
+from mmlongbench.task.formats import to_json
 
 
 class Tombstone(BaseModel):
@@ -37,19 +36,3 @@ def write_tombstones(release: Path, out: Path, tombstone: Tombstone) -> None:
     """Write the tombstones of earlier takedowns, and the new one."""
     before = (release / TOMBSTONES).read_bytes() if (release / TOMBSTONES).is_file() else b""
     write_whole(out / TOMBSTONES, [before, to_json(tombstone.model_dump())])
-
-
-def read_tombstones(release: Path) -> tuple[Tombstone, ...]:
-    """Return what was taken out of a release, the oldest first; empty if nothing was.
-
-    Raises:
-        ReleaseError: the file is damaged.
-
-    """
-    path = release / TOMBSTONES
-    if not path.is_file():
-        return ()
-    try:
-        return tuple(Tombstone.model_validate(record) for _, record in JSON_LINES.unbundle(path))
-    except ValueError as error:
-        raise ReleaseError(f"{path}: is no file of takedowns: {' '.join(str(error).split())[:200]}") from error

@@ -57,10 +57,10 @@ def empty_rows(questions: Iterable[Question], share: float) -> list[dict[str, st
     return [{name: safe_cell(cell) for name, cell in zip(columns, cells, strict=True)} for cells in every]
 
 
-def sheet_bytes(rows: Sequence[Mapping[str, str]], separator: str = ",") -> bytes:
+def sheet_bytes(rows: Sequence[Mapping[str, str]]) -> bytes:
     """Return the rows of a sheet as CSV; all have the same columns."""
     text = io.StringIO()
-    written = csv.writer(text, delimiter=separator, lineterminator="\r\n")
+    written = csv.writer(text, lineterminator="\r\n")
     written.writerow(rows[0] if rows else (*SHOWN, *FILLED, "fingerprint"))
     written.writerows(row.values() for row in rows)
     return text.getvalue().encode("utf-8-sig")
