@@ -11,7 +11,7 @@ from tiny import ROWS, Ran, command, draw_source, write_rows
 import mmlongbench as mm
 from mmlongbench.checking.check import check
 
-CHECK = "mmlongbench.cli.check.check_tasks"
+CHECK = "mmlongbench.checking.check.check"
 KEPT = "questions are kept, and fit every length"
 
 

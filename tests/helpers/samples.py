@@ -74,7 +74,7 @@ def kept_samples(factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> 
 
         return draw
 
-    patch.setattr("mmlongbench.building.locating.sample_function", drawing)
+    patch.setattr("mmlongbench.building.planning.sample_function", drawing)
 
 
 def from_samples(manifest: dict[str, Any], sample: Callable[[str], Sources]) -> dict[str, Any]:
