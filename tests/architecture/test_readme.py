@@ -196,6 +196,16 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert not [link for link in links if "://" not in link and not ((ROOT / page).parent / link).exists()]
 
 
+def test_every_path_of_the_pages_about_the_code_exists() -> None:
+    """A path is given from the root, from the engine, or beside the path before it."""
+    for page in ("docs/architecture.md", "CONTRIBUTING.md"):
+        folders = [ROOT, ROOT / "mmlongbench"]
+        for path in re.findall(r"`([\w/.-]+\.(?:py|toml|yaml|json))`", (ROOT / page).read_text("utf-8")):
+            there = [folder / path for folder in (*folders[:2], folders[-1]) if (folder / path).is_file()]
+            assert there or path in ("samples.json", "build.lock.json"), f"{page}: {path}"
+            folders += [there[0].parent] if there else []
+
+
 def test_every_command_stands_in_the_readme_or_its_pages() -> None:
     from mmlongbench.cli.main import cli
 
