@@ -208,13 +208,9 @@ def load_manifest(
     for dataset, home in read:
         root_task_files(dataset, home)
     try:
-        manifest = Manifest.model_validate({"datasets": datasets})
+        return Manifest.model_validate({"datasets": datasets})
     except ValidationError as error:
         raise ManifestError(explain(error, str(path), Manifest, datasets)) from error
-    names = [dataset.name for dataset in manifest.datasets]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ManifestError(f"{path}: two datasets are called {twice[0]!r}; names must differ")
-    return manifest
 
 
 @cache

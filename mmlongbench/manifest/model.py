@@ -373,3 +373,10 @@ class Manifest(StrictModel):
 
     datasets: Annotated[tuple[DatasetSpec, ...], TupleOf] = Field(min_length=1)
     """The datasets to build, in this order."""
+
+    @model_validator(mode="after")
+    def _are_told_apart(self) -> "Manifest":
+        names = [dataset.name for dataset in self.datasets]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two datasets are called {twice[0]!r}; names must differ")
+        return self

@@ -51,7 +51,8 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
         )
         messages.append(message[: 2 * MAX_SHOWN])
     said = " or ".join(dict.fromkeys(messages))
-    return f"{prefix}{f'{key}: ' if key else ''}{said} (found {shown(problem['input'])})"
+    found = f" (found {shown(problem['input'])})" if place else ""
+    return f"{prefix}{f'{key}: ' if key else ''}{said}{found}"
 
 
 def shown(value: object) -> str:

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from pydantic import ValidationError
 from tiny import build, command, write_manifest
 
 import mmlongbench as mm
@@ -139,6 +140,9 @@ def test_what_is_missing_or_twice_is_named_with_its_dataset(tmp_path: Path) -> N
     other = {**LEAST, "name": "other"}
     said = refusal(tmp_path, {"datasets": [LEAST, other, LEAST]})
     assert said == "two datasets are called 'mmlongdoc'; names must differ"
+    (dataset,) = load(tmp_path, {"datasets": [LEAST]}).datasets
+    with pytest.raises(ValidationError, match="two datasets are called 'mmlongdoc'"):
+        Manifest(datasets=(dataset, dataset))
     said = refusal(tmp_path, {"datasets": [LEAST, {**other, "seed": "x"}]})
     assert said.startswith(f"dataset 'other': seed: {WHOLE}")
 
