@@ -345,6 +345,11 @@ SUSPECTS: dict[str, Case] = {
         [(KEEPER, "Maren Holt", 5)],
         [("answer-on-another-page", [6], "'Maren Holt' is not on page 5, but on page 6")],
     ),
+    "elsewhere by one word": (  # an answer of one word: the other page must have one more word of the question
+        (FILLER, f"{FILLER} lighthouses of the harbour", f"{FILLER} the keeper of the harbour is from Veldersund"),
+        [(KEEPER, "Veldersund", 2)],
+        [("answer-on-another-page", [3], "'Veldersund' is not on page 2, but on page 3")],
+    ),
     "by chance": (
         (f"{FILLER}: the mean depth of the channel", f"{FILLER} 4183"),
         [("What is the mean depth of the channel?", "4183", 1)],
