@@ -25,8 +25,8 @@ quickstart: .venv/installed  ## build a small release from drawn sources, and au
 test: check  ## lint, types, and all tests but the slow and rare ones; minutes
 	$(PYTEST) -m "not rare"
 
-test-all: check  ## also what is slow and rare: fuzzing, browsers, Ray, every kill, every page, hostile files
-	$(PYTEST)
+test-all: test  ## also what is slow and rare: fuzzing, browsers, Ray, every kill, every page, hostile files
+	$(PYTEST) -m rare
 
 test-loaders: .venv/installed-test  ## exports of the quickstart, read back by the tools they are for; each in an environment of its own
 	test -e quickstart/build.lock.json || $(MAKE) quickstart
