@@ -89,7 +89,8 @@ def unpack_archive(path: Path, into: Path, field: str, advance: Advance) -> int:
     is_zip = archive_ending(path.name).lower() == ".zip"
     with packed.named_errors():
         for name in packed.unpack_zip(into, advance) if is_zip else packed.unpack_tar(into, advance):
-            if os.path.lexists(into / name):  # some disks take names for the same that differ in case or Unicode form
+            # some disks take names for the same that differ in case or Unicode form
+            if os.path.lexists(into / name) and not (into / name).is_dir():
                 raise packed.refused("file-twice", "each file once", name)
             if count == MAX_FILES:
                 raise packed.refused("too-many-files", f"at most {MAX_FILES:,} files", "more")
@@ -115,7 +116,9 @@ class _Packed:
     """An archive or a packed file; `field` is the source as messages name it."""
 
     def __init__(self, path: Path, field: str) -> None:
-        self._path, self._field, self._size = path, field, path.stat().st_size
+        self._path, self._field, self._size = path, field, 0
+        with self.named_errors():
+            self._size = path.stat().st_size
         self.most = FREE_BYTES + MAX_RATIO * self._size
         """The bytes that it may unpack to."""
 

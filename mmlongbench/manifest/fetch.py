@@ -302,10 +302,11 @@ class _Run:
             if before is None:
                 raise
             account.notes.append(f"{error}; the files are checked against the record of downloads alone")
-            account.commit, listed = before.commit, ()
-            for path in before.files:
-                known, inner = self._record.files.get(path), path.removeprefix(f"{spec.to}/")
-                listed += (RemoteFile(inner, known.size, known.sha256) if known else RemoteFile(inner),)
+            recorded = [(path.removeprefix(f"{spec.to}/"), self._record.files.get(path)) for path in before.files]
+            account.commit = before.commit
+            listed = tuple(
+                RemoteFile(inner, known.size, known.sha256) if known else RemoteFile(inner) for inner, known in recorded
+            )
         for file in listed:
             # as a program might resolve it
             parts = [part for part in file.path.replace("\\", "/").split("/") if part not in ("", ".", "..")]

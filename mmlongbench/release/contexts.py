@@ -120,6 +120,7 @@ def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[tuple[Exam
     following: Iterator[Example] = iter(())
     ahead: deque[Example] = deque()  # the example and those after it, at most `_NEAR`, which may be needed again
     for example in examples:
+        outline = _outline(example, "wrong")
         if isinstance(release.builder(example.dataset), SharedContextBuilder):
             yield example, None
             continue
@@ -130,7 +131,7 @@ def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[tuple[Exam
                 ahead.popleft()
             if not ahead:
                 ahead.append(next(following))
-        outline, answering = _outline(example, "wrong"), _answering(release, example)
+        answering = _answering(release, example)
         prompt = None
         for number in range(1, _NEAR):
             if number == len(ahead):

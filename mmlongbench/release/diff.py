@@ -100,9 +100,9 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
     """Compare two releases on disk (see `mmlongbench.diff`). Of each file, only an index of its examples is kept in
     memory.
     """
-    for release in (a, b):
-        read_lock(release)  # raises an error if it is not valid
     locks = lock_json(a), lock_json(b)
+    for release, lock in zip((a, b), locks, strict=True):
+        read_lock(release, lock)  # raises an error if it is not valid
     ours, theirs = {*names_there(a)}, {*names_there(b)}
     of_lock = list(_lock_differences(*locks))
     files: list[FileDifference] = []

@@ -26,8 +26,10 @@ _Row: TypeAlias = dict[str, object]
 _Key: TypeAlias = tuple[object, object]
 """The id and the placement of a row, in the form that the file has."""
 _AHEAD = 64
-"""Among how many examples of the items the next one is looked for: so many in a row may lack in the public file, or may
-have a record that cannot be read."""
+"""The items of at most so many examples are searched for the next one: so many neighbours may be missing from the
+public file, or may have a record that cannot be read."""
+_ROWS_AHEAD = 16
+"""How many times the rows of the longest possible example are held at most while the next one is searched for."""
 _READ = 1024
 """How many rows of items are read at once."""
 _READ_FEW = 64 * 1024
@@ -109,6 +111,7 @@ class ItemReader:
         self._file = _in_order(root, name, length, examples)
         self._groups = (group for group in self._file if wanted is None or group[0][0] in wanted)
         self._ahead: deque[tuple[_Key, list[_Row]]] = deque()
+        self._most = _ROWS_AHEAD * _MAX_UNITS * length
         self._passed = ""
 
     def of(self, id: str, placement: float | None) -> Sequence[Item]:
@@ -116,7 +119,9 @@ class ItemReader:
         key = as_utf8(id), placement
         for place in range(_AHEAD):
             if place == len(self._ahead):
-                if (group := next(self._groups, None)) is None:
+                held = sum(len(rows) for _, rows in self._ahead)
+                group = next(self._groups, None) if held < self._most else None
+                if group is None:
                     break
                 self._ahead.append(group)
             if self._ahead[place][0] == key:

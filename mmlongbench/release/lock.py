@@ -305,11 +305,11 @@ def lock_id(release: Path) -> str:
         raise ReleaseError(f"{release / LOCK}: cannot be read: {error.strerror or error}") from error
 
 
-def read_lock(release: Path) -> Lock:
-    """Read the lock of a release."""
+def read_lock(release: Path, data: Mapping[str, Any] | None = None) -> Lock:
+    """Read the lock of a release; `data` is its JSON if that is read already (`lock_json`)."""
     path = release / LOCK
     try:
-        lock = Lock.model_validate(lock_json(release))
+        lock = Lock.model_validate(lock_json(release) if data is None else data)
     except ValidationError as error:
         raise ReleaseError(explain(error, f"{path}", Lock, [])) from error
     names = Counter(str(data.get("name")) for data in lock.manifest)

@@ -74,6 +74,10 @@ class ReadDataset:
         """
         return lru_cache(_MAX_PRICES)(self.counter.text.price)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the kept prices, which no other process can get."""
+        return {name: value for name, value in self.__dict__.items() if name != "price"}
+
     def prompt(self, record: Record) -> Prompt:
         """Return the prompt of a record, or the chosen variant of it."""
         return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)

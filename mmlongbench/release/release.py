@@ -300,11 +300,13 @@ class Release:
 
     def ids(self, dataset: str, length: int) -> Iterator[str]:
         """Yield the id of each example of a dataset at a length; prompts are not made."""
-        return (id for id, _ in self.keys(dataset, length))
+        return (str(record.get("id")) for _, record in self._records(self._files_of(dataset)[length]))
 
     def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
-        """Yield (id, placement) of each example of a dataset at a length; prompts are not made. They are read from the
-        items, which is much faster, or from the records if the items lack some, or may have another spelling of ids.
+        """Yield (id, placement) of each example of a dataset at a length, to find an example by; prompts are not made.
+
+        They are read from the items, which is much faster, or from the records if the items lack some, or may have
+        another spelling of ids. Items that are damaged may have other ids than the records, which `ids` reads.
         """
         file, cell = self._files_of(dataset)[length], self.lock.cell(dataset, length)
         try:

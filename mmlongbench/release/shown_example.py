@@ -269,8 +269,8 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
         ReleaseError: the items are not those of the units: their number, their order or their images differ.
 
     """
-    if items is not None and len(items) != len(outline.units):
-        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
+    if items is not None:
+        _require_same(outline, items)  # before a picture that is missing ends the page
     if outline.before:
         yield Block("instruction", pieces.of(outline.before), start=0)
     if items is None:
@@ -279,6 +279,18 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
         yield Block("question", pieces.of(outline.after))
         return
     end = None
+    for item, parts in zip(items, outline.units, strict=True):
+        unit = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
+        content = pieces.of(parts, has_needle=bool(item.get("inside")))
+        yield Block("unit", content, pieces.marks(parts, item), unit, unit.start)
+        end = unit.start + unit.tokens
+    yield Block("question", pieces.of(outline.after), start=end)
+
+
+def _require_same(outline: Outline, items: Sequence[Item]) -> None:
+    """Refuse items that are not those of the units of a prompt: their number, their order or their images differ."""
+    if len(items) != len(outline.units):
+        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
     for number, (item, parts) in enumerate(zip(items, outline.units, strict=True)):
         if item["position"] != number:
             raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
@@ -288,11 +300,6 @@ def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -
                 f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
                 "prompt"
             )
-        unit = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
-        content = pieces.of(parts, has_needle=bool(item.get("inside")))
-        yield Block("unit", content, pieces.marks(parts, item), unit, unit.start)
-        end = unit.start + unit.tokens
-    yield Block("question", pieces.of(outline.after), start=end)
 
 
 class _Pieces:

@@ -163,7 +163,7 @@ def score_paths(
         raise ScoringError(f"{missing[0]}: no such file or folder of predictions")
     names = tuple(dict.fromkeys(stripped for name in metrics if (stripped := name.strip())))
     if not names:
-        raise ScoringError("metrics: expected at least one name, such as 'default'")
+        raise ScoringError("metrics: expected at least one name, such as 'default'; `mmlongbench list` shows all")
     if images and not images.is_dir():
         raise ScoringError(f"{images}: no such folder of images")
     filled = filled_settings(release, settings, images)

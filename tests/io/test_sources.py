@@ -330,6 +330,7 @@ TARS: dict[str, tuple[Made, str]] = {
     "device": (lambda: tar_of(special(tarfile.CHRTYPE)), "a device"),
     "file twice": (lambda: tar_of(("a", SMALL), ("./a", b"other")), "file-twice"),
     "file as a folder": (lambda: tar_of(("a", SMALL), ("a/b", SMALL)), "broken-archive"),
+    "folder as a file": (lambda: tar_of(("a/b", SMALL), ("a", SMALL)), "broken-archive"),
     "name too long": (lambda: tar_of(("a" * 300, SMALL)), "broken-archive"),
     "cut tar": (lambda: tar_of(("a", NOISE))[:1500], "broken-archive"),
     "empty tar": (tar_of, "empty-archive"),

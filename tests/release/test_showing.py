@@ -5,6 +5,7 @@ audit finds where needles stand.
 """
 
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -322,6 +323,18 @@ def test_examples_are_found_also_where_items_are_missing_or_broken(copy: Path) -
     assert found_in(copy, id="tile-1", dataset="blanks")[0].id == "tile-1"
 
 
+def test_a_release_can_be_sent_to_another_process_after_it_has_counted(tiles: Path) -> None:
+    opened = open_release(tiles)
+    assert opened.dataset("headed").price("one line") == pickle.loads(pickle.dumps(opened)).dataset("headed").price(
+        "one line"
+    )
+
+
+def test_ids_are_those_of_the_records_where_items_say_others(copy: Path) -> None:
+    edit_items(copy, "headed", lambda rows: [{**row, "id": f"forged-{row['id']}"} for row in rows])
+    assert set(open_release(copy).ids("headed", 1024)) == {"tile-0", "tile-1"}
+
+
 @pytest.mark.parametrize(
     ("wanted", "problem"),
     [
@@ -381,6 +394,15 @@ def test_rows_of_items_come_back_as_they_were(
 def test_a_text_that_each_row_repeats_is_held_once(tmp_path: Path) -> None:
     one, *others = (row["unit"] for row in read(tmp_path, [{**ROW, "unit": "x" * 16_000}] * 1_000))
     assert all(other is one for other in others)
+
+
+def test_what_is_read_ahead_is_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [("row-1", at / 8) for at in range(8)]
+    read(tmp_path, [{**ROW, "id": id, "placement": at, "position": n} for id, at in keys for n in range(2)])
+    assert ItemReader(tmp_path, NIAH.name, 1).of("row-1", 0.875)
+    monkeypatch.setattr("mmlongbench.release.items._ROWS_AHEAD", 2)
+    assert ItemReader(tmp_path, NIAH.name, 1).of("row-1", 0.875) == ()
+    assert ItemReader(tmp_path, NIAH.name, 1).of("row-1", 0.125)
 
 
 def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:

@@ -80,9 +80,9 @@ def prepare(
         SourceError: a table or a benchmark cannot be read.
 
     """
-    settings.check()
     if settings.published_after and not is_date(settings.published_after):
         raise WritingError(f"--published-after {settings.published_after}: expected a date such as 2024-05-31")
+    settings.check()
     kept = out / KEPT
     benchmarks = tuple(read_benchmark(path, kept) for path in against)
     library = read_library(documents, about, kept, settings.dpi, settings.published_after, progress)
