@@ -685,14 +685,16 @@ def scorer(
 
     Args:
         release: its folder.
-        settings, keep_reasoning: see `score`.
+        settings: the options of metrics (see `score`).
+        keep_reasoning: whether to score predictions with their reasoning, as the public code does.
         tasks: see `open_release`.
 
     Returns:
         A `Scorer`. `scorer.score(example.key, prediction)` is the score that `score` gives the prediction.
 
     Raises:
-        ReleaseError: see `open_release`.
+        ReleaseError: the release cannot be read.
+        PluginError: a builder that the lock names is not installed, or is broken. For other errors see `open_release`.
 
     """
     from mmlongbench.scoring.one import Scorer

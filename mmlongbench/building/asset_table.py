@@ -30,7 +30,7 @@ from mmlongbench.manifest.licences import strictness, terms_of
 from mmlongbench.manifest.missing import places_of_path
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.release.assets import ASSETS, Asset, AssetKind, page_marks, read_assets, write_assets
-from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.layout import IMAGES, as_utf8
 from mmlongbench.release.lock import LockedFile
 
 
@@ -183,7 +183,7 @@ class _DatasetAssets:
         left = {
             name for table, name in self._unmet if not ({(table, name), ("", name)} & known if table else name in every)
         }
-        return [_printable(name) for name in sorted(left) if pictures is None or pictures.file(name) is None]
+        return [as_utf8(name) for name in sorted(left) if pictures is None or pictures.file(name) is None]
 
     def _released(self) -> Iterator[Asset]:
         """Yield the images and texts that the extended release has of the dataset; the release keeps all of them."""
@@ -212,18 +212,18 @@ class _DatasetAssets:
             for path, names in shown.pictures.items():
                 images.setdefault(path, set()).update(names)
         hashes = {path: files[f"{IMAGES}/{path}"].sha256 for path in images}
-        for path in sorted(images, key=lambda path: (_printable(path), hashes[path])):
+        for path in sorted(images, key=lambda path: (as_utf8(path), hashes[path])):
             if not images[path] and (document := self._document(path)):
                 yield self._page("image", path, hashes[path], document)
             else:
                 yield self._image(path, sorted(images[path]), hashes[path])
         corpus = self._plan.corpus
-        for name in sorted(self._names, key=_printable):
+        for name in sorted(self._names, key=as_utf8):
             sha256 = corpus.sha256 if corpus and name == CORPUS else self._plan.source_hashes[name]
             places = dict.fromkeys(place for _, place in self._origins[name].places)
             located = _Located(name, self._origins[name].prefix, " ".join(places))
             yield self._asset("source", name, sha256, located, AssetRights(self._licences.of(name).licence))
-        for unit, sha256, chars in sorted(texts, key=lambda text: (_printable(text[0]), *text[1:])):
+        for unit, sha256, chars in sorted(texts, key=lambda text: (as_utf8(text[0]), *text[1:])):
             if document := self._document(unit):
                 yield replace(self._page("text", unit, sha256, document), chars=chars)
             else:
@@ -246,16 +246,16 @@ class _DatasetAssets:
         return Asset(
             self._plan.spec.name,
             kind,
-            _printable(name),
+            as_utf8(name),
             sha256,
             source=located.source,
-            document=_printable(document),
+            document=as_utf8(document),
             origin=located.place,
-            inside=_printable(located.inside),
+            inside=as_utf8(located.inside),
             licence=rights.licence.name,
             licence_kind=rights.licence.kind,
             author=rights.author,
-            url=rights.url or _printable(without_login(self._addresses.get(document, ""))),
+            url=rights.url or as_utf8(without_login(self._addresses.get(document, ""))),
             hint=hint,
         )
 
@@ -414,8 +414,3 @@ class _DatasetAssets:
         """Note that an asset of a source has these names."""
         if self._unmet:
             self._unmet.difference_update((table, name) for table in (source, "") for name in names)
-
-
-def _printable(text: str) -> str:
-    """Return a text that UTF-8 can encode, in the form that the items of a release have too."""
-    return text.encode("utf-8", "backslashreplace").decode()

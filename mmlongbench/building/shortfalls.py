@@ -29,6 +29,7 @@ class Shortfall:
     """A dataset that lost a noticeable share of its questions."""
 
     dataset: str
+    """The name of the dataset."""
     kept: int
     """How many questions were kept at the length with the fewest."""
     of: int

@@ -396,6 +396,10 @@ def _folder_hash(root: Path) -> str:
     return digest(*(text for part in parts for text in part)).hex()
 
 
+def _steps_of(path: Path) -> int:
+    return path.stat().st_size // _STEP
+
+
 class _Kind(NamedTuple):
     """The functions for one format; each takes the path of a source, or its name on the hub."""
 
@@ -405,9 +409,9 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "kilt": _Kind(partial(_read_json, is_kilt=True), lambda path: path.stat().st_size // _STEP, sha256_of),
-    "jsonl": _Kind(_read_json, lambda path: path.stat().st_size // _STEP, sha256_of),
-    "tsv": _Kind(_read_tsv, lambda path: path.stat().st_size // _STEP, sha256_of),
+    "kilt": _Kind(partial(_read_json, is_kilt=True), _steps_of, sha256_of),
+    "jsonl": _Kind(_read_json, _steps_of, sha256_of),
+    "tsv": _Kind(_read_tsv, _steps_of, sha256_of),
     "parquet": _Kind(_read_parquet, _parquet_rows, sha256_of),
     "dataset": _Kind(_read_dataset, lambda path: len(_saved_dataset(path)), _folder_hash),
     "hub": _Kind(_read_hub, lambda _: 0, _hub_commit),

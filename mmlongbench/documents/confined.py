@@ -61,8 +61,8 @@ def confined(
 
     Args:
         answer: makes a value of the function of the plain value that arrives.
-        is_needed: whether a release needs the pages, because they were read within the limits before, at a resolution
-            that may have been lower. They may take more, and a page that cannot be read is a BuildError.
+        is_needed: whether a release needs the pages. They were read within the limits before, perhaps at a lower
+            resolution, so they may take more; and a page that cannot be read is a BuildError.
 
     Raises:
         SourceError: the document or a page cannot be read.

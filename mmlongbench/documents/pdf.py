@@ -61,8 +61,8 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[tuple[int, int]
         import pymupdf
 
         for number in range(document.page_count):
-            # All pages have the time of one: a page is found in no time, unless the tree of pages has so many levels
-            # that each page of thousands costs a second.
+            # All pages have the time of one. Finding a page is quick, but a hostile tree of pages with very many levels
+            # makes each one take a second.
             begin_page(number, has_own_time=False)
             with _named(path, "unreadable-page", "a page that can be loaded", f"page {number + 1}"):
                 box = (document.load_page(number).rect * pymupdf.Matrix(zoom, zoom)).irect

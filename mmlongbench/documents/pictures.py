@@ -76,15 +76,19 @@ class Picture:
     path: str
     """The path below `mmlb_image/`."""
     width: int
-    """In pixels, as released."""
+    """Width in pixels, as released."""
     height: int
+    """Height in pixels, as released."""
     source: PictureFile
+    """The file of the source."""
     is_renamed: bool
     """Whether the name of its file had to be changed, for example because the name has a double quote; the public
     loader drops such names."""
     scale: float = 1.0
     """Its long side in the release divided by its long side in the source."""
     reading: Reading = field(default=nullcontext, compare=False, repr=False)
+    """Returns a context; every read of the file is done inside it. In a build, it raises an error if the file has
+    changed since it was fingerprinted."""
     as_jpeg: bool = False
     """Whether it is written anew as JPEG, also if its bytes could stay."""
 

@@ -190,6 +190,9 @@ def url_file(url: str, size: int | None, version: str, into: Path, advance: Adva
 def _client_for(url: str) -> Iterator[Any]:
     """Yield the hub's client, which in this block refuses a redirect away from https before it asks the other address;
     `http_get` uses the same client.
+
+    The whole process shares this client, so its hooks are put back: other requests may lead anywhere. One download runs
+    at a time in a process; two at once would put back each other's hooks.
     """
     from huggingface_hub import get_session
 

@@ -78,7 +78,10 @@ class Progress:
 
     @contextmanager
     def _bars(self, totals: Mapping[str, int]) -> "Iterator[tuple[Bars | None, dict[str, TaskID]]]":
-        """Make a bar for each group; None if no bars are shown. They appear after `PATIENCE` seconds."""
+        """Yield the bars and the task of each group; (None, {}) if no bars are shown.
+
+        They appear after `PATIENCE` seconds.
+        """
         if not self.is_shown or not totals:
             yield None, {}
             return

@@ -85,6 +85,7 @@ class FetchedPlace:
     datasets: tuple[str, ...]
     """The datasets that need the files."""
     licence: str
+    """The licence of the files."""
     commit: str = ""
     """The commit of a dataset of the hub; empty for a URL, or if the hub did not answer."""
     files: int = 0
@@ -119,6 +120,7 @@ class LeftToDo:
     datasets: tuple[str, ...]
     """The datasets that need the files."""
     licence: str
+    """The licence of the files."""
     is_there: bool
     """Whether the file or folder is there; its content is not checked."""
 

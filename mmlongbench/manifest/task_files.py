@@ -164,6 +164,7 @@ class TaskFiles:
     """The task files that a user gives for a release whose tasks are no installed plug-ins."""
 
     paths: tuple[Path, ...] = ()
+    """The Python files."""
     is_change_allowed: bool = False
     """Whether a file may differ from the one that the release was built with."""
 

@@ -10,6 +10,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.locations import refuse_url
 from mmlongbench.manifest.model import length_of
 from mmlongbench.prompt import Image, Prompt
+from mmlongbench.release.layout import as_utf8
 from mmlongbench.task.rows import Record
 from tokenization import (
     CrossModalCounter,
@@ -208,7 +209,7 @@ class ExampleCost:
             kept = tokens.get("reserve", reserve) if isinstance(tokens, dict) else reserve
         if type(kept) is not int or not 0 <= kept <= MAX_RESERVE:
             raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
-        id, group = str(record.get("id")).encode("utf-8", "backslashreplace").decode(), record.get("set")
+        id, group = as_utf8(str(record.get("id"))), record.get("set")
         number = group if type(group) is int else None
         count = counter.count(prompt.text, image_sizes)
         return cls(id, placement_of(record), number, prompt, image_sizes, count, kept)

@@ -49,5 +49,9 @@ def name_of(record: Mapping[str, object]) -> str:
 
 
 def as_utf8(text: str) -> str:
-    """Return an id or a path as tables have it: characters that UTF-8 cannot hold are escaped."""
+    r"""Return a text, such as an id or a path, as tables have it: characters that UTF-8 cannot hold are escaped.
+
+    >>> as_utf8("\ud800")
+    '\\ud800'
+    """
     return text.encode("utf-8", "backslashreplace").decode()

@@ -148,7 +148,7 @@ def _column(table: Path, column: str) -> Iterator[Any]:
 
 
 def unlike_checksums(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield (file, what is wrong with it) for each file of a publication that its checksums do not have so."""
+    """Yield (file, what is wrong with it) for each file of a publication that differs from its checksum."""
     try:
         lines = (folder / CHECKSUMS).read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:

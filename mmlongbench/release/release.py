@@ -246,7 +246,13 @@ class Release:
         return self.dataset(dataset).builder
 
     def load_tokenizers(self) -> None:
-        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read."""
+        """Load the tokenizers of all datasets now, so that a missing one is named before a file is read.
+
+        Raises:
+            NotHereError: a tokenizer is not on this machine.
+            ReleaseError: a tokenizer is another one than that of the release.
+
+        """
         for dataset in self._datasets.values():
             _ = dataset.counter
 
@@ -390,7 +396,7 @@ def _tokens(record: Record, where: str) -> TokenCount:
 
 
 def open_release(path: Path, tasks: TaskFiles = NO_TASK_FILES) -> Release:
-    """Open a release that has a lock (see `Release.open`)."""
+    """Open a release that has a lock (see `Release.open`). A folder without a lock is a ReleaseError."""
     if not (path / LOCK).is_file():
         read_lock(path)  # says what is missing
     return Release.open(path, tasks=tasks)

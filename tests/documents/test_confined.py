@@ -76,8 +76,10 @@ def test_the_answers_are_those_of_this_process(drawn: Path) -> None:
         (pdf.read_pages, (drawn, LIMITS)),
         (pdf.render_pages, (drawn, [2, 0], 72, 50, LIMITS)),
     ]
-    for function, arguments in calls:
-        assert [*function(*arguments)] == [*unwrap(function)(*arguments)]
+    answers = [[*function(*arguments)] for function, arguments in calls]
+    assert answers == [[*unwrap(function)(*arguments)] for function, arguments in calls]
+    assert answers[0] == [(400, 200)] * 4
+    assert [len(each) for each in answers] == [4, 4, 2]
     found = (pdf.page_words(drawn, LIMITS), unwrap(pdf.page_words)(drawn, LIMITS))
     there, here = ([list(word) for page in pages for word in page] for pages in found)
     assert there == here

@@ -242,13 +242,16 @@ def test_benchmark_rule_is_the_patch_rule(width: int, height: int) -> None:
 
 
 def test_table_11_of_the_paper() -> None:
-    """368.2 images of a 128K example of Visual Haystack: 2,358K tokens for Llama 3.2."""
+    """368.2 images of a 128K example of Visual Haystack: 2,358K tokens for Llama 3.2, 996K for LLaVA-OneVision."""
     sizes = [(640, 480)] * 368
     assert round(368.2 * RULES["llama-3.2-vision"].tokens(640, 480, 368) / 1000) == 2358
     assert RULES["llama-3.2-vision"].total(sizes) == 368 * 6404
     assert RULES["llama-3.2-vision-prompt"].total(sizes) == 368
     assert RULES["llama-3.2-vision-cross-attention"].total(sizes) == 368 * 2 * 1601
     # 996K for LLaVA-OneVision are 2705 an image: each in full resolution, whatever their number
+    common = [(640, 480), (640, 427), (640, 428), (480, 640), (640, 425), (500, 375), (427, 640), (612, 612)]
+    mean = sum(RULES["llava-onevision"].tokens(*size, 368) for size in common) / len(common)
+    assert 368.2 * mean / 1000 == pytest.approx(996, rel=0.04)
     assert RULES["llava-onevision"].tokens(640, 480, 368) == 2929
     assert RULES["llava-onevision-nested"].tokens(640, 480, 368) == 730
 

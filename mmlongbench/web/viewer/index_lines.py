@@ -6,6 +6,8 @@ from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter
 
+from mmlongbench.release.layout import as_utf8
+
 MAX_TEXT = 400
 """The characters of a question or an answer that an index keeps."""
 
@@ -129,20 +131,11 @@ def read_back(path: str) -> str:
     return unquote(path, errors="surrogatepass")
 
 
-def clean(text: str) -> str:
-    r"""Return a text with escapes for characters that UTF-8 cannot hold.
-
-    >>> clean("\ud800")
-    '\\ud800'
-    """
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def shortened(text: str, most: int = MAX_TEXT) -> str:
     """Return a text in one line, cut if it is long.
 
     >>> shortened("a  b", 9), shortened("abcdef", 4)
     ('a b', 'abc…')
     """
-    line = " ".join(clean(text[: 4 * most]).split())
+    line = " ".join(as_utf8(text[: 4 * most]).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -15,11 +15,11 @@ from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
-from mmlongbench.release.layout import DATA
+from mmlongbench.release.layout import DATA, as_utf8
 from mmlongbench.release.lock import leads_out
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.rows import Record
-from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, clean, shortened, written
+from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, shortened, written
 from mmlongbench.web.viewer.records import answer_text, example_of
 from mmlongbench.web.viewer.sources import Viewed, ViewedFile, open_viewed
 
@@ -125,19 +125,19 @@ def record_of(line: bytes, where: str) -> Record | ReleaseError:
 def _row(viewed: Viewed, file: ViewedFile, record: Record | ReleaseError, made: _Made) -> IndexRow:
     plain = IndexRow(made.rows, 0, 0, 0, 0)
     if isinstance(record, ReleaseError):
-        return replace(plain, fault=clean(str(record)))
-    named = replace(plain, id=clean(str(record.get("id", ""))[:400]))
+        return replace(plain, fault=as_utf8(str(record)))
+    named = replace(plain, id=as_utf8(str(record.get("id", ""))[:400]))
     try:
         example = example_of(viewed, file, record, f"{file.name}, {named.id}")
         question = file.builder.question(record)
     except MMLongBenchError as error:
-        return replace(named, fault=clean(str(error)[:400]))
+        return replace(named, fault=as_utf8(str(error)[:400]))
     images = example.prompt.images
     made.images |= dict.fromkeys(map(written, images))
     made.image_sum += len(images)
     outline = example.prompt.outline
     groups = example.facets.items()
-    facets = {clean(str(key)[:80]): [clean(str(each)[:80]) for each in values] for key, values in groups}
+    facets = {as_utf8(str(key)[:80]): [as_utf8(str(each)[:80]) for each in values] for key, values in groups}
     document = example.evidence.document if example.evidence else None
     return replace(
         named,
@@ -145,7 +145,7 @@ def _row(viewed: Viewed, file: ViewedFile, record: Record | ReleaseError, made: 
         placement=placement_of(record),
         question=shortened(question),
         answer=shortened(answer_text(example.answer)),
-        document=clean(str(document or file.builder.cluster(record) or "")[:200]),
+        document=as_utf8(str(document or file.builder.cluster(record) or "")[:200]),
         facets=dict(list(facets.items())[:_MAX_FACETS]),
         text=example.tokens.text,
         image=example.tokens.image,
@@ -172,7 +172,7 @@ def _units(
     else:
         blocks = [*([outline.before] if outline.before else []), *outline.units, outline.after]
     counts = [file.text.count(Prompt.of(block).text) if file.text else _about(block) for block in blocks]
-    return UNITS.dump_json(Units(text=counts, is_counted_here=True, note=clean(made.items_fault)))
+    return UNITS.dump_json(Units(text=counts, is_counted_here=True, note=as_utf8(made.items_fault)))
 
 
 def _about(parts: Sequence[Part]) -> int:
