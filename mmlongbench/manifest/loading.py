@@ -251,7 +251,7 @@ def _read(path: Path, data: Path | None, above: tuple[Path, ...] = ()) -> Iterat
             common = "" if key == "name" else ", or for all of them into 'defaults'"
             hint = f": it is a key of a dataset; write it into an entry of 'datasets'{common}"
             if "datasets" not in content:
-                entry = "'datasets:' and, indented below it, '- {key}: …' with the other keys"
+                entry = f"'datasets:' and, indented below it, '- {key}: …' with the other keys"
                 hint = f": it is a key of a dataset; write {entry}"
         raise ManifestError(f"{path}: unknown key {shown(key)}{hint}")
     datasets = content.get("datasets") or [] if included else content.get("datasets")
