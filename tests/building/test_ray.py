@@ -62,9 +62,16 @@ def test_an_error_of_a_shard_is_the_same_line_as_elsewhere(cluster: str, source:
 
 
 @pytest.mark.rare
-def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes_and_get_task_files(
-    cluster: str, tmp_path: Path
+def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes_and_images(
+    cluster: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
+    assert on(cluster, source / "tiny.yaml", f"file://{tmp_path}/out").code == 0
+    assert hashes(tmp_path / "out") == hashes(finished)
+    assert [*(tmp_path / "out").rglob("*.jpg")]
+
+
+@pytest.mark.rare
+def test_nodes_that_share_nothing_but_a_url_get_task_files(cluster: str, tmp_path: Path) -> None:
     manifest = write(tmp_path / "source") / "lines.yaml"
     note = "note: the code of lines.py runs, because the manifest names it\n"
     assert command("build", manifest, "--out", tmp_path / "here", "--workers", 1, "-q").err == note
