@@ -33,25 +33,35 @@ def cluster() -> Iterator[str]:
     started.shutdown()
 
 
+@pytest.fixture
+def connected(cluster: str) -> Iterator[None]:
+    """A connection that stays open, as in a program that builds twice: the workers of both builds are the same."""
+    import ray
+
+    ray.init(address=cluster, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
 def on(cluster: str, manifest: Path, out: object, *args: object) -> Ran:
     return command("build", manifest, "--out", out, "-q", "--engine", "ray", "--ray-address", cluster, *args)
 
 
 @pytest.mark.rare
+@pytest.mark.usefixtures("connected")
 def test_both_nodes_give_the_bytes_of_one_process_and_another_build_may_follow_in_the_same_folder(
-    cluster: str, source: Path, finished: Path, tmp_path: Path
+    source: Path, finished: Path, tmp_path: Path
 ) -> None:
     """Workers outlive a build: what they know of the first must not be in the second."""
-    out, executor = tmp_path / "out", RayExecutor(Progress(is_shown=False), cluster)
-    mm.build(source / "tiny.yaml", out, executor=executor)
-    assert len(executor.nodes) == 2
-    assert hashes(out) == hashes(finished)
-    shutil.rmtree(out)
-    other = ("--set", "seed=7")
-    assert command("build", source / "tiny.yaml", "--out", tmp_path / "whole", "-q", *other).code == 0
-    assert on(cluster, source / "tiny.yaml", out, *other).code == 0
-    assert hashes(out) == hashes(tmp_path / "whole")
-    assert not leftovers(out)
+    out, other = tmp_path / "out", {"seed": 7}
+    mm.build(source / "tiny.yaml", tmp_path / "whole", overrides=other)
+    for overrides, expected in (({}, finished), (other, tmp_path / "whole")):
+        executor = RayExecutor(Progress(is_shown=False))
+        mm.build(source / "tiny.yaml", out, overrides=overrides, executor=executor)
+        assert len(executor.nodes) == 2
+        assert hashes(out) == hashes(expected)
+        assert not leftovers(out)
+        shutil.rmtree(out)
 
 
 @pytest.mark.rare
@@ -62,9 +72,16 @@ def test_an_error_of_a_shard_is_the_same_line_as_elsewhere(cluster: str, source:
 
 
 @pytest.mark.rare
-def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes_and_get_task_files(
-    cluster: str, tmp_path: Path
+def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes_and_images(
+    cluster: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
+    assert on(cluster, source / "tiny.yaml", f"file://{tmp_path}/out").code == 0
+    assert hashes(tmp_path / "out") == hashes(finished)
+    assert [*(tmp_path / "out").rglob("*.jpg")]
+
+
+@pytest.mark.rare
+def test_nodes_that_share_nothing_but_a_url_get_task_files(cluster: str, tmp_path: Path) -> None:
     manifest = write(tmp_path / "source") / "lines.yaml"
     note = "note: the code of lines.py runs, because the manifest names it\n"
     assert command("build", manifest, "--out", tmp_path / "here", "--workers", 1, "-q").err == note

@@ -82,6 +82,17 @@ def test_a_dataset_that_keeps_no_question_fails_with_the_reasons(source: Path) -
     assert [(each.name, each.questions, each.lengths) for each in found.datasets] == [("mmlongdoc", 0, (1024,))]
 
 
+def test_rules_that_compare_lengths_are_skipped_at_one_length(source: Path) -> None:
+    ran = command("check", source / "tiny.yaml", "--limit", 2, "--lengths", "1K", "--json")
+    found = json.loads(ran.out)
+    assert (ran.code, found["holds"], found["datasets"][0]["lengths"]) == (0, True, [1024])
+    of_lengths = [each for each in found["findings"] if each["detail"] == "there is one length"]
+    assert [(each["rule"], each["status"]) for each in of_lengths] == [
+        ("shorter contexts are nested in longer ones", "skipped"),
+        ("every file has the same questions", "skipped"),
+    ]
+
+
 def test_a_plugin_that_fails_is_a_finding(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: object, record: object) -> None:
         raise KeyError("boo")

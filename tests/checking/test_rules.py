@@ -20,11 +20,11 @@ from once import linked
 
 import mmlongbench as mm
 from mmlongbench.checking.check import check
-from mmlongbench.checking.findings import Note, two_values
+from mmlongbench.checking.findings import Failure, Note, two_values
 from mmlongbench.checking.repeatable import ids_stay
-from mmlongbench.checking.second_process import BuiltRelease, difference, rooted, surroundings
+from mmlongbench.checking.second_process import BuiltRelease, SecondLook, difference, look_again, rooted, surroundings
 from mmlongbench.io.locations import LocalPath
-from mmlongbench.manifest.loading import load_manifest
+from mmlongbench.manifest.loading import find_manifest, load_manifest
 
 HERE = Path(__file__).parent / "careless"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -297,6 +297,15 @@ def test_a_task_that_ends_the_other_process_is_found_alone(installed: None, tmp_
     said = "the process that builds again ended with exit code 3: it said nothing"
     assert [(each.dataset, each.rule) for each in found.failures] == [("ends", AUDIT), ("ends", BYTES)]
     assert all(said in each.detail for each in found.failures)
+
+
+def test_a_process_that_dies_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it dies before it looks at anything, and again for each release alone."""
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    manifest = load_manifest(find_manifest("quickstart"))
+    given = [BuiltRelease(manifest, tmp_path, tmp_path, {})] * 2
+    said = "the process that builds again ended with exit code 1: it said nothing"
+    assert look_again(given, tmp_path) == [SecondLook(failures=(Failure(said),), build_error=said)] * 2
 
 
 def test_a_difference_names_the_line_the_field_and_the_row(finished: Path, tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def test_records_and_items_are_those_of_before_to_the_byte(families: Path, forms
     """The hash of each public file and of its items; MMLONGBENCH_GOLDENS=write writes them anew. The table of assets is
     not among them, because it has hashes of images, which depend on the encoder.
     """
-    made = _hashes(families) | _hashes(forms)
+    one, other = _hashes(families), _hashes(forms)
+    assert one.keys().isdisjoint(other)
+    made = one | other
     assert len(made) >= 2 * 2 * len(DATASETS)
     _same_as_before(made, "hashes_of_2.json")
 
@@ -144,6 +146,23 @@ def test_no_answer_scores_next_to_nothing(releases: dict[str, Path], name: str) 
         for nothing in ("", "Not answerable"):
             score = scorer.score(example.key, nothing).score
             assert score == 1.0 if nothing == example.answer else score is not None and score < 0.5
+
+
+def test_the_lock_and_the_table_of_assets_too_are_the_same_under_another_hash_seed(
+    sample: Callable[[str], Sources], tmp_path: Path
+) -> None:
+    """They say where the sources are, so both builds read the same ones."""
+    whole = samples_of("quickstart")
+    datasets = [each for each in whole["datasets"] if each["name"] in ("vh_single", "retrieval-image", "food101")]
+    few = {"defaults": {**whole["defaults"], "lengths": ["8K"]}, "datasets": datasets}
+    (tmp_path / "few.yaml").write_text(yaml.safe_dump(from_samples(few, sample)), "utf-8")
+    for seed in (1, 2):
+        given = environment(PYTHONHASHSEED=seed, PYTHONPATH=os.pathsep.join(sys.path))
+        line = ("build", "few.yaml", "--out", f"out-{seed}", "--limit", 2, "--workers", 1, "-q")
+        assert [(done.code, done.err) for done in in_one_process(line, env=given, cwd=tmp_path)] == [(0, "")]
+    made, again = hashes(tmp_path / "out-1"), hashes(tmp_path / "out-2")
+    assert {"build.lock.json", "items/assets.parquet"} < made.keys()
+    assert made == again
 
 
 @pytest.mark.rare

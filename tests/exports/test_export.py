@@ -111,6 +111,17 @@ def test_an_unknown_target_is_answered_with_the_nearest_and_the_list(finished: P
     assert left(tmp_path) == []
 
 
+def test_every_file_of_an_export_is_on_the_disk_before_the_folder_gets_its_name(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    mm.export(finished, "openai", tmp_path / "out")
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert files
+    assert {path.stat().st_ino for path in files} <= {*synced}
+
+
 @pytest.mark.usefixtures("strange")
 @pytest.mark.parametrize(
     ("name", "problem"),

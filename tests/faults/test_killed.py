@@ -1,5 +1,6 @@
 """Builds that are killed go on to the same bytes: before and after renames, again and again, with workers."""
 
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -13,8 +14,8 @@ from tiny import build, hashes, leftovers
 
 from mmlongbench.draws import Draws
 
-FEW, MANY = 3, 10
-"""Renames that are drawn, beside the first and the last."""
+FEW, MANY = 3, int(os.environ.get("MMLONGBENCH_KILLS", "10"))
+"""Renames that are drawn, beside the first and the last; the second number is that of the rare tests."""
 how_many = pytest.mark.parametrize("drawn", [FEW, pytest.param(MANY, marks=pytest.mark.rare)])
 OF_TWO = ("records/mmlongdoc/2K", "documents/mmlongdoc/cedar", "cedar_page1.jpg", "mmlongdoc_K1.parquet")
 """Files before which a build of two workers is killed: one of each stage, and one of the release."""

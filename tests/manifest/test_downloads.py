@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -248,6 +249,17 @@ def test_files_of_a_dataset_are_downloaded_once_at_a_commit_that_is_written_down
     (again,) = fetch(loaded, data).places
     assert (again.is_complete, again.downloaded, again.there) == (True, 0, 2)
     assert [address for address, _ in server.requests[before:]] == [f"/api/datasets/{NAME}/revision/main"]
+
+
+def test_every_downloaded_file_is_on_the_disk_before_it_gets_its_name(
+    server: HubServer, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    assert fetch(manifest(tmp_path, HERE), data).is_complete
+    files = [path for path in data.rglob("*") if path.is_file() and path.name != FETCH_LOCK]
+    assert len(files) == 3  # with the record
+    assert {path.stat().st_ino for path in files} <= {*synced}
 
 
 def test_a_cut_connection_is_continued_where_it_ended(

@@ -155,6 +155,11 @@ def test_what_is_missing_or_twice_is_named_with_its_dataset(tmp_path: Path) -> N
         ("- a\n- b", "expected a mapping with the key 'datasets', found list"),
         ("just words", "expected a mapping with the key 'datasets', found str"),
         ("dataset: []", "unknown key 'dataset'; did you mean 'datasets'?"),
+        (
+            "name: x",
+            "unknown key 'name': it is a key of a dataset; write 'datasets:' and, indented below it, '- name: …' with "
+            "the other keys",
+        ),
         ("datasets: []", "datasets: Tuple should have at least 1 item"),
         ("datasets: {a: b}", "expected 'datasets' to be a list of mappings, 'defaults' a mapping"),
         ("datasets: [3]", "expected 'datasets' to be a list of mappings"),
