@@ -64,12 +64,10 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         cells: dict[str, CellCounts] = {}
         rejects += (line for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Reject))
         for shard in cell_shards(session, name):
-            for cell in build_dir.read(shard, CELLS):
-                if isinstance(cell, Reject):
-                    rejects.append(cell)
-                else:
-                    files.update(cell.files)
-                    cells[shard.name] = cell.counts
+            cell = build_dir.only(shard, CELLS, WrittenCell)
+            files.update(cell.files)
+            cells[shard.name] = cell.counts
+            rejects += (line for line in build_dir.read(shard, CELLS) if isinstance(line, Reject))
         negatives = None
         if plan.corpus:
             path = f"{ITEMS}/{name}.negatives.jsonl"
