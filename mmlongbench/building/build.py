@@ -168,7 +168,8 @@ def do_stages(
                 continue
             if demands != NO_DEMANDS:
                 for reject in rejects_of(stage, shards, session, is_strict=demands.is_strict):
-                    rejects[reject.dataset].append(reject)
+                    if demands.min_kept:
+                        rejects[reject.dataset].append(reject)
             if stage.name == "questions":
                 refuse_lost_questions(plans, session)
             else:
