@@ -168,7 +168,8 @@ def do_stages(
                 continue
             if demands != NO_DEMANDS:
                 for reject in rejects_of(stage, shards, session, is_strict=demands.is_strict):
-                    rejects[reject.dataset].append(reject)
+                    if demands.min_kept:
+                        rejects[reject.dataset].append(reject)
             if stage.name == "questions":
                 refuse_lost_questions(plans, session)
             else:
@@ -178,8 +179,7 @@ def do_stages(
                         rejects[name] += taken.rejects if (taken := session.taken(name, length)) else ()
             if demands.min_kept:
                 counts = {name: build_dir.only(questions_shard(name), QUESTIONS, RowCounts).counts for name in names}
-                every = chain.from_iterable(rejects.values())
-                refuse_losses(counts, every, build_dir.out, demands.min_kept, is_here=executor.has_all_files)
+                refuse_losses(counts, rejects, build_dir.out, demands.min_kept, is_here=executor.has_all_files)
     return done
 
 

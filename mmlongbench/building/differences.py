@@ -107,7 +107,7 @@ def _of_dataset(old: Public, new: Public, before: Files, now: Files) -> Iterator
 
 def changed_sources(old: Public, new: Public, before: Files = _UNKNOWN, now: Files = _UNKNOWN) -> Iterator[str]:
     """Yield how the sources of a dataset differ, such as `source.documents: ash.pdf changed`; `before` and `now` are
-    the files of all datasets, as far as they are known.
+    the files of all datasets, as far as they are known. A lock does not name its files, only how many they were.
     """
     was_drawn, is_drawn = (not isinstance(data.get("source"), Mapping) for data in (old, new))
     if was_drawn != is_drawn:
@@ -122,8 +122,17 @@ def changed_sources(old: Public, new: Public, before: Files = _UNKNOWN, now: Fil
         if files and others and files != others:
             for file in sorted({*files, *others}):
                 yield from _of_hashes(f"{key}: {file}", files.get(file), others.get(file))
+        elif others and not files and isinstance(was := _files_in(old, name), int):
+            same = f": {next(iter(others))} changed" if was == 1 else f" changed ({was:,} files)"
+            yield f"{key}{same}" if was == len(others) else f"{key}: {was:,} → {len(others):,} files"
         else:
             yield from _of_hashes(key, there.get(name), here.get(name))
+
+
+def _files_in(data: Public, name: str) -> object:
+    """Return how many files a source has; None if this is not known, as for a drawn sample."""
+    found = source.get(name) if isinstance(source := data.get("source"), Mapping) else None
+    return found.get("files") if isinstance(found, Mapping) else None
 
 
 def _of_hashes(name: str, old: object, new: object) -> Iterator[str]:

@@ -117,12 +117,12 @@ def _why_not(before: Described, now: Described, plans: Sequence[DatasetPlan], lo
         name = plan.spec.name
         if name in old and lock.counts(name) is None:
             return f"the lock has no readable counts of dataset {name!r}"
-        if name in old and (why := _why_not_dataset(old[name], new, plan)):
+        if name in old and (why := _why_not_dataset(old[name], new, plan, now)):
             return f"dataset {name!r}: {why}"
     return ""
 
 
-def _why_not_dataset(old: Public, new: Public, plan: DatasetPlan) -> str:
+def _why_not_dataset(old: Public, new: Public, plan: DatasetPlan, described: Described) -> str:
     if isinstance(code := old.get("code"), Mapping):
         own = (
             each["name"] for kind, each in new["code"].items() if not each["distribution"] and each != code.get(kind)
@@ -148,7 +148,7 @@ def _why_not_dataset(old: Public, new: Public, plan: DatasetPlan) -> str:
         )
         if not is_larger:
             return "another sample does not contain all questions of the release"
-    change = next(changed_sources(old, new), "")
+    change = next(changed_sources(old, new, now=described.files), "")
     there, here = old.get("source"), new["source"]
     if change and not (isinstance(there, Mapping) and isinstance(here, Mapping) and there.keys() == here.keys()):
         return f"{change}: only rows can be added to a source"
@@ -245,7 +245,8 @@ def _packed_again(plan: DatasetPlan, session: Session) -> Iterator[ReleasedCell]
 
 def _changes(plan: DatasetPlan, released: Released) -> str:
     """Return which sources of a dataset have changed; empty if none has."""
-    return joined(list(changed_sources(released.dataset(plan.spec.name), plan.public())))
+    now = of_plans([plan], {})
+    return joined(list(changed_sources(released.dataset(plan.spec.name), now.public[0], now=now.files)))
 
 
 def _refused(session: Session, plan: DatasetPlan, why: str, more: str = "") -> BuildError:

@@ -58,18 +58,13 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     build_dir, out = session.build_dir, session.build_dir.out
     files: dict[str, LockedFile] = dict(session.released.images) if session.released else {}
     datasets: dict[str, DatasetCounts | UnreadableCounts] = {}
-    rejects: list[Reject] = []
     for plan in plans:
         name = plan.spec.name
         cells: dict[str, CellCounts] = {}
-        rejects += (line for line in build_dir.read(questions_shard(name), QUESTIONS) if isinstance(line, Reject))
         for shard in cell_shards(session, name):
-            for cell in build_dir.read(shard, CELLS):
-                if isinstance(cell, Reject):
-                    rejects.append(cell)
-                else:
-                    files.update(cell.files)
-                    cells[shard.name] = cell.counts
+            cell = build_dir.only(shard, CELLS, WrittenCell)
+            files.update(cell.files)
+            cells[shard.name] = cell.counts
         negatives = None
         if plan.corpus:
             path = f"{ITEMS}/{name}.negatives.jsonl"
@@ -79,7 +74,7 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
         for shard in image_shards(session, name):
             for image in build_dir.read(shard, IMAGE_LINES):
                 files[f"{IMAGES}/{image.path}"] = LockedFile(bytes=image.bytes, sha256=image.sha256)
-    write_whole(out / REJECTS, (to_json(reject.fields()) for reject in rejects))
+    write_whole(out / REJECTS, (to_json(reject.fields()) for plan in plans for reject in _rejects(plan, session)))
     files[REJECTS] = locked_file(out / REJECTS)
     # tokenizers that are no part of this package are kept, so that the release can be counted anywhere
     for tokenizer in sorted({plan.spec.counter.tokenizer for plan in plans}):
@@ -100,6 +95,14 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
     sweep(out)
     write_whole(out / LOCK, lock_bytes(lock))
     return lock
+
+
+def _rejects(plan: DatasetPlan, session: Session) -> Iterator[Reject]:
+    """Yield the rejected rows of a dataset, then the questions that do not fit, length after length."""
+    name, read = plan.spec.name, session.build_dir.read
+    yield from (line for line in read(questions_shard(name), QUESTIONS) if isinstance(line, Reject))
+    for shard in cell_shards(session, name):
+        yield from (line for line in read(shard, CELLS) if isinstance(line, Reject))
 
 
 def _counts(

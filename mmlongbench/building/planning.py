@@ -134,6 +134,9 @@ def save_or_refuse(
     if is_restart or changes:
         executor.discard_elsewhere(build_dir)
     save_plans(plans, build_dir)  # even an equal plan, since the sources may have been moved
+    unnamed = {*build_dir.corpora.glob("*")} - {plan.corpus.folder.resolve() for plan in plans if plan.corpus}
+    for corpus in unnamed if is_restart else ():  # without being asked, what takes long to make again is kept
+        shutil.rmtree(corpus, ignore_errors=True)
     said = f"the unfinished build in this folder was started again, because it differed ({joined(changes)})"
     return (said,) if changes else ()
 

@@ -6,7 +6,7 @@ a dataset keeps as many questions as it has at the length with the fewest.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,44 +47,55 @@ class Shortfall:
 
 
 def shortfalls_of(lock: Lock, out: Path, share: float = NOTICED) -> tuple[Shortfall, ...]:
-    """Return the datasets of a finished release that kept less than a share of their questions."""
-    counts = {name: data.questions for name, data in lock.readable.items()}
-    return _shortfalls(counts, read_rejects(out / REJECTS), share)
+    """Return the datasets of a finished release that kept less than a share of their questions. The counts of the lock
+    decide; the file of rejects is read only for these datasets.
+    """
+    found = []
+    for name, data in lock.readable.items():
+        at_lengths = {length: cell.rejected for length, cell in data.cells.items()}
+        rejects = (reject for reject in read_rejects(out / REJECTS) if reject.dataset == name)
+        found.append(_shortfall(name, data.questions, at_lengths, rejects, share))
+    return tuple(filter(None, found))
 
 
 def refuse_losses(
-    counts: Mapping[str, QuestionCounts], rejects: Iterable[Reject], out: Path, min_kept: float, *, is_here: bool
+    counts: Mapping[str, QuestionCounts],
+    rejects: Mapping[str, Sequence[Reject]],
+    out: Path,
+    min_kept: float,
+    *,
+    is_here: bool,
 ) -> None:
     """Refuse to go on if a dataset kept a smaller share of its questions than `min_kept`. Then write the rejects, rows
     and questions, dataset after dataset, to their file in the folder `out`. Without `is_here`, this folder is on
     another machine, and the error does not name the file.
     """
-    lost = list(rejects)
-    if few := _shortfalls(counts, lost, min_kept):
-        write_whole(out / REJECTS, (to_json(reject.fields()) for reject in lost))
-        raise too_few(few, min_kept, out / REJECTS if is_here else None)
-
-
-def _shortfalls(counts: Mapping[str, QuestionCounts], rejects: Iterable[Reject], share: float) -> tuple[Shortfall, ...]:
-    """Return the datasets that kept less than a share of their questions."""
-    lost: dict[str, list[Reject]] = {name: [] for name in counts}
-    for reject in rejects:
-        lost.setdefault(reject.dataset, []).append(reject)
     found = []
     for name, of_rows in counts.items():
-        at_lengths = Counter(reject.length for reject in lost[name] if reject.length is not None)
-        length = max(at_lengths, key=lambda length: at_lengths[length], default=0)  # the one with the fewest questions
-        kept, of = of_rows.kept - at_lengths[length], of_rows.kept + sum(of_rows.rejected.values())
-        if (kept / of if of else 1.0) >= share:
-            continue
-        rows = [reject for reject in lost[name] if reject.length is None and not reject.fault.is_expected]
-        questions = [reject for reject in lost[name] if reject.length == length]
-        reasons = Counter(f"{reject.fault.reason} at {format_length(length)}" for reject in questions)
-        reasons += Counter(of_rows.rejected)
-        often = dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0])))
-        first = tuple(f"{reject.id}: {reject.fault}" for reject in (*rows, *questions)[:_FIRST])
-        found.append(Shortfall(name, kept, of, often, first))
-    return tuple(found)
+        at_lengths = Counter(format_length(reject.length) for reject in rejects[name] if reject.length is not None)
+        found.append(_shortfall(name, of_rows, at_lengths, rejects[name], min_kept))
+    if any(found):
+        write_whole(out / REJECTS, (to_json(reject.fields()) for lost in rejects.values() for reject in lost))
+        raise too_few(filter(None, found), min_kept, out / REJECTS if is_here else None)
+
+
+def _shortfall(
+    name: str, counts: QuestionCounts, at_lengths: Mapping[str, int], rejects: Iterable[Reject], share: float
+) -> Shortfall | None:
+    """Describe a dataset that kept less than a share of its questions; None if it kept enough. `at_lengths` has how
+    many questions do not fit at each length; `rejects` are read only if the dataset kept too few.
+    """
+    length = max(at_lengths, key=lambda length: at_lengths[length], default="")  # the one with the fewest questions
+    kept, of = counts.kept - at_lengths.get(length, 0), counts.kept + sum(counts.rejected.values())
+    if (kept / of if of else 1.0) >= share:
+        return None
+    lost = list(rejects)
+    rows = [reject for reject in lost if reject.length is None and not reject.fault.is_expected]
+    questions = [reject for reject in lost if reject.length is not None and format_length(reject.length) == length]
+    reasons = Counter(f"{reject.fault.reason} at {length}" for reject in questions) + Counter(counts.rejected)
+    often = dict(sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0])))
+    first = tuple(f"{reject.id}: {reject.fault}" for reject in (*rows, *questions)[:_FIRST])
+    return Shortfall(name, kept, of, often, first)
 
 
 def too_few(few: Iterable[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:

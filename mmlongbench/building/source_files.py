@@ -2,7 +2,8 @@
 
 Every file is hashed when a build is planned, and again before the lock is written. In between, a shard compares the
 stamp of each file that it reads, before and after: the size of the file and the times of its last change. If the stamp
-is not the saved one, as for a copy on another machine, the hash is compared.
+is not the saved one, as for a copy on another machine, the hash is compared. If a source has very many tables (files
+that are neither documents nor pictures), these are compared before and after each stage instead (`when_compared`).
 """
 
 import hashlib

@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from mmlongbench.building.build import do_stages
@@ -165,20 +164,24 @@ def _build(dataset: _DatasetCheck, open_sessions: ExitStack) -> None:
     dataset.add(BUILT, failures)
     if not build_dir.is_done(questions_shard(name)):
         return
-    lines = list(build_dir.read(questions_shard(name), QUESTIONS))
-    dataset.add(KEPT, _not_kept(session, name, lines, is_built=dataset.is_built))
+
+    def wrong_ids() -> Iterator[Outcome]:
+        said = "another row of the source has the same id; give each row an id of its own"
+        for line in build_dir.read(questions_shard(name), QUESTIONS):
+            if isinstance(line, Reject) and line.fault.reason == "duplicate-id":
+                yield Failure(said, "row()", line.id)
+        ids = [row.id for row in session.dataset(name).sources.rows]
+        yield from ids_stay(spec.reader, plan.sources, ids, dataset.folder / "shorter")
+
+    dataset.add(KEPT, _not_kept(session, name, is_built=dataset.is_built))
     dataset.add(ROWS, rows_are_the_same_twice(plan.bound, plan.sources))
-    said = "another row of the source has the same id; give each row an id of its own"
-    rejects = [line for line in lines if isinstance(line, Reject)]
-    repeated = [Failure(said, "row()", reject.id) for reject in rejects if reject.fault.reason == "duplicate-id"]
-    ids = [row.id for row in session.dataset(name).sources.rows]
-    dataset.add(IDS, chain(repeated, ids_stay(spec.reader, plan.sources, ids, dataset.folder / "shorter")))
-    if rows := session.questions(name):
+    dataset.add(IDS, wrong_ids())
+    if build_dir.is_done(questions_shard(name)) and (rows := session.questions(name)):  # a damaged result is removed
         tasks = tasks_of(spec.builder, spec.reader)
         dataset.world = World(session.dataset(name), rows, tuple(sorted(spec.lengths)), dataset.release, tasks)
 
 
-def _not_kept(session: Session, name: str, lines: Sequence[object], *, is_built: bool) -> Iterator[Outcome]:
+def _not_kept(session: Session, name: str, *, is_built: bool) -> Iterator[Outcome]:
     """Yield a failure if no question was kept, and for every length that no question fits; and a note on rejected rows
     and on lengths that the sources cannot fill.
     """
@@ -190,6 +193,7 @@ def _not_kept(session: Session, name: str, lines: Sequence[object], *, is_built:
     def listed(reasons: Mapping[str, int]) -> str:
         return ", ".join(f"{count} × {reason}" for reason, count in reasons.items())
 
+    lines = list(session.build_dir.read(questions_shard(name), QUESTIONS))
     counts = next(line.counts for line in lines if isinstance(line, RowCounts))
     if not counts.kept:
         said = listed({**counts.rejected, **counts.skipped}) or "nothing was read"

@@ -140,6 +140,17 @@ def test_a_result_that_is_not_what_its_stage_wrote_is_named_and_made_again(
     assert hashes(stopped) == hashes(finished)
 
 
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_cell_that_is_not_counted_once_is_named_and_made_again(
+    times: int, stopped: Path, source: Path, finished: Path
+) -> None:
+    path = stopped / ".build" / "cells/mmlongdoc/1K.jsonl"
+    path.write_bytes(ended(path.read_bytes().splitlines(keepends=True)[0] * times))
+    refused(build(source, stopped), path, *DAMAGED)
+    assert build(source, stopped).code == 0
+    assert hashes(stopped) == hashes(finished)
+
+
 NO_PLANS = {
     "empty": "",
     "half": "{",

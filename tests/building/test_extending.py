@@ -194,9 +194,12 @@ def test_rows_are_added_where_nothing_else_reads_the_table(own: Path, out: Path)
     [
         ((MORE, *ROWS), "question 'mmlongdoc_10' would no longer be in the release"),
         ((*ROWS[:4], MORE, *ROWS[4:]), "question 'mmlongdoc_10' would no longer be in the release"),
-        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed (source.samples changed)"),
+        ((*ROWS[:3], MORE, *ROWS[4:]), "question 'mmlongdoc_3' changed (source.samples: samples.json changed)"),
         (ROWS[:3], "question 'mmlongdoc_3' would no longer be in the release"),
-        (({**ROWS[0], "answer": "soft"}, *ROWS[1:]), "question 'mmlongdoc_0' changed (source.samples changed)"),
+        (
+            ({**ROWS[0], "answer": "soft"}, *ROWS[1:]),
+            "question 'mmlongdoc_0' changed (source.samples: samples.json changed)",
+        ),
     ],
 )
 def test_rows_that_change_the_others_are_refused(
@@ -217,11 +220,15 @@ def test_a_refused_extension_keeps_what_was_read_of_the_documents(own: Path, tmp
     assert at(out, *words).code == 0
     before_it = hashes(out)
     write_rows(own, ({**ROWS[0], "answer": "soft"}, *ROWS[1:]))
-    refused(at(out, *words), "question 'mmlongdoc_0' changed (source.samples changed); nothing was changed")
+    refused(
+        at(out, *words), "question 'mmlongdoc_0' changed (source.samples: samples.json changed); nothing was changed"
+    )
     results = {path: path.stat().st_ino for path in (inner / "documents").rglob("*.jsonl")}
     assert len(results) == 4
     assert not [*(inner / "questions").rglob("*.jsonl"), *(inner / "records").rglob("*.jsonl")]
-    refused(at(out, *words), "question 'mmlongdoc_0' changed (source.samples changed); nothing was changed")
+    refused(
+        at(out, *words), "question 'mmlongdoc_0' changed (source.samples: samples.json changed); nothing was changed"
+    )
     assert {path: path.stat().st_ino for path in results} == results
     assert hashes(out).items() >= before_it.items()
 
@@ -257,8 +264,8 @@ def test_counts_are_those_of_one_build_if_a_row_changes_and_its_examples_stay(tm
     assert lock(out)["datasets"]["filled"]["cells"]["1K"]["ran_dry"] == 3
     before_it = hashes(out)
     other = row_of_texts("r0", "the harbour is far " * 20)
-    said = "the finished release cannot be extended: question 'r0' changed (source.rows changed); nothing was changed"
-    refused(at(out, filled(tmp_path, [other, *rows[1:], row_of_texts("r3")])), f"dataset 'filled': {said}")
+    said = "the finished release cannot be extended: question 'r0' changed (source.rows: rows.jsonl changed); nothing"
+    refused(at(out, filled(tmp_path, [other, *rows[1:], row_of_texts("r3")])), f"dataset 'filled': {said} was changed")
     assert hashes(out) == before_it
 
 
@@ -269,7 +276,7 @@ def test_rows_are_added_for_a_builder_of_all_rows_if_no_example_changes(tmp_path
     assert at(out, filled(tmp_path, rows, code)).code == 0
     before_it = hashes(out)
     ran = at(out, filled(tmp_path, [*rows, row_of_texts("r2", "the harbour is far " * 20)], code))
-    refused(ran, "question 'r0' changed (source.rows changed)")
+    refused(ran, "question 'r0' changed (source.rows: rows.jsonl changed)")
     assert hashes(out) == before_it
     manifest = filled(tmp_path, [*rows, row_of_texts("r2")], code)
     assert at(out, manifest).code == 0
@@ -278,7 +285,7 @@ def test_rows_are_added_for_a_builder_of_all_rows_if_no_example_changes(tmp_path
 
 def test_documents_that_may_pad_the_others_are_refused(own: Path, out: Path) -> None:
     draw_pdf(own / "documents" / "elm.pdf", 2)
-    said = "source.documents changed; every context may show something from source.documents; nothing was changed"
+    said = "source.documents: 4 → 5 files; every context may show something from source.documents; nothing was changed"
     refused(build(own, out), f"dataset 'mmlongdoc': the finished release cannot be extended: {said}")
 
 

@@ -365,6 +365,9 @@ def test_other_articles_are_another_corpus(sample: Callable[[str], Sources], tmp
     ran = prepare()
     assert (ran.code, ran.err) == (0, STARTED.format("corpus changed"))
     assert len([*(out / ".build" / "corpus").iterdir()]) == 2
+    assert prepare("--restart").code == 0
+    assert before.keys() & hashes(out / ".build" / "corpus").keys() == set()
+    assert len([*(out / ".build" / "corpus").iterdir()]) == 1
 
 
 @pytest.mark.parametrize("text", ["{", None])

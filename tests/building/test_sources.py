@@ -43,7 +43,7 @@ def test_a_document_that_cannot_be_read_is_refused_and_the_build_goes_on(code: i
     assert reasons["mmlongdoc_2"] == reasons["mmlongdoc_10"] == "unreadable-document"
     assert command("audit", tmp_path / "out", "-q").code == 0
     before = lock(tmp_path / "out")["manifest"][0]["source_sha256"]["documents"]
-    said = "source.documents changed; every context may show something from source.documents"
+    said = "source.documents changed (4 files); every context may show something from source.documents"
     refused(build(own, tmp_path / "out"), said)  # it can be read now
     assert build(own, tmp_path / "other").code == 0
     assert lock(tmp_path / "other")["manifest"][0]["source_sha256"]["documents"] != before

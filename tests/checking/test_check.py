@@ -9,7 +9,13 @@ import pytest
 from tiny import ROWS, Ran, command, draw_source, write_rows
 
 import mmlongbench as mm
+from mmlongbench.building.build_dir import questions_shard
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.executors import Executor
+from mmlongbench.building.finish import finish
+from mmlongbench.building.session import Session
 from mmlongbench.checking.check import check
+from mmlongbench.checking.rules import BUILT, RULES
 
 CHECK = "mmlongbench.checking.check.check"
 KEPT = "questions are kept, and fit every length"
@@ -48,6 +54,19 @@ def test_a_manifest_that_keeps_all_rules_exits_with_0_and_prints_a_table(kept: t
     assert "another process builds the same bytes        holds" in [line.rstrip() for line in table]
     assert last == ["all holds for mmlongdoc (2 questions); 2 of 20 rules do not apply"]
     assert sorted(path.name for path in folder.iterdir()) == ["source"]  # nothing is kept
+
+
+def test_a_result_that_is_damaged_is_a_failed_rule(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaging(plans: list[DatasetPlan], session: Session, executor: Executor) -> None:
+        finish(plans, session, executor)
+        result = session.build_dir.result(questions_shard("mmlongdoc"))
+        result.write_bytes(result.read_bytes().replace(b'"mmlongdoc_1"', b'"mmlongdoc_2"', 1))
+
+    monkeypatch.setattr("mmlongbench.checking.check.finish", damaging)
+    found = {finding.rule: finding for finding in mm.check(source / "tiny.yaml").findings}
+    assert (found[KEPT].status, found[BUILT].status) == ("fails", "holds")
+    assert "was damaged or changed, and was removed" in found[KEPT].detail
+    assert {found[rule].detail for rule in RULES} == {"no questions were chosen"}
 
 
 def test_json_has_every_finding_and_quiet_prints_nothing_if_all_holds(

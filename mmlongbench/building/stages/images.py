@@ -94,11 +94,12 @@ def make_pages(dataset: Dataset, file: DocumentFile, paths: Sequence[str]) -> It
     pages = [page for page in document.pages if page.path in wanted]
     crops = [crop for crop in document.crops if crop.path in wanted and crop.kind != WHOLE_PAGE]
 
-    def drawn(pages: Sequence[Page], quality: int) -> Iterator[tuple[str, tuple[int, int], bytes]]:
-        paths = {page.index: page.path for page in pages}
-        sizes = [(page.width, page.height) for page in pages]
-        for number, size, data in images_of(file.pages, list(paths.values()), list(paths), sizes, dpi, quality, limits):
-            yield paths[number], size, data
+    def drawn(chosen: Sequence[Page], jpeg_quality: int) -> Iterator[tuple[str, tuple[int, int], bytes]]:
+        names = {page.index: page.path for page in chosen}
+        sizes = [(page.width, page.height) for page in chosen]
+        made = images_of(file.pages, list(names.values()), list(names), sizes, dpi, jpeg_quality, limits)
+        for number, size, data in made:
+            yield names[number], size, data
 
     def images() -> Iterator[tuple[str, tuple[int, int], bytes]]:
         if joining:
