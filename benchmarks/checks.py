@@ -18,14 +18,14 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import ExampleChecks
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import to_fields
+from mmlongbench.building.shard_results import to_fields
 from mmlongbench.building.stages import records
 from mmlongbench.building.stages.records import finished_record, pack_rows
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.loading import find_manifest, load_manifest
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing.pack import PackedExample
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Row
 
 NAMES = ("vh_single", "retrieval-text")

@@ -33,7 +33,7 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.release import NO_LOCK, PublicFile, Release
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
 from tokenization import TokenCount

@@ -29,7 +29,7 @@ from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import RECORDS, PackedRecord
+from mmlongbench.building.shard_results import RECORDS, PackedRecord
 from mmlongbench.building.stages.records import pack_rows
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.progress import Progress
@@ -37,7 +37,7 @@ from mmlongbench.lengths import K
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.sentences import sentences
 from mmlongbench.task import DEPTHS, Draws
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from tokenization import TextTokenizer, load_tokenizer
 
 NAME, LENGTH, RESERVE = "retrieval-text", 128 * K, 256

@@ -22,7 +22,7 @@ from worlds import QUESTIONS, WORLDS
 
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import RECORDS, PackedRecord
+from mmlongbench.building.shard_results import RECORDS, PackedRecord
 from mmlongbench.building.stages.records import pack_rows
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import Manifest

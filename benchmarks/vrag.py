@@ -25,11 +25,11 @@ from zipf import WORDS, rows
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import RECORDS, PackedRecord
+from mmlongbench.building.shard_results import RECORDS, PackedRecord
 from mmlongbench.building.stages.records import pack_block
 from mmlongbench.io.files import write_whole
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record
 
 NAMES = ("infoseek", "viquae")

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from mmlongbench.building.asset_licences import AssetRights, stated_rights, without_login
 from mmlongbench.building.build_plan import CORPUS, DatasetPlan
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import RECORDS, ShownImages
 from mmlongbench.building.source_files import DocumentFile, files_of
-from mmlongbench.building.stage_lines import RECORDS, ShownImages
 from mmlongbench.documents.pages import PageImages
 from mmlongbench.documents.pixels import PictureInFile
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint

@@ -28,9 +28,9 @@ from mmlongbench.building.finished_release import refuse_damage
 from mmlongbench.building.out_folder import locked
 from mmlongbench.building.planning import check_manifest, plan_build, save_or_refuse
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import QUESTIONS, RowCounts
 from mmlongbench.building.shortfalls import Shortfall, refuse_losses, shortfalls_of, too_few
 from mmlongbench.building.source_files import Compared
-from mmlongbench.building.stage_lines import QUESTIONS, RowCounts
 from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import Interrupted, StrictStop
 from mmlongbench.manifest.binding import Bound

@@ -17,12 +17,12 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmlongbench.building.stage_lines import Line, to_fields
+from mmlongbench.building.shard_results import Line, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.files import file_lock, write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import LOCK, STAGE_NAMES, StageName
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")

@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.example_checks import ExampleChecks
-from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.building.stage_lines import (
+from mmlongbench.building.shard_results import (
     DOCUMENTS,
     NEGATIVES,
     RANKINGS,
@@ -28,6 +27,7 @@ from mmlongbench.building.stage_lines import (
     ReadRow,
     RefusedDocument,
 )
+from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.pages import PageRanking
 from mmlongbench.corpus.retrieval.search import SearchedCorpus
@@ -38,7 +38,7 @@ from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError, DraftError, SourceChangedError
-from mmlongbench.io.store import Store
+from mmlongbench.io.sqlite_rows import Store
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.model import DatasetSpec

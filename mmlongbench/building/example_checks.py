@@ -19,7 +19,7 @@ from mmlongbench.manifest.binding import Bound, PluginCallError, broken, calling
 from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.task.builder import scoring_input
-from mmlongbench.task.formats import FileFormat, to_json
+from mmlongbench.task.file_formats import FileFormat, to_json
 from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 

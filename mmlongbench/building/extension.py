@@ -23,7 +23,7 @@ from mmlongbench.building.finished_release import Released, ReleasedCell, refuse
 from mmlongbench.building.out_folder import would_be_lost
 from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import RECORDS, PackedRecord
+from mmlongbench.building.shard_results import RECORDS, PackedRecord
 from mmlongbench.errors import BuildError, MMLongBenchError, TooFewKept
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import Bound
@@ -32,7 +32,7 @@ from mmlongbench.release.items import Item
 from mmlongbench.release.layout import LOCK, TOMBSTONES
 from mmlongbench.release.lock import Lock, is_release_path, leads_out, read_lock, versions
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record
 
 _MAY_DIFFER = ("lengths", "sample", "source", "source_sha256")

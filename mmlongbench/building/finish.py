@@ -14,9 +14,9 @@ from mmlongbench.building.build_plan import DatasetPlan, canary_of
 from mmlongbench.building.executors import Executor
 from mmlongbench.building.finished_release import damaged
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
+from mmlongbench.building.shard_results import IMAGES as IMAGE_LINES
 from mmlongbench.building.source_files import Hashed, files_of, hash_files, one_spelling
-from mmlongbench.building.stage_lines import CELLS, NEGATIVES, QUESTIONS, RowCounts, WrittenCell
-from mmlongbench.building.stage_lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.stages.cells import cell_shards, locked_file
 from mmlongbench.building.stages.images import image_shards
 from mmlongbench.corpus.corpus import read_info
@@ -42,7 +42,7 @@ from mmlongbench.release.lock import (
     versions,
 )
 from mmlongbench.release.rejects import Reject
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 from tokenization import tokenizer_file
 

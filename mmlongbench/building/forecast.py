@@ -21,7 +21,7 @@ from mmlongbench.building.executors import Executor
 from mmlongbench.building.ocr_texts import needs_ocr
 from mmlongbench.building.planning import check_manifest, plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import QUESTIONS, RowCounts
+from mmlongbench.building.shard_results import QUESTIONS, RowCounts
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
@@ -33,7 +33,7 @@ from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.lock import RetrievalCounts
 from mmlongbench.release.rejects import Reject
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Row
 
 RENDERED = 3

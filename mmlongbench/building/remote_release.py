@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building import stage_lines
+from mmlongbench.building import shard_results
 from mmlongbench.building.build_dir import WORKING, BuildDir, Shard
 from mmlongbench.building.build_log import log_of
 from mmlongbench.building.executors import Done, Executor
@@ -172,9 +172,9 @@ def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
     """Return the files that a shard has written, its result last."""
     files: list[str] = []
     if shard.stage == "images":
-        files = [f"{IMAGES}/{line.path}" for line in build_dir.read(shard, stage_lines.IMAGES)]
+        files = [f"{IMAGES}/{line.path}" for line in build_dir.read(shard, shard_results.IMAGES)]
     if shard.stage == "cells":
-        files = list(build_dir.only(shard, stage_lines.CELLS, stage_lines.WrittenCell).files)
+        files = list(build_dir.only(shard, shard_results.CELLS, shard_results.WrittenCell).files)
     return [*(build_dir.out / file for file in files), build_dir.result(shard)]
 
 

@@ -8,8 +8,8 @@ from mmlongbench.building.build_dir import BuildDir, Shard, blocks, questions_sh
 from mmlongbench.building.build_plan import DatasetPlan, canary_of, load_plans
 from mmlongbench.building.dataset import Dataset, open_dataset, row_of
 from mmlongbench.building.finished_release import Released, ReleasedCell
+from mmlongbench.building.shard_results import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
 from mmlongbench.building.source_files import SourceFiles
-from mmlongbench.building.stage_lines import QUESTIONS, RECORDS, ROWS, Asked, ReadRow, RowCounts, ShownImages
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.retrieval.bm25 import FOLDER, RankBm25Index, find_index
 from mmlongbench.corpus.retrieval.dense import ModelSpec, Reranker

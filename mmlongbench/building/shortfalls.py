@@ -16,7 +16,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import REJECTS
 from mmlongbench.release.lock import Lock, QuestionCounts
 from mmlongbench.release.rejects import Reject, read_rejects
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 NOTICED = 0.9
 """A dataset that keeps a smaller share of its questions than this is reported."""

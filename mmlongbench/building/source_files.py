@@ -27,7 +27,7 @@ from mmlongbench.errors import BuildError, Fault, ManifestError, SourceChangedEr
 from mmlongbench.io.files import atomic_replace, sha256_of, visible_files
 from mmlongbench.io.pool import cores
 from mmlongbench.io.progress import Progress
-from mmlongbench.io.store import Store, Value
+from mmlongbench.io.sqlite_rows import Store, Value
 from mmlongbench.manifest.model import DatasetSpec
 
 SOURCE_FILES = "sources.sqlite"

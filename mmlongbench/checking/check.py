@@ -13,7 +13,7 @@ from mmlongbench.building.finish import finish
 from mmlongbench.building.planning import check_manifest as check_plugins
 from mmlongbench.building.planning import plan_build
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import CELLS, QUESTIONS, RowCounts, WrittenCell
+from mmlongbench.building.shard_results import CELLS, QUESTIONS, RowCounts, WrittenCell
 from mmlongbench.checking.findings import Checked, CheckedDataset, Failure, Finding, Note, Outcome, Skipped
 from mmlongbench.checking.repeatable import ids_stay, rows_are_the_same_twice
 from mmlongbench.checking.rules import BUILT, DRAFTS, IDS, KEPT, ROWS, RULES

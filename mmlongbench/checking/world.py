@@ -20,7 +20,7 @@ from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.packing.pack import DoesNotFitError, PackedExample
 from mmlongbench.release.release import open_release
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record, Row
 
 PackedRow: TypeAlias = tuple[Row | None, Sequence[PackedExample]]

@@ -19,7 +19,7 @@ from mmlongbench.release.layout import IMAGES, name_of
 from mmlongbench.release.release import Example
 from mmlongbench.release.selection import Cell
 from mmlongbench.task.builder import scoring_input
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.metric import ScoringInput
 
 RELEASE = "release"

@@ -21,7 +21,7 @@ from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.messages import Message, messages
 from mmlongbench.release.release import Example
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 FOLDER = "inspect"
 """The folder of the tasks and their data."""

@@ -15,7 +15,7 @@ from mmlongbench.exports.harness import Facts, facts_of, json_text, link_release
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import write_whole
 from mmlongbench.messages import messages
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 GROUP = "mmlb"
 """The name of the group of all tasks, and the beginning of the name of each task."""

@@ -30,7 +30,7 @@ from mmlongbench.lengths import K, format_length
 from mmlongbench.messages import Message, messages
 from mmlongbench.release.layout import name_of
 from mmlongbench.release.release import Example
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 KNOWN = ("MMLongBench_32K", "MMLongBench_128K", "MMLongBench_256K", "MMLongBench_512K")
 """The tables that VLMEvalKit knows without registration."""

@@ -14,10 +14,10 @@ from mmlongbench.io.printable import has_secret
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.plugins import PluginCode, builder_type, described, metric_type, plugin_code, reader_type
-from mmlongbench.manifest.validation import MAX_SHOWN, explain
+from mmlongbench.manifest.strict_model import MAX_SHOWN, explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import FileFormat, FilePattern
+from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.metric import Metric
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row

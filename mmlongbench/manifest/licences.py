@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.io.files import read_regular
-from mmlongbench.manifest.validation import StrictModel
+from mmlongbench.manifest.strict_model import StrictModel
 
 if TYPE_CHECKING:
     from license_expression import Licensing

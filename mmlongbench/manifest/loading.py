@@ -15,8 +15,8 @@ from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.manifest.licences import root_licence_files
 from mmlongbench.manifest.mix import parse_mix
 from mmlongbench.manifest.model import DatasetSpec, Manifest, length_of
+from mmlongbench.manifest.strict_model import explain, shown
 from mmlongbench.manifest.task_files import root_task_files
-from mmlongbench.manifest.validation import explain, shown
 
 
 def installed_manifests() -> dict[str, Path]:

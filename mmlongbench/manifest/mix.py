@@ -12,7 +12,7 @@ from mmlongbench.errors import ManifestError
 from mmlongbench.io.files import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.lengths import parse_length
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.strict_model import explain
 
 _SUM = 1e-3
 """How far the sum of shares may be from 1, so that thirds can be written with three digits."""

@@ -20,8 +20,8 @@ from mmlongbench.io.locations import Location, parse_location
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.downloads import DownloadSpec
 from mmlongbench.manifest.licences import LicenceSpec, LicenceText, licence_spec
+from mmlongbench.manifest.strict_model import StrictModel, json_values, shown
 from mmlongbench.manifest.task_files import portable_name
-from mmlongbench.manifest.validation import StrictModel, json_values, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"

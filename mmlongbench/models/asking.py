@@ -13,7 +13,7 @@ from mmlongbench.models.prediction_lines import PredictionLine
 from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.models.settings import RunOptions
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.contexts import contextual
+from mmlongbench.release.changed_contexts import contextual
 from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import example_digest

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from mmlongbench.io.store import MEMORY, Store
+from mmlongbench.io.sqlite_rows import MEMORY, Store
 from mmlongbench.models.settings import Caller, EndpointError
 
 _PAUSE = 0.05

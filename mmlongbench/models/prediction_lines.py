@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import atomic_write
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 
 _FOLDER = "predictions"
 """The folder of predictions files, in the current folder."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import read_regular
 from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.strict_model import explain
 
 
 def _listed(value: object) -> object:

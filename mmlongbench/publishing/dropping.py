@@ -13,7 +13,7 @@ from mmlongbench.release.file_audit import Facts
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.release import PublicFile, Release
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record
 
 TAKEN_OUT = "taken out"

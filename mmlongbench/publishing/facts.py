@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.strict_model import explain
 from mmlongbench.publishing.about import About
 from mmlongbench.publishing.clearing import Cleared
 from mmlongbench.publishing.rights import Rights

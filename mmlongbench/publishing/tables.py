@@ -25,7 +25,7 @@ from mmlongbench.publishing.clearing import Cleared
 from mmlongbench.publishing.earlier import Earlier, keep_examples, row_digest
 from mmlongbench.release.layout import IMAGES, PUBLISHED_EXAMPLES, PUBLISHED_IMAGES
 from mmlongbench.release.release import Example, Release
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -36,7 +36,7 @@ from mmlongbench.release.lock import (
 from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.rejects import Reject
 from mmlongbench.release.release import PublicFile, Release, open_release
-from mmlongbench.task.formats import JSON_LINES, to_json
+from mmlongbench.task.file_formats import JSON_LINES, to_json
 
 REASON = "taken-down"
 """The reason of the rejects that a takedown adds."""

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.io.files import write_whole
 from mmlongbench.release.layout import TOMBSTONES
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 
 class Tombstone(BaseModel):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.printable import without_secrets
-from mmlongbench.release.publication import unlike_checksums
+from mmlongbench.release.published_folder import unlike_checksums
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 

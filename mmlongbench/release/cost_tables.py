@@ -12,7 +12,7 @@ from mmlongbench.io.files import atomic_write
 from mmlongbench.release.example_cost import ExampleCost, Model
 from mmlongbench.release.items import Item
 from mmlongbench.release.release import PublicFile
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from tokenization import TokenizationError
 
 _BATCH = 20_000

@@ -19,7 +19,7 @@ from mmlongbench.io.files import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_r
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.layout import IMAGES, by_length, name_of
 from mmlongbench.release.lock import lock_json, names_there, read_lock
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 _SHORT = 70
 """The maximum characters of a value that is shown whole; a SHA-256 has fewer."""

@@ -18,10 +18,10 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import TEMPORARY, read_regular, sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.licences import LicenceSpec, licence_spec
-from mmlongbench.manifest.validation import explain
+from mmlongbench.manifest.strict_model import explain
 from mmlongbench.prompt import Image, Prompt
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS, TOMBSTONES
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
 """The packages whose versions are in a lock."""

@@ -15,14 +15,14 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.binding import placements_of
 from mmlongbench.manifest.model import SAMPLE
 from mmlongbench.manifest.plugins import ENGINE, PluginCode
+from mmlongbench.manifest.strict_model import explain
 from mmlongbench.manifest.task_files import task_file
-from mmlongbench.manifest.validation import explain
 from mmlongbench.release.file_audit import FileAudit, Finding
 from mmlongbench.release.layout import DATA, LOCK, REJECTS
 from mmlongbench.release.lock import MAKERS, DatasetCounts, Lock, UnreadableCounts, problem_of
 from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.release import Release
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 
 RejectKey: TypeAlias = tuple[str, str, int | None]
 """The dataset, the id and the length of a reject; the length is None for a row that is in no file."""

@@ -14,12 +14,12 @@ from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.manifest.binding import bind
 from mmlongbench.manifest.loading import installed_manifests, load_manifest
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec
+from mmlongbench.manifest.strict_model import explain
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles, recorded_code
-from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.layout import LOCK, TOKENIZERS
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import FileFormat, FilePattern
+from mmlongbench.task.file_formats import FileFormat, FilePattern
 from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.spec import TaskSpec
 from tokenization import CrossModalCounter

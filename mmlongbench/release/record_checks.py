@@ -26,7 +26,7 @@ from mmlongbench.release.positions import (
 from mmlongbench.release.read_dataset import ReadDataset
 from mmlongbench.release.release import PublicFile, Release
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.rows import Record
 
 ITEMS_DIFFER = "the items differ from the prompt"

@@ -22,7 +22,7 @@ from mmlongbench.release.example_cost import ImageSizes, placement_of
 from mmlongbench.release.items import keys_of_items
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK, by_length, name_of
 from mmlongbench.release.lock import Lock, example_digest, files_below, leads_out, lock_id, read_lock
-from mmlongbench.release.publication import is_publication, restored
+from mmlongbench.release.published_folder import is_publication, restored
 from mmlongbench.release.read_dataset import (
     ReadDataset,
     dataset_of_builder,
@@ -31,7 +31,7 @@ from mmlongbench.release.read_dataset import (
     with_variant,
 )
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import JSON_LINES, FileFormat
+from mmlongbench.task.file_formats import JSON_LINES, FileFormat
 from mmlongbench.task.metric import Evidence, is_answered
 from mmlongbench.task.rows import Record, Row
 from tokenization import TokenCount

@@ -23,7 +23,7 @@ from mmlongbench.release.diff import ExampleFile, against
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.lock import OTHER_BYTES, LockedFile, inventory, problem_of, read_lock
 from mmlongbench.release.lock_checks import audit_lock
-from mmlongbench.release.publication import is_publication, unlike_checksums
+from mmlongbench.release.published_folder import is_publication, unlike_checksums
 from mmlongbench.release.release import PublicFile, Release
 
 _BATCH = 64

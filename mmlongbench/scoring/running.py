@@ -47,7 +47,7 @@ from mmlongbench.scoring.scores import CONTEXT, ScoreLine, Status
 from mmlongbench.scoring.staleness import ExampleDigests, Staleness, is_stale, refuse_stale
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.builder import scoring_input
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.metric import Metric, Provenance, Score, ScoringInput, Settings, provenance_of
 from mmlongbench.task.spec import TaskSpec
 

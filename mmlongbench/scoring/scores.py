@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.reasoning import Reasoning
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 from mmlongbench.task.metric import PROFILES, Profile
 
 CONTEXT = "context "

@@ -32,7 +32,7 @@ from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import MARKER, Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, Choices, ExaminingBuilder, SharedContextBuilder
-from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.task.file_formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.metric import (
     Details,
     Evidence,

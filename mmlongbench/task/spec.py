@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.documents.joined_pages import JoinPages
 from mmlongbench.packing.place import Depth, Permutation, Placement
-from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
+from mmlongbench.task.file_formats import JSON_LINES, FileFormat, FilePattern
 
 
 @dataclass(frozen=True, slots=True)

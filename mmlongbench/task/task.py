@@ -20,7 +20,7 @@ from mmlongbench.io.tables import Columns, columns_of, id_in, table_rows
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import escape_markers
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import FilePattern
+from mmlongbench.task.file_formats import FilePattern
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, raw_row
 from mmlongbench.task.sources import Sources

@@ -182,7 +182,7 @@ def test_imports_between_parts_are_seen() -> None:
 def test_one_module_knows_sqlite() -> None:
     engine = ROOT / "mmlongbench"
     found = [path.relative_to(engine).as_posix() for path in engine.rglob("*.py") if "sqlite3" in modules_of(path)]
-    assert found == ["io/store.py"]
+    assert found == ["io/sqlite_rows.py"]
 
 
 def test_one_package_knows_the_library_that_talks_to_models() -> None:

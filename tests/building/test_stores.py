@@ -28,9 +28,9 @@ from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.planning import extract_sources
 from mmlongbench.building.remote_release import Mirrored, Remote
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import ROWS as ROW_LINES
+from mmlongbench.building.shard_results import ReadRow
 from mmlongbench.building.source_files import MAX_TABLES, Compared, SourceFiles, when_compared
-from mmlongbench.building.stage_lines import ROWS as ROW_LINES
-from mmlongbench.building.stage_lines import ReadRow
 from mmlongbench.building.stages.cells import items_table
 from mmlongbench.documents import ocr
 from mmlongbench.errors import BuildError, SourceChangedError, SourceError

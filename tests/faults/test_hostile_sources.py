@@ -31,7 +31,7 @@ from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.io.files import bounded_lines
 from mmlongbench.manifest.plugins import installed, reader_type
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
 WITH_IMAGES = [name for name in READERS if reader_type(name).image is not mt.Reader.image]
@@ -44,7 +44,7 @@ every_end = pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.fixture
 def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines may have a thousand bytes."""
-    for module in ("io.files", "io.json_lines", "task.formats", "corpus.sources"):
+    for module in ("io.files", "io.json_lines", "task.file_formats", "corpus.sources"):
         monkeypatch.setattr(f"mmlongbench.{module}.MAX_BYTES", 1_000)
 
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 import pytest
 
 from mmlongbench.errors import BuildError
-from mmlongbench.io import store
-from mmlongbench.io.store import MEMORY, Store
+from mmlongbench.io import sqlite_rows as store
+from mmlongbench.io.sqlite_rows import MEMORY, Store
 
 
 class Counts(Store):

@@ -14,7 +14,7 @@ from tiny import command
 
 import mmlongbench as mm
 from mmlongbench.models.settings import RunOptions
-from mmlongbench.release.publication import is_publication
+from mmlongbench.release.published_folder import is_publication
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Selection
 from mmlongbench.web.viewer.sources import open_viewed

@@ -6,7 +6,7 @@ import pytest
 
 import mmlongbench as mm
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.release.contexts import CONTEXTS, contextual
+from mmlongbench.release.changed_contexts import CONTEXTS, contextual
 from mmlongbench.release.selection import SUBSETS, Selection, select
 
 NAMES = ("mmlongdoc", "infoseek", "vh_multi", "retrieval-text", "food101", "lexsum")

@@ -49,8 +49,8 @@ BUILDERS = {
     "Forgetful": "the format of its files: the prompt of example 'tile-0' cannot be rebuilt from mmlb_data/tiles/",
     "NoTakeOrder": f"draft(), {ROW_1}take_order is a list, expected a TakeOrder such as mt.InOrder(units)",
     "NoSpec": "spec: it is a str, expected a TaskSpec",
-    "NoFormat": "spec: format: _Lines is not an object of a subclass of mmlongbench.task.formats.FileFormat",
-    "NoBundleFormat": "spec: bundle.format: _Forgetful is not an object of a subclass of mmlongbench.task.formats.File",
+    "NoFormat": "spec: format: _Lines is not an object of a subclass of mmlongbench.task.file_formats.FileFormat",
+    "NoBundleFormat": "spec: bundle.format: _Forgetful is not an object of a subclass of mmlongbench.task.file_formats.",
     "Unannotated": "AttributeError: 'TileRow' object has no attribute 'needles' (mistakes.py, line ",
 }
 READERS = {

@@ -11,7 +11,7 @@ from typing import Any
 from mmlongbench.building.build_dir import Shard, cell_shard
 from mmlongbench.building.finished_release import cell_files
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import (
+from mmlongbench.building.shard_results import (
     RECORDS,
     BundledRecord,
     CellLine,
@@ -26,7 +26,7 @@ from mmlongbench.lengths import parse_length
 from mmlongbench.release.items import Item
 from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.release.rejects import Reject
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 from mmlongbench.task.rows import Record
 
 _ROWS = 50_000

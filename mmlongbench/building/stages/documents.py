@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.ocr_texts import check_engine, kept_texts
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import DocumentLine, PartedPage, ReadDocument, RefusedDocument
 from mmlongbench.building.source_files import DocumentFile, SourceFiles
 from mmlongbench.building.source_files import parts_of as files_of_document
-from mmlongbench.building.stage_lines import DocumentLine, PartedPage, ReadDocument, RefusedDocument
 from mmlongbench.documents.pages import parts_of, read_pages_of, sizes_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.session import Session
+from mmlongbench.building.shard_results import IMAGES as IMAGE_LINES
+from mmlongbench.building.shard_results import MadeImage
 from mmlongbench.building.source_files import DocumentFile
-from mmlongbench.building.stage_lines import IMAGES as IMAGE_LINES
-from mmlongbench.building.stage_lines import MadeImage
 from mmlongbench.building.stages.documents import reading
 from mmlongbench.documents.joined_pages import join
 from mmlongbench.documents.page_parts import WHOLE_PAGE

@@ -6,7 +6,7 @@ from numbers import Real
 from mmlongbench.building.build_dir import Shard, block_shards, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import FoundNegatives
+from mmlongbench.building.shard_results import FoundNegatives
 from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query
 from mmlongbench.errors import DraftError, Rejected
 from mmlongbench.manifest.binding import broken, calling

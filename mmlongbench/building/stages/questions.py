@@ -8,7 +8,7 @@ from typing import Any
 from mmlongbench.building.build_dir import Shard, questions_shard, rows_shard
 from mmlongbench.building.dataset import Dataset, row_of
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import ROWS, Asked, QuestionLine, RowCounts
+from mmlongbench.building.shard_results import ROWS, Asked, QuestionLine, RowCounts
 from mmlongbench.building.stages.rankings import retrieval_counts
 from mmlongbench.draft import Draft
 from mmlongbench.errors import DraftError, Fault, ManifestError, Rejected, nearest

@@ -10,7 +10,7 @@ from contextlib import closing
 from mmlongbench.building.build_dir import BuildDir, Shard, block_shards, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import RankedPages
+from mmlongbench.building.shard_results import RankedPages
 from mmlongbench.building.stages.images import make_pages
 from mmlongbench.corpus.retrieval.dense import ModelSpec
 from mmlongbench.corpus.retrieval.pages import (

@@ -10,7 +10,7 @@ from mmlongbench.building.build_dir import Shard, places_in
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.example_checks import FirstPlacements, draft_fault
 from mmlongbench.building.session import TOGETHER, Session
-from mmlongbench.building.stage_lines import (
+from mmlongbench.building.shard_results import (
     BundledRecord,
     LeftOutUnits,
     PackedRecord,

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.session import Session
-from mmlongbench.building.stage_lines import ReadRow, RowLine
+from mmlongbench.building.shard_results import ReadRow, RowLine
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.manifest.binding import broken, calling
 from mmlongbench.manifest.errata import REPAIR, Errata, corrected, load_errata
 from mmlongbench.release.rejects import Reject, reject_row
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.file_formats import to_json
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mmlongbench.building import stage_lines
+from mmlongbench.building import shard_results
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import Compared
@@ -49,14 +49,14 @@ class Stage:
 
 
 STAGES = (
-    Stage("documents", document_shards, read_document, stage_lines.DOCUMENTS, "documents", is_prepared=True),
-    Stage("rows", row_shards, read_source, stage_lines.ROWS, "rows", is_prepared=True),
-    Stage("rankings", ranking_shards, rank_pages, stage_lines.RANKINGS, "rankings of pages", is_prepared=True),
-    Stage("questions", question_shards, choose, stage_lines.QUESTIONS, "questions", is_prepared=True),
-    Stage("negatives", negative_shards, find_negatives, stage_lines.NEGATIVES, "negatives"),
-    Stage("records", record_shards, pack_block, stage_lines.RECORDS),
-    Stage("images", image_shards, make_images, stage_lines.IMAGES),
-    Stage("cells", cell_shards, write_cell, stage_lines.CELLS, "files"),
+    Stage("documents", document_shards, read_document, shard_results.DOCUMENTS, "documents", is_prepared=True),
+    Stage("rows", row_shards, read_source, shard_results.ROWS, "rows", is_prepared=True),
+    Stage("rankings", ranking_shards, rank_pages, shard_results.RANKINGS, "rankings of pages", is_prepared=True),
+    Stage("questions", question_shards, choose, shard_results.QUESTIONS, "questions", is_prepared=True),
+    Stage("negatives", negative_shards, find_negatives, shard_results.NEGATIVES, "negatives"),
+    Stage("records", record_shards, pack_block, shard_results.RECORDS),
+    Stage("images", image_shards, make_images, shard_results.IMAGES),
+    Stage("cells", cell_shards, write_cell, shard_results.CELLS, "files"),
 )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mmlongbench.corpus.corpus import Passage
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.files import sha256_of
-from mmlongbench.io.store import Store
+from mmlongbench.io.sqlite_rows import Store
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,7 +20,7 @@ from mmlongbench.metrics.judge.verdicts import Claims
 from mmlongbench.models.client import Failed
 from mmlongbench.models.fences import fence
 from mmlongbench.release.layout import CLAIMS
-from mmlongbench.task.formats import JSON_LINES, to_json
+from mmlongbench.task.file_formats import JSON_LINES, to_json
 
 _RUBRIC = """You take a summary apart into claims. A claim is one short sentence that says one fact and can be \
 understood without the others: write names out instead of pronouns, and keep numbers, dates and conditions as they \

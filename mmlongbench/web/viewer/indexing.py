@@ -17,7 +17,7 @@ from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import Item, ItemReader
 from mmlongbench.release.layout import DATA, as_utf8
 from mmlongbench.release.lock import leads_out
-from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.file_formats import JSON_LINES
 from mmlongbench.task.rows import Record
 from mmlongbench.web.viewer.index_lines import HEAD, ROW, UNITS, IndexHead, IndexRow, Units, shortened, written
 from mmlongbench.web.viewer.records import answer_text, example_of

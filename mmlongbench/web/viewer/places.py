@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from mmlongbench.release.publication import user_cache
+from mmlongbench.release.published_folder import user_cache
 
 FORMAT = "2"
 """The version of the files that are kept; files of another version are made again."""

@@ -17,7 +17,7 @@ from mmlongbench.release.layout import IMAGES, LOCK, REJECTS
 from mmlongbench.release.lock import DatasetCounts, UnreadableCounts, leads_out
 from mmlongbench.release.release import Release
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.file_formats import FileFormat
 from mmlongbench.task.rows import Row
 from tokenization import TextTokenizer
 from tokenization.counting import PatchRule

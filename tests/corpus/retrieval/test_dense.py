@@ -128,7 +128,7 @@ def test_vectors_come_back_as_they_were_made(dtype: str, tmp_path: Path) -> None
 
 
 def test_more_texts_than_one_statement_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.io.store.MAX_KEYS", 7)
+    monkeypatch.setattr("mmlongbench.io.sqlite_rows.MAX_KEYS", 7)
     monkeypatch.setattr(dense, "PASSAGES_AT_ONCE", 5)
     encoder = Letters()
     store = Reranker(encoder, tmp_path)

@@ -15,7 +15,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.release.layout import CHECKSUMS, DATA, IMAGES, LOCK, PUBLISHED_EXAMPLES, PUBLISHED_IMAGES, by_length
 from mmlongbench.release.lock import Lock, files_below, is_release_path
-from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.file_formats import FileFormat
 from mmlongbench.task.rows import Record
 
 _ROWS = 16
