@@ -114,25 +114,21 @@ def changed_sources(old: Public, new: Public, before: Files = _UNKNOWN, now: Fil
         yield "source: now a drawn sample" if is_drawn else "source: a drawn sample before, now files"
         return
     there, here = (hashes if isinstance(hashes := data.get("source_sha256"), Mapping) else {} for data in (old, new))
+    fingerprints: Mapping[str, object] = {} if was_drawn else old["source"]
     for name in dict.fromkeys((*here, *there)):
-        key = f"source.{name}"
+        key, fingerprint = f"source.{name}", fingerprints.get(name)
+        was = fingerprint.get("files") if isinstance(fingerprint, Mapping) else None
         files, others = before.get((new["name"], key)), now.get((new["name"], key))
         if there.get(name) == here.get(name):
             continue
         if files and others and files != others:
             for file in sorted({*files, *others}):
                 yield from _of_hashes(f"{key}: {file}", files.get(file), others.get(file))
-        elif others and not files and isinstance(was := _files_in(old, name), int):
+        elif others and not files and isinstance(was, int):
             same = f": {next(iter(others))} changed" if was == 1 else f" changed ({was:,} files)"
             yield f"{key}{same}" if was == len(others) else f"{key}: {was:,} → {len(others):,} files"
         else:
             yield from _of_hashes(key, there.get(name), here.get(name))
-
-
-def _files_in(data: Public, name: str) -> object:
-    """Return how many files a source has; None if this is not known, as for a drawn sample."""
-    found = source.get(name) if isinstance(source := data.get("source"), Mapping) else None
-    return found.get("files") if isinstance(found, Mapping) else None
 
 
 def _of_hashes(name: str, old: object, new: object) -> Iterator[str]:

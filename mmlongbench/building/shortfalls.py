@@ -59,24 +59,19 @@ def shortfalls_of(lock: Lock, out: Path, share: float = NOTICED) -> tuple[Shortf
 
 
 def refuse_losses(
-    counts: Mapping[str, QuestionCounts],
-    rejects: Mapping[str, Sequence[Reject]],
-    out: Path,
-    min_kept: float,
-    *,
-    is_here: bool,
+    counts: Mapping[str, QuestionCounts], rejects: Mapping[str, list[Reject]], out: Path, share: float, *, is_here: bool
 ) -> None:
-    """Refuse to go on if a dataset kept a smaller share of its questions than `min_kept`. Then write the rejects, rows
-    and questions, dataset after dataset, to their file in the folder `out`. Without `is_here`, this folder is on
-    another machine, and the error does not name the file.
+    """Refuse to go on if a dataset kept less than a share of its questions. Then write the rejects, rows and
+    questions, dataset after dataset, to their file in the folder `out`. Without `is_here`, this folder is on another
+    machine, and the error does not name the file.
     """
     found = []
     for name, of_rows in counts.items():
         at_lengths = Counter(format_length(reject.length) for reject in rejects[name] if reject.length is not None)
-        found.append(_shortfall(name, of_rows, at_lengths, rejects[name], min_kept))
-    if any(found):
+        found.append(_shortfall(name, of_rows, at_lengths, rejects[name], share))
+    if few := tuple(filter(None, found)):
         write_whole(out / REJECTS, (to_json(reject.fields()) for lost in rejects.values() for reject in lost))
-        raise too_few(filter(None, found), min_kept, out / REJECTS if is_here else None)
+        raise too_few(few, share, out / REJECTS if is_here else None)
 
 
 def _shortfall(
@@ -98,13 +93,10 @@ def _shortfall(
     return Shortfall(name, kept, of, often, first)
 
 
-def too_few(few: Iterable[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
+def too_few(few: Sequence[Shortfall], min_kept: float, path: Path | None) -> TooFewKept:
     """Return the error for datasets that kept a smaller share than `min_kept`; `path` is the file with all rejects."""
-    said, first = [], ""
-    for lost in few:
-        said.append(f"dataset {lost.dataset!r} kept {lost.kept:,} of {lost.of:,} questions ({lost.reasons})")
-        if lost.first and not first:
-            first = f"; first {lost.first[0]}"
+    said = (f"dataset {lost.dataset!r} kept {lost.kept:,} of {lost.of:,} questions ({lost.reasons})" for lost in few)
+    first = next((f"; first {lost.first[0]}" for lost in few if lost.first), "")
     all_of_them = f"; {path} lists all with what to do" if path else ""
     return TooFewKept(
         f"--min-kept {min_kept:g}: {'; '.join(said)}{first}{all_of_them}; correct these, or give a "
