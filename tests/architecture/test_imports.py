@@ -56,7 +56,7 @@ ORDER = (
 AUTHORS = "mmlongbench.task"
 """The public module of builders and readers: the `__init__` of a package, which re-exports."""
 PRODUCT = ("tokenization", "mmlongbench", "builders")
-CEILINGS = {"lines": 90_300, "files": 603, "classes": 963}
+CEILINGS = {"lines": 90_400, "files": 603, "classes": 963}
 """The weight of the product. A ceiling falls with the weight; it rises only with a commit that says what it buys."""
 CIRCLES = ({"mmlongbench.web.viewer.curves", "mmlongbench.web.viewer.curving"},)
 """The groups of files that import each other, at any place in them; none may be added, and none may grow."""

@@ -50,7 +50,7 @@ BUILDERS = {
     "NoTakeOrder": f"draft(), {ROW_1}take_order is a list, expected a TakeOrder such as mt.InOrder(units)",
     "NoSpec": "spec: it is a str, expected a TaskSpec",
     "NoFormat": "spec: format: _Lines is not an object of a subclass of mmlongbench.task.file_formats.FileFormat",
-    "NoBundleFormat": "spec: bundle.format: _Forgetful is not an object of a subclass of mmlongbench.task.file_formats.",
+    "NoBundleFormat": "spec: bundle.format: _Forgetful is not an object of a subclass of mmlongbench.task.file_formats",
     "Unannotated": "AttributeError: 'TileRow' object has no attribute 'needles' (mistakes.py, line ",
 }
 READERS = {
