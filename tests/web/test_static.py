@@ -94,6 +94,10 @@ def test_the_bound_stops_a_site_and_other_folders_are_not_touched(
     assert refused.code == 2
     assert "has other files" in refused.err
     assert (tmp_path / "mine/index.html").read_text() == "mine"
+    refused = static(finished, finished / "site")
+    assert refused.code == 2
+    assert "site: lies inside the release release; give a folder outside of it" in refused.err
+    assert not (finished / "site").exists()
     monkeypatch.setattr("mmlongbench.web.viewer.static_site.write_site.__defaults__", (20, None, 100_000))
     refused = static(finished, tmp_path / "site")
     assert refused.code == 2

@@ -132,9 +132,11 @@ def write_site(
         most: the most bytes of the site.
 
     Raises:
-        ReleaseError: the folder has other files, or the site would be too large.
+        ReleaseError: the folder has other files or lies inside the release, or the site would be too large.
 
     """
+    if site.viewed.lock_id and out.resolve().is_relative_to(site.viewed.path.resolve()):
+        raise ReleaseError(f"--static {out}: lies inside the release {site.viewed.name}; give a folder outside of it")
     _make_room(out)
     shown = [(file.number, row.row) for file in site.viewed.files for row in site.index.file(file.number).rows[:limit]]
     total = sum(site.index.head(file.number).rows for file in site.viewed.files)
