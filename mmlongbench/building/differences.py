@@ -125,7 +125,9 @@ def changed_sources(old: Public, new: Public, before: Files = _UNKNOWN, now: Fil
             for file in sorted({*files, *others}):
                 yield from _of_hashes(f"{key}: {file}", files.get(file), others.get(file))
         elif others and not files and isinstance(was, int):
-            same = f": {next(iter(others))} changed" if was == 1 else f" changed ({was:,} files)"
+            (file, sha256), *_ = others.items()
+            # the hash of a file is that of its source; a folder with one file may have had another one
+            same = f": {file} changed" if sha256 == here.get(name) else f" changed ({was:,} file{'s' * (was != 1)})"
             yield f"{key}{same}" if was == len(others) else f"{key}: {was:,} → {len(others):,} files"
         else:
             yield from _of_hashes(key, there.get(name), here.get(name))

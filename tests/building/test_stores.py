@@ -22,7 +22,7 @@ from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import KeptPrices
-from mmlongbench.building.differences import Described, differences, joined
+from mmlongbench.building.differences import Described, changed_sources, differences, joined
 from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.building.ocr_texts import check_engine
 from mmlongbench.building.planning import extract_sources
@@ -437,3 +437,11 @@ def test_what_is_elsewhere_is_discarded_by_name(own: Path, tmp_path: Path) -> No
     mirrored = Mirrored(LocalExecutor(1, QUIET), Remote(f"file://{there}"))
     mirrored.discard_elsewhere(BuildDir(tmp_path / "here"))
     assert [*hashes(there)] == ["notes.txt"]
+
+
+def test_the_one_file_of_a_folder_is_not_named_because_it_may_have_been_another() -> None:
+    old, new = (
+        {"name": "d", "source": {"documents": {"files": 1}}, "source_sha256": {"documents": sha}} for sha in ("a", "b")
+    )
+    for sha256, said in (("b", "source.documents: ash.pdf changed"), ("c", "source.documents changed (1 file)")):
+        assert list(changed_sources(old, new, {}, {("d", "source.documents"): {"ash.pdf": sha256}})) == [said]
