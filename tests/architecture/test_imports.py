@@ -32,6 +32,7 @@ ORDER = (
         "models",
         "checking",
         "building",
+        "likeness",
         "release",
         "manifest",
         "task",
