@@ -47,6 +47,7 @@ ORDER = (
         "sentences",
         "draws",
         "lengths",
+        "answers",
         "table",
         "errors",
         "field_texts",
