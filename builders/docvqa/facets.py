@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import mmlongbench.task as mt
 from builders.docvqa.paths import evidence_positions, find_index, folder_of
-from builders.docvqa.rows import NOT_ANSWERABLE
 
 METRICS = (
     "mmlongbench-doc",
@@ -51,7 +50,7 @@ def _evidence_pages(record: mt.Record) -> str:
     """Return the group of a question by its number of answer pages. As in MMLongBench-Doc, an answerable question for
     which the source names no page counts as cross-page.
     """
-    if record.get("answer") == NOT_ANSWERABLE:
+    if record.get("answer") == mt.NOT_ANSWERABLE:
         return "unanswerable"
     return "single-page" if len(record.get("ans_page_list", ())) == 1 else "cross-page"
 

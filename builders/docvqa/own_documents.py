@@ -16,8 +16,9 @@ from typing import ClassVar
 from builders.common.fields import not_unicode
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.page_folders import count_kinds, find_documents
-from builders.docvqa.rows import FORMATS, MAX_FACET, DocumentQuestion, clean, format_of, literal_list, strings_of
+from builders.docvqa.rows import MAX_FACET, DocumentQuestion, clean, format_of, strings_of
 from mmlongbench.task import (
+    ANSWER_FORMATS,
     Columns,
     Fault,
     Options,
@@ -31,6 +32,7 @@ from mmlongbench.task import (
     columns_of,
     escape_markers,
     id_in,
+    literal_list,
     nearest,
     raw_row,
     table_rows,
@@ -141,7 +143,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
 
 def _completed(row: DocumentQuestion, fields: Mapping[str, object], declared: str) -> DocumentQuestion | Fault:
     """Return a row with the optional fields of the table, or what is wrong with one of them."""
-    if declared and FORMATS.get(declared) != row.answer_format:
+    if declared and ANSWER_FORMATS.get(declared) != row.answer_format:
         expected = f"an answer of the format {declared}"
         todo = 'write such an answer (a list as ["a", "b"]), or leave answer_format empty'
         return Fault("answer-of-another-format", expected, repr(fields.get("answer"))[:80], field="answer", todo=todo)
@@ -167,7 +169,7 @@ def _completed(row: DocumentQuestion, fields: Mapping[str, object], declared: st
 def _declared(value: object) -> str:
     """Return the format that a table declares, by its usual name if it is known; empty if it declares none."""
     text = str(value or "").strip()
-    return next((name for name in FORMATS if name.casefold() == text.casefold()), text)
+    return next((name for name in ANSWER_FORMATS if name.casefold() == text.casefold()), text)
 
 
 def _texts(value: object, field: str) -> tuple[str, ...] | Fault:

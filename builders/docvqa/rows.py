@@ -4,42 +4,30 @@ answers are normalised in the same way for all sources.
 Each repair has a name; a value that cannot be repaired is a fault.
 """
 
-import ast
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pydantic import Field
 
 from builders.common.fields import is_unicode, not_unicode
 from builders.docvqa.options import AnswerWords
-from mmlongbench.task import Fault, Row, escape_markers
+from mmlongbench.task import (
+    ANSWER_FORMATS,
+    NOT_ANSWERABLE,
+    AnswerFormat,
+    Fault,
+    Row,
+    escape_markers,
+    is_not_answerable,
+    literal_list,
+    number_format,
+)
 
-AnswerFormat: TypeAlias = Literal["Integer", "Float", "String", "List", "None"]
-NOT_ANSWERABLE = "Not answerable"
 NO_REFERENCE = ("",)
 """The answer of a question without a reference answer; only a judge that sees the document can score such questions."""
-FORMATS: dict[str, AnswerFormat] = {
-    "Int": "Integer",
-    "Integer": "Integer",
-    "Float": "Float",
-    "Str": "String",
-    "String": "String",
-    "List": "List",
-    "None": "None",
-}
 MAX_FACET = 100
 """The maximum number of characters of a value by which reports break scores down."""
-_MAX_LITERAL = 100_000
-"""The maximum characters of a text that is parsed as a list; the parser needs a hundred times the memory of the
-text."""
-_INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
-_FLOAT = re.compile(
-    r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
-)
-"""Matches what the public scorer reads as a number; the scorer removes these currency signs and units first."""
 
 
 class DocumentQuestion(Row):
@@ -267,8 +255,8 @@ def normalise(value: object, declared: str) -> Answer | Fault:
             field="answer",
             todo="write the answer so",
         )
-    if declared not in FORMATS:
-        expected = f"one of {', '.join(FORMATS)}"
+    if declared not in ANSWER_FORMATS:
+        expected = f"one of {', '.join(ANSWER_FORMATS)}"
         return Fault(
             "unknown-answer-format",
             expected,
@@ -276,7 +264,7 @@ def normalise(value: object, declared: str) -> Answer | Fault:
             field="answer_format",
             todo="write one of them, or leave it empty if the table is your own",
         )
-    kind = FORMATS[declared]
+    kind = ANSWER_FORMATS[declared]
     if isinstance(value, list):
         return _listed(value, kind)
     is_whole = isinstance(value, float) and value.is_integer() and kind == "Integer"
@@ -284,7 +272,7 @@ def normalise(value: object, declared: str) -> Answer | Fault:
 
 
 def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
-    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+    if is_not_answerable(text):
         return Answer("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if kind == "None":
         return Fault(
@@ -298,9 +286,9 @@ def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
         return Fault("empty-answer", "an answer", "nothing", field="answer", todo="write the answer, or Not answerable")
     if kind in ("List", "String") or literal_list(text) is not None:
         return _list_or_string(text, kind)
-    if kind == "Integer" and not _INTEGER.fullmatch(text):
+    if kind == "Integer" and number_format(text) != "Integer":
         return Answer("String", (text,), ("integer-to-string",))
-    if kind == "Float" and not _FLOAT.fullmatch(text):
+    if kind == "Float" and number_format(text) == "String":
         return Answer("String", (text,), ("float-to-string",))
     return Answer(kind, (text,))
 
@@ -330,29 +318,9 @@ def format_of(value: object) -> str:
     text = str(value).strip()
     if isinstance(value, list) or literal_list(text) is not None:
         return "List"
-    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+    if is_not_answerable(text):
         return "None"
-    if _INTEGER.fullmatch(text):
-        return "Integer"
-    return "Float" if _FLOAT.fullmatch(text) else "String"
-
-
-def literal_list(text: str) -> list[object] | None:
-    """Parse a string as a list in Python or JSON notation; return None if it is not a list.
-
-    >>> literal_list("['a', 1]"), literal_list("[1, x]"), literal_list("3")
-    (['a', 1], None, None)
-    """
-    if len(text) > _MAX_LITERAL or not text.strip().startswith("["):
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings of the compiler about a backslash before a letter
-            value = ast.literal_eval(text.strip())
-        str(value)  # a hexadecimal number may have too many decimal digits to print
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return value if isinstance(value, list) else None
+    return number_format(text)
 
 
 def count_words(values: Sequence[str], how: AnswerWords) -> int:

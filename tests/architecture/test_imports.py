@@ -48,6 +48,7 @@ ORDER = (
         "sentences",
         "draws",
         "lengths",
+        "answers",
         "table",
         "errors",
         "field_texts",

@@ -1,5 +1,6 @@
 """The benchmark's own metrics: pure functions named as in the public code, and the metrics made of them."""
 
+from mmlongbench.answers import after_prefix
 from mmlongbench.metrics.benchmark.answers import binary_acc, cls_acc, mc_acc, soft_acc, sub_em
 from mmlongbench.metrics.benchmark.documents import doc_qa
 from mmlongbench.metrics.benchmark.metrics import (
@@ -12,7 +13,6 @@ from mmlongbench.metrics.benchmark.metrics import (
     YesNo,
 )
 from mmlongbench.metrics.benchmark.rouge import rouge, rouge_scorer
-from mmlongbench.metrics.benchmark.texts import after_prefix
 
 __all__ = [
     "ClassLabel",

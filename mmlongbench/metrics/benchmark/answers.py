@@ -3,10 +3,10 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from mmlongbench.metrics.benchmark.texts import normalised, single_blanks, without_articles
+from mmlongbench.answers import flattened, normalised, single_blanks, without_articles
 
 _MAX_DIGITS = 4300
 """A number with more digits than this is not read, because it is not an answer."""
@@ -27,15 +27,6 @@ def sub_em(prediction: str, answers: object) -> float:
     """
     said = normalised(prediction)
     return float(any(normalised(answer) in said for answer in flattened(answers)))
-
-
-def flattened(answers: object) -> Iterable[str]:
-    """Yield each answer as a string; `answers` is one answer, a list of answers, or a list of such lists."""
-    if isinstance(answers, list | tuple):
-        for answer in answers:
-            yield from flattened(answer)
-    else:
-        yield str(answers)
 
 
 def yes_or_no(prediction: str) -> int | None:

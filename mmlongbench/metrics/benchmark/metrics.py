@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
+from mmlongbench.answers import after_prefix, flattened, normalised, rest_of_line
 from mmlongbench.metrics.benchmark.answers import (
     binary_acc,
     class_label,
     cls_acc,
-    flattened,
     mc_acc,
     option_letter,
     soft_acc,
@@ -28,7 +28,6 @@ from mmlongbench.metrics.benchmark.answers import (
 from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
 from mmlongbench.metrics.benchmark.own import own_doc_qa
 from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, Scorer, rouge, rouge_scorer
-from mmlongbench.metrics.benchmark.texts import after_prefix, normalised, rest_of_line
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"

@@ -5,7 +5,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Protocol
 
-from mmlongbench.metrics.missing import missing
+from mmlongbench.answers import missing
 
 _TYPES = ("rougeL", "rougeLsum")
 MAX_CHARACTERS = 50_000

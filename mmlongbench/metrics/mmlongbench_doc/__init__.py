@@ -2,7 +2,7 @@
 answers, are here, too.
 """
 
-from mmlongbench.metrics.mmlongbench_doc.anls import anls
+from mmlongbench.answers import NOT_ANSWERABLE, anls
 from mmlongbench.metrics.mmlongbench_doc.extraction import extract_answer
 from mmlongbench.metrics.mmlongbench_doc.metrics import (
     ANLS,
@@ -14,7 +14,6 @@ from mmlongbench.metrics.mmlongbench_doc.metrics import (
 )
 from mmlongbench.metrics.mmlongbench_doc.rules import (
     FAIL_TO_ANSWER,
-    NOT_ANSWERABLE,
     Judged,
     accuracy_and_f1,
     score_extracted,

@@ -8,8 +8,8 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
-from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER, NOT_ANSWERABLE
+from mmlongbench.answers import NOT_ANSWERABLE, flat_list
+from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER
 
 MAX_CHARACTERS = 10_000
 """The maximum characters of an answer that are read; they begin after the last "answer:"."""
@@ -105,7 +105,7 @@ def _list(answer: str) -> str:
     """Return the elements as JSON: the lines with bullets or, without bullets, the parts between separators. A list in
     brackets is returned unchanged.
     """
-    if literal_list(answer) is not None:
+    if flat_list(answer) is not None:
         return answer
     return json.dumps(list(_elements(answer)), ensure_ascii=False)
 

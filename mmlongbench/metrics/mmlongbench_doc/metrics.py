@@ -3,17 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from mmlongbench.metrics.benchmark.answers import flattened
+from mmlongbench.answers import NOT_ANSWERABLE, after_prefix, anls, cleaned, flattened, gold_list, single_blanks
 from mmlongbench.metrics.benchmark.documents import cleaned as number_alone
-from mmlongbench.metrics.benchmark.texts import after_prefix, single_blanks
-from mmlongbench.metrics.mmlongbench_doc.anls import anls
 from mmlongbench.metrics.mmlongbench_doc.extraction import concise, extract_answer
-from mmlongbench.metrics.mmlongbench_doc.lists import gold_list
 from mmlongbench.metrics.mmlongbench_doc.rules import (
-    NOT_ANSWERABLE,
     Judged,
     accuracy_and_f1,
-    cleaned,
     score_extracted,
 )
 from mmlongbench.task.metric import LENIENT, Details, MetricWithTotals, Profile, RuleMetric, Score, ScoringInput

@@ -4,27 +4,15 @@ Where the paper's text and the public code differ, the code is followed: an Inte
 ("5.9" is 5), "mile" and "million" are not removed, a list of exact strings is compared as a whole.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 
-from mmlongbench.metrics.benchmark.documents import without_quotes
-from mmlongbench.metrics.mmlongbench_doc.anls import anls
-from mmlongbench.metrics.mmlongbench_doc.lists import gold_list, literal_list
+from mmlongbench.answers import anls, cleaned, flat_list, gold_list, is_exact
 
-NOT_ANSWERABLE = "Not answerable"
 FAIL_TO_ANSWER = "Fail to answer"
 TOLERANCE = 0.01
 """The relative tolerance of a Float."""
-_EXACT = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\b\d+(?:-\d+|\s\d+)?\b",  # a phone number, a range, a number
-        r"\b\d{4}[-\s]\d{2}(?:[-\s]\d{2})?\b",
-        r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +62,6 @@ def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
     return {"accuracy": accuracy, "f1": 2 * recall * precision / (recall + precision)}
 
 
-def cleaned(text: str) -> str:
-    """Return a text in lower case, without parts in parentheses, without quotes around it, without dollar signs before
-    it, and without percent signs after it.
-
-    >>> cleaned(" $3.65% "), cleaned("'Football (Soccer)'")
-    ('3.65', 'football')
-    """
-    text = without_quotes(_without_parentheses(text.lower().strip()).strip())
-    return text.strip().lstrip("$").strip().rstrip("%").strip()
-
-
-def is_exact(gold: str) -> bool:
-    """Return whether only an equal answer is right: True for a URL, file, page, number, time, date or mail address.
-
-    The gold answer must be cleaned (`cleaned`) before. Other texts are scored by similarity.
-    """
-    if "https://" in gold or "a.m." in gold or "p.m." in gold:
-        return True
-    if gold.endswith((".py", "ipynb")) or gold.startswith("page"):
-        return True
-    return any(pattern.fullmatch(gold) for pattern in _EXACT)
-
-
 def _integer(gold: str, extracted: str) -> float:
     try:
         return float(int(gold) == int(float(extracted)))
@@ -138,7 +103,7 @@ def _list(golds: Sequence[str], extracted: str) -> float:
     Both lists are sorted. If the first gold element is a number or an exact string (`is_exact`), all elements must be
     equal. If not, each gold element is compared with the element at the same place, and the lowest similarity counts.
     """
-    said = literal_list(extracted) if extracted.startswith("[") else [extracted]
+    said = flat_list(extracted) if extracted.startswith("[") else [extracted]
     if said is None or len(said) != len(golds) or not golds:
         return 0.0
     wanted = sorted(cleaned(element) for element in golds)
@@ -154,12 +119,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _without_parentheses(text: str) -> str:
-    """Return a text without parts in parentheses and the blanks before them, in one pass."""
-    kept, at = list[str](), 0
-    while (start := text.find("(", at)) >= 0 and (end := text.find(")", start)) >= 0:
-        kept.append(text[at:start].rstrip())
-        at = end + 1
-    return "".join((*kept, text[at:]))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mmlongbench.metrics.missing import missing
+from mmlongbench.answers import edit_distance
 from mmlongbench.task.metric import ScoringInput
 
 Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
@@ -76,12 +76,8 @@ def similarity(one: str, other: str) -> float:
     >>> similarity("milligrams", "mgs"), similarity("", "")
     (0.3, 1.0)
     """
-    try:
-        from rapidfuzz.distance import Levenshtein
-    except ImportError as error:
-        raise missing("rapidfuzz", "smudge") from error
     longest = max(len(one), len(other))
-    return (longest - Levenshtein.distance(one, other)) / longest if longest else 1.0
+    return (longest - edit_distance(one, other, "smudge")) / longest if longest else 1.0
 
 
 def harmonic_mean(numbers: float, text: float) -> float:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from mmlongbench.metrics.missing import missing
+from mmlongbench.answers import missing
 from mmlongbench.metrics.smudge.reading import (
     LEAST_SIMILARITY,
     MAX_LETTERS,
