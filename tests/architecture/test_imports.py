@@ -41,6 +41,7 @@ ORDER = (
         "corpus",
         "documents",
         "io",
+        "statistics",
         "draft",
         "messages",
         "prompt",
