@@ -2,7 +2,8 @@
 
 A text needle is a sentence between two sentences of a passage; an image needle is a separate picture. A single needle
 is put at six depths, several needles in three permutations. A counting question has an answer for each permutation,
-because the order of its needles differs.
+because the order of its needles differs. An ordinal in a
+question ("the second picture") is right for the place of the needle.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

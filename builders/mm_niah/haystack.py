@@ -1,4 +1,6 @@
-"""The haystack of MM-NIAH: the passages and pictures of web pages, without those that would reveal a needle."""
+"""The haystack of MM-NIAH: the passages and pictures of web pages, without those that would reveal a needle,
+and a second check of packed contexts: no filler picture is one that a question asks about.
+"""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence

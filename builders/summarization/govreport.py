@@ -1,7 +1,7 @@
 """GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports with their summaries, and a folder of their PDFs.
 
 `reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, a file with a report on each line, or the
-hub's Parquet files of the configuration `structure` (see `report_files`). GAO's own summary is `highlight` in JSON, and
+hub's Parquet files of the configuration `structure`. GAO's own summary is `highlight` in JSON, and
 `summary_sections` in Parquet. Reports of the Congressional Research Service have another form of summary and are
 rejected. The id of a report is `GAO-18-107` in the archive, `GAO_GAO-18-107` on the hub, and `gov_report_gao-18-107` in
 the benchmark's public files and claims: all are read, and the last one is released.

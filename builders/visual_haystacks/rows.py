@@ -1,4 +1,4 @@
-"""The row that every reader of photographs makes for the builder."""
+"""The row that every reader of photographs makes for the builder, and the checks that the readers share."""
 
 import re
 from collections.abc import Mapping

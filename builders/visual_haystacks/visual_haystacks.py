@@ -1,6 +1,6 @@
 """Visual Haystacks (Wu et al. 2024, arXiv:2407.13766): JSON arrays of `pos_image`, `neg_image` and `conversations`.
 
-`questions` is one file `visual_haystack_*.json`, or a folder of such files (see `question_files`). `images` is the root
+`questions` is one file `visual_haystack_*.json`, or a folder of such files. `images` is the root
 of COCO, which has `train2017/` in it, or this folder itself. `annotations` (optional) is `instances_train2017.json`.
 With annotations, distractors also come from all annotated pictures without the anchor object.
 """

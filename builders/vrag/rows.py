@@ -1,4 +1,4 @@
-"""The row that every reader of entity questions makes for the builder."""
+"""The row that every reader of entity questions makes for the builder, and the checks of fields that they share."""
 
 from collections.abc import Mapping, Sequence
 
