@@ -1,10 +1,11 @@
 """MM-NIAH's own files: annotation rows whose contexts already contain their needles, and their pictures.
 
 `questions` is one of the six annotation files. `images` is the folder with the pictures of these files, or a folder
-above this folder. `obelics` (optional) has more web pages: a file or a folder of OBELICS
-(Laurençon et al. 2023, arXiv:2306.16527), JSON Lines or Parquet, whose rows have two parallel lists, `images` (URLs) and
-`texts`. Their pictures are found by `formatted_filename` of the metadata or the last part of the URL. The fields of a row say what it asks; the name of the file
-is not used. The needles are removed from a row's own context, which then becomes the first page of its haystack.
+above this folder. `obelics` (optional) has more web pages: a file or a folder of OBELICS (Laurençon et al. 2023,
+arXiv:2306.16527), JSON Lines or Parquet, whose rows have two parallel lists, `images` (URLs) and `texts`. Their
+pictures are found by `formatted_filename` of the metadata or the last part of the URL. The fields of a row say what
+it asks; the name of the file is not used. The needles are removed from a row's own context, which then becomes the
+first page of its haystack.
 """
 
 import json

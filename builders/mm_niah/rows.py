@@ -1,5 +1,5 @@
-"""The row that every reader of MM-NIAH makes for the builder; the forms of its fields, what must hold for its needles and
-choices, and its web pages, which are read when needed.
+"""The row that every reader of MM-NIAH makes for the builder; the forms of its fields, what must hold for its needles
+and choices, and its web pages, which are read when needed.
 """
 
 import json

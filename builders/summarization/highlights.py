@@ -1,5 +1,5 @@
-"""Finds the pages that show a report's own summary (GAO's highlights), by their headings and by overlapping text; decides which
-pages of a report are removed, and why a report is refused.
+"""Finds the pages that show a report's own summary (GAO's highlights), by their headings and by overlapping text;
+decides which pages of a report are removed, and why a report is refused.
 
 Texts are compared as words in lower case. Hyphens are removed, at the end of a line and elsewhere, and ligatures are
 split. Headings are compared as letters alone, because PDFs split small capitals into single letters.
