@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.answers import MAX_LIST, flat_list, gold_list
-from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules, anls, extract_answer, score_extracted
+from mmlongbench.answers import MAX_LIST, anls, flat_list, gold_list
+from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules, extract_answer, score_extracted
 from mmlongbench.metrics.mmlongbench_doc.metrics import FORMATS
 from mmlongbench.task import Score, ScoringInput, Settings
 

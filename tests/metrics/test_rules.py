@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.answers import rest_of_line
+from mmlongbench.answers import after_prefix, rest_of_line
 from mmlongbench.errors import ScoringError
 from mmlongbench.metrics.benchmark import (
     ClassLabel,
@@ -18,7 +18,6 @@ from mmlongbench.metrics.benchmark import (
     SubstringExactMatch,
     TotalCount,
     YesNo,
-    after_prefix,
     binary_acc,
     cls_acc,
     doc_qa,

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from mmlongbench.answers import NOT_ANSWERABLE, flat_list
-from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER
 
+FAIL_TO_ANSWER = "Fail to answer"
+"""What is extracted if a model says that it cannot see, open or read the pages."""
 MAX_CHARACTERS = 10_000
 """The maximum characters of an answer that are read; they begin after the last "answer:"."""
 _MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
