@@ -104,8 +104,7 @@ class Scores:
     `cluster` is a place in `clusters`;
     `model`, `metric`, `profile`, `dataset` and `length` are fields of these objects. `status` is an index of `STATES`.
     `score` is 0 for absent predictions, and NaN for failed or skipped examples. `failure` says why a line failed.
-    `is_different` says whether the example is not the same in all scores (see `differing`). `samples`, `best` and
-    `majority` are about the samples of the example (see `combined`)."""
+    `samples`, `best` and `majority` are about the samples of the example (see `combined`)."""
     clusters: Sequence[tuple[str, str]]
     """The dataset and the name of each cluster, sorted; also of those that are not in `lines`."""
     members: pd.DataFrame

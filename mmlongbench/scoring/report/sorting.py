@@ -50,7 +50,7 @@ def to_columns(read: Reading) -> Scores:
         lines[name] = derived(lines["series"], attrgetter(name))
     for name in ("dataset", "length"):
         lines[name] = derived(lines["file"], attrgetter(name))
-    lines["is_different"], found = differing(lines)
+    found = differing(lines)
     details = read.pairs(read.details, "name").assign(value=np.array(read.values))
     one = combined(lines, details, read.kept, _EXAMPLE)
     lines, notes = shared(one.lines)
