@@ -15,13 +15,13 @@ from mmlongbench.scoring.report.averages import SAMPLES
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.calibration import Calibration, calibration
 from mmlongbench.scoring.report.correlations import Correlations
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
+from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.report import report as report_of
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.volatility import Volatility
 from mmlongbench.scoring.scores import UNKNOWN
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table, Value
 
 _WIDTH = 100

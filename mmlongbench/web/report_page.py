@@ -7,11 +7,11 @@ from functools import partial
 from mmlongbench.scoring.report.agreement import Agreement, Pair
 from mmlongbench.scoring.report.breakdowns import EVERY
 from mmlongbench.scoring.report.correlations import Correlations, Matrix
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts
+from mmlongbench.scoring.report.estimates import Counts
 from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
 from mmlongbench.scoring.report.report import Report
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.volatility import Volatility
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table
 from mmlongbench.web.charts import Chart, length_charts, look_of
 from mmlongbench.web.grids import WHOLE, beside, by_title, correlation_table, heat_maps, small_tables

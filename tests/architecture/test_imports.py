@@ -42,6 +42,7 @@ ORDER = (
         "corpus",
         "documents",
         "io",
+        "statistics",
         "draft",
         "messages",
         "prompt",

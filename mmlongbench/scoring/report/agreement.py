@@ -17,9 +17,10 @@ from itertools import combinations
 
 import numpy as np
 
-from mmlongbench.scoring.report.columns import Floats, Ints, Scores
+from mmlongbench.scoring.report.columns import Scores
 from mmlongbench.scoring.report.grids import DIGITS, places
 from mmlongbench.scoring.report.variants import Scored
+from mmlongbench.statistics import Floats, Ints
 
 FEWEST = 3
 """The minimum number of models for a meaningful ranking; two models can be ranked in only two ways."""

@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.io.json_lines import json_lines
-from mmlongbench.scoring.report.columns import Floats
 from mmlongbench.scoring.scores import ScoreLine, profile_order, read_scores
+from mmlongbench.statistics import Floats
 
 ALPHAS = tuple(step / 20 for step in range(21))
 BINS = 10

@@ -14,11 +14,11 @@ from mmlongbench.scoring.report.details import detail_grid, total_grid
 from mmlongbench.scoring.report.differing import Differing
 from mmlongbench.scoring.report.estimates import Estimate, estimates
 from mmlongbench.scoring.report.grids import Grid
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.sorting import read
 from mmlongbench.scoring.report.totals import KnownTotals
 from mmlongbench.scoring.report.variants import vectors
 from mmlongbench.scoring.report.volatility import Volatility, volatilities
+from mmlongbench.statistics import LEVEL, RESAMPLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ def to_columns(read: Reading) -> Scores:
     shown = told_apart(list(read.numbers["series"]))
     origins = _origins(lines, shown)
     lines["series"] = derived(lines["series"], shown.__getitem__)
+    clusters = [(dataset, name) for dataset, name, _ in sorted({*map(read.cluster_of, read.numbers["question"])})]
     lines = lines.sort_values([*_EXAMPLE, "sample"], kind="stable")
     _refuse_twins(lines)
     for name in ("model", "metric", "profile"):
@@ -55,6 +56,7 @@ def to_columns(read: Reading) -> Scores:
     lines, notes = shared(one.lines)
     return Scores(
         lines=lines,
+        clusters=clusters,
         members=read.pairs(read.members, "group"),
         details=one.details,
         kept=one.kept,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Scores, derived, grouped, values_of
+from mmlongbench.scoring.report.columns import ABSENT, Scores, derived, grouped, values_of
+from mmlongbench.statistics import Floats, Ints
 
 _VARIANT = re.compile(r"[a-z]+_[0-9.]+")
 

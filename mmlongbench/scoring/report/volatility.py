@@ -21,9 +21,10 @@ from statistics import median, stdev
 import numpy as np
 
 from mmlongbench.scoring.report.agreement import means_of_files
-from mmlongbench.scoring.report.columns import Floats, Ints, Scores
+from mmlongbench.scoring.report.columns import Scores
 from mmlongbench.scoring.report.grids import places
 from mmlongbench.scoring.report.variants import Scored
+from mmlongbench.statistics import Floats, Ints
 
 MIN_MODELS = 2
 MIN_SUBSETS = 2
