@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose
+from typing import TypeAlias
 
 from mmlongbench.metrics.mmlongbench_doc.anls import anls
 from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
@@ -16,6 +17,11 @@ MAX_WORDS = 5
 """The maximum number of words of a text, or of an element of a list; more need a model to score."""
 MAX_CHARACTERS = 80
 """The maximum number of characters of a text, or of an element of a list: five long words."""
+GRAMMAR = (
+    "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
+    "there this to was were what when where which who whose why with"
+)
+"""Words that are left out where questions are compared."""
 FORMATS: dict[str, AnswerFormat] = {
     "int": "Integer",
     "integer": "Integer",
@@ -25,6 +31,8 @@ FORMATS: dict[str, AnswerFormat] = {
     "list": "List",
     "none": "None",
 }
+Fault: TypeAlias = tuple[str, str]
+"""Why an answer cannot be used: the reason, and what was found."""
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
 _FLOAT = re.compile(
     r"[$£€]?\s?[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s?(?:%|million|miles?)?", re.IGNORECASE
@@ -44,14 +52,6 @@ class Normal:
     repairs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Faulty:
-    """Why an answer cannot be used."""
-
-    reason: str
-    detail: str
-
-
 def words(text: str) -> str:
     """Return the words of a text in lower case, with a blank before and after each, and numbers without commas.
 
@@ -62,7 +62,16 @@ def words(text: str) -> str:
     return f" {' '.join(_WORDS.findall(plain))} "
 
 
-def normal(values: Sequence[str], declared: str) -> Normal | Faulty:
+def content_words(question: str) -> frozenset[str]:
+    """Return the words of a question that are not grammar.
+
+    >>> sorted(content_words("Who is the keeper of Quarl Bay?"))
+    ['bay', 'keeper', 'quarl']
+    """
+    return frozenset(words(question).split()) - {*GRAMMAR.split()}
+
+
+def normal(values: Sequence[str], declared: str) -> Normal | Fault:
     """Return an answer in its normal form; a repair has a name, and what cannot be repaired is a fault.
 
     >>> normal(["21%"], "Integer")
@@ -72,7 +81,7 @@ def normal(values: Sequence[str], declared: str) -> Normal | Faulty:
     """
     kind = FORMATS.get(declared.strip().casefold())
     if kind is None:
-        return Faulty("unknown-answer-format", declared[:40])
+        return ("unknown-answer-format", declared[:40])
     texts = tuple(" ".join(text.split()) for text in values)
     if len(texts) == 1 and (inner := literal_list(texts[0])) is not None:
         texts = tuple(" ".join(text.split()) for text in inner)
@@ -83,19 +92,19 @@ def normal(values: Sequence[str], declared: str) -> Normal | Faulty:
     return _of_text(texts[0] if texts else "", kind)
 
 
-def _of_list(texts: tuple[str, ...], repairs: tuple[str, ...]) -> Normal | Faulty:
+def _of_list(texts: tuple[str, ...], repairs: tuple[str, ...]) -> Normal | Fault:
     if not texts or not all(texts):
-        return Faulty("empty-answer", "a list without elements, or with an empty one")
+        return ("empty-answer", "a list without elements, or with an empty one")
     return _of_length(Normal("List", texts, repairs))
 
 
-def _of_text(text: str, kind: AnswerFormat) -> Normal | Faulty:
+def _of_text(text: str, kind: AnswerFormat) -> Normal | Fault:
     if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
         return Normal("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if not text:
-        return Faulty("empty-answer", "no text")
+        return ("empty-answer", "no text")
     if kind == "None":
-        return Faulty("answer-of-format-none", text[:80])
+        return ("answer-of-format-none", text[:80])
     found: AnswerFormat = "Integer" if _INTEGER.fullmatch(text) else "Float" if _FLOAT.fullmatch(text) else "String"
     if kind == "Integer" and found != "Integer":
         return _of_length(Normal(found, (text,), (f"integer-to-{found.lower()}",)))
@@ -104,13 +113,13 @@ def _of_text(text: str, kind: AnswerFormat) -> Normal | Faulty:
     return _of_length(Normal(kind, (text,)))
 
 
-def _of_length(answer: Normal) -> Normal | Faulty:
+def _of_length(answer: Normal) -> Normal | Fault:
     longest = max(answer.values, key=lambda value: len(value.split()))
     if len(longest.split()) > MAX_WORDS:
-        return Faulty("long-form-answer", f"{len(longest.split())} words: {longest[:80]}")
+        return ("long-form-answer", f"{len(longest.split())} words: {longest[:80]}")
     longest = max(answer.values, key=len)
     if len(longest) > MAX_CHARACTERS:
-        return Faulty("long-form-answer", f"{len(longest)} characters: {longest[:80]}")
+        return ("long-form-answer", f"{len(longest)} characters: {longest[:80]}")
     return answer
 
 
