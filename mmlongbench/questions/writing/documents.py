@@ -20,10 +20,10 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import ENDINGS, Columns, table_rows
+from mmlongbench.likeness import shingles
 from mmlongbench.models.pictures import Picture
 from mmlongbench.questions.writing.answers import content_words, words
 from mmlongbench.questions.writing.lines import DocumentLine
-from mmlongbench.shortcuts.wording import shingles
 
 if TYPE_CHECKING:
     from rank_bm25 import BM25Okapi

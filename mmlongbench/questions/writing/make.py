@@ -20,13 +20,14 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
+from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.io.files import file_lock, sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
-from mmlongbench.questions.question import NOT_ANSWERABLE, Grounding, Line, Question, Reject, question_id
+from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
 from mmlongbench.questions.writing import pages
 from mmlongbench.questions.writing.asking import WritingError, WritingSettings, wordings
 from mmlongbench.questions.writing.documents import Library, is_date, read_benchmark, read_library

@@ -4,8 +4,8 @@ import re
 import statistics
 from collections.abc import Iterator, Sequence
 
+from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.draws import Draws
-from mmlongbench.questions.question import NOT_ANSWERABLE
 from mmlongbench.questions.writing.answers import agrees, same_answer, words
 from mmlongbench.questions.writing.asking import (
     Answered,

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
 
+from mmlongbench.answers import AnswerFormat
 from mmlongbench.draws import Draws
-from mmlongbench.questions.question import AnswerFormat, Line
+from mmlongbench.questions.question import Line
 from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.asking import WritingSettings
 from mmlongbench.questions.writing.documents import ReadDocument

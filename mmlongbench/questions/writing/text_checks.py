@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from mmlongbench.documents.page_facts import is_number
+from mmlongbench.likeness import is_same_wording
 from mmlongbench.questions.writing.answers import content_words, normal, same_answer, words
 from mmlongbench.questions.writing.asking import Desk
 from mmlongbench.questions.writing.documents import ReadDocument
 from mmlongbench.questions.writing.lines import Candidate, Judged, listed, passed, rejected, revised
 from mmlongbench.questions.writing.quotas import MAX_EVIDENCE
-from mmlongbench.shortcuts.questions import is_same_wording
 
 LENGTH = (4, 60)
 """The smallest and the largest number of words of a question."""
