@@ -21,10 +21,8 @@ from mmlongbench.answers import (
     single_blanks,
 )
 
-MAX_WORDS = 5
-"""The maximum number of words of a text, or of an element of a list; more need a model to score."""
-MAX_CHARACTERS = 80
-"""The maximum number of characters of a text, or of an element of a list: five long words."""
+MAX_WORDS = 5  # the maximum number of words of a text, or of an element of a list; more need a model to score
+MAX_CHARACTERS = 80  # the maximum number of characters of a text, or of an element of a list: five long words
 GRAMMAR = (
     "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
     "there this to was were what when where which who whose why with"
@@ -34,8 +32,7 @@ _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _NUMBER_AND_UNIT = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?)\s*(.*)")
-Fault: TypeAlias = tuple[str, str]
-"""Why an answer cannot be used: the reason, and what was found."""
+Fault: TypeAlias = tuple[str, str]  # why an answer cannot be used: the reason, and what was found
 
 
 @dataclass(frozen=True, slots=True)

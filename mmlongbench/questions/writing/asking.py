@@ -29,8 +29,7 @@ from mmlongbench.questions.writing.documents import LabelledPage, Library, ReadD
 from mmlongbench.questions.writing.lines import Called, Candidate
 
 F = TypeVar("F", bound=BaseModel)
-MAX_TOKENS = 4096
-"""The token limit of a reply, including a model's reasoning before it."""
+MAX_TOKENS = 4096  # the token limit of a reply, including a model's reasoning before it
 REFUSALS = (
     *("i'm sorry", "i am sorry", "sorry", "i cannot", "i can't", "i can not", "i'm unable", "i am unable"),
     "as an ai",
@@ -50,15 +49,13 @@ class WritingSettings(BaseModel):
 
     authors: tuple[str, ...] = Field(min_length=1)
     """The models that write and check; each slot draws one of them as its author."""
-    checkers: tuple[str, ...] = ()
-    """Models that only check."""
+    checkers: tuple[str, ...] = ()  # models that only check
     seed: int = 0
     per_document: int = Field(default=0, ge=0, le=500)
     """How many questions are wanted of a document; 0: the minimum of MMLongBench-Doc for its type."""
     over: float = Field(default=2.0, ge=1, le=10)
     """Slots for one wanted question; half of the drafts are expected to fail a check."""
-    dpi: int = Field(default=144, ge=36, le=300)
-    """The resolution of the pages that models see."""
+    dpi: int = Field(default=144, ge=36, le=300)  # the resolution of the pages that models see
     published_after: str = ""
     """Documents published on this date (2024-05-31) or before are left out; empty: all are used."""
     strict_anchor: bool = False
@@ -95,19 +92,6 @@ def family(model: str) -> str:
     name = model.rsplit("/", 1)[-1].casefold()
     letters = re.match("[a-z]+", name)
     return letters[0] if letters else name
-
-
-def readers_of(author: str, models: Sequence[str], draws: Draws) -> list[str]:
-    """Return the models of other families than an author's in a drawn order, the first ones from different families.
-
-    >>> readers_of("gpt-4o", ["gpt-4o", "gpt-5", "qwen-vl", "qwen-max", "claude-4"], Draws(("seed", "slot")))
-    ['claude-4', 'qwen-max', 'qwen-vl']
-    """
-    drawn = draws.order("readers", [model for model in models if family(model) != family(author)])
-    first: dict[str, str] = {}
-    for model in drawn:
-        first.setdefault(family(model), model)
-    return [*first.values(), *(model for model in drawn if model not in first.values())]
 
 
 @cache
@@ -312,13 +296,34 @@ class Desk:
         return self.library.documents[candidate.doc]
 
     def readers(self, candidate: Candidate, stage: str) -> list[str]:
-        """Return the models that may check a question, in the order drawn for a stage; none is of the author's
-        family.
+        """Return the models that may check a question, in the order drawn for a stage: none of the author's family, and
+        first those of different families.
         """
-        return readers_of(candidate.author, self.settings.models, Draws((self.settings.seed, candidate.slot, stage)))
+        own, draws = family(candidate.author), Draws((self.settings.seed, candidate.slot, stage))
+        drawn = draws.order("readers", [model for model in self.settings.models if family(model) != own])
+        first: dict[str, str] = {}
+        for model in drawn:
+            first.setdefault(family(model), model)
+        return [*first.values(), *(model for model in drawn if model not in first.values())]
+
+    def ask_about(
+        self,
+        candidate: Candidate,
+        stage: str,
+        model: str,
+        instruction: str,
+        form: type[F],
+        pages: Sequence[int],
+        *,
+        sample: int = 0,
+        temperature: float = 0.0,
+    ) -> F | NoAnswer:
+        """Return what a model says about a question and its answer, from pages of its document."""
+        shown, asked = self.library.shown(candidate.doc, pages), material(candidate, with_answer=True)
+        return self.ask(Request(stage, model, instruction, asked, form, shown, sample, temperature))
 
     def answer(
-        self, stage: str, model: str, candidate: Candidate, pages: Sequence[int], doc: str = ""
+        self, candidate: Candidate, stage: str, model: str, pages: Sequence[int], doc: str = ""
     ) -> Answered | NoAnswer:
         """Return a model's answer to a question from pages of its document, or of another one."""
         shown = self.library.shown(doc or candidate.doc, pages)

@@ -28,14 +28,11 @@ from mmlongbench.questions.writing.lines import DocumentLine
 if TYPE_CHECKING:
     from rank_bm25 import BM25Okapi
 
-LabelledPage: TypeAlias = tuple[str, Picture]
-"""A page as a model sees it, with a label such as `Page 4`."""
+LabelledPage: TypeAlias = tuple[str, Picture]  # a page as a model sees it, with a label such as `Page 4`
 ABOUT = Columns(("doc",), ("doc_type", "published"))
 """The columns of the table that says what documents are and when they were published."""
-SHARED_PAGES = 0.10
-"""The share of a document's pages in a benchmark from which the whole document is left out."""
-UNRELATED = 3
-"""A page that so many documents of a benchmark have is boilerplate, and is no page of any of them."""
+SHARED_PAGES = 0.10  # the share of a document's pages in a benchmark from which the whole document is left out
+UNRELATED = 3  # a page that so many documents of a benchmark have is boilerplate, and is no page of any of them
 QUALITY = 90  # of the JPEG files that models see
 _FACTS = TypeAdapter(list[PageFacts])
 
@@ -70,12 +67,10 @@ class Benchmark:
     """What is known of a benchmark of which nothing may be in the table."""
 
     name: str
-    questions: tuple[tuple[str, str], ...] = ()
-    """The place and the words of each question."""
+    questions: tuple[tuple[str, str], ...] = ()  # the place and the words of each question
     documents: tuple[tuple[str, str], ...] = ()
     """The name and, if the file is there, the SHA-256 of each document."""
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """The documents of pages, by the key of the page."""
+    keys: Mapping[str, str] = field(default_factory=dict)  # the documents of pages, by the key of the page
 
     @cached_property
     def _by_words(self) -> Mapping[str | frozenset[str], list[int]]:

@@ -14,6 +14,7 @@ A stage is a function of its inputs and of answered calls. So a run that was sto
 only the calls whose answers are not on file; the number of calls at once changes nothing.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +46,8 @@ from mmlongbench.questions.writing.pages import confirm, layer_pages, looked_at,
 from mmlongbench.questions.writing.quotas import TOLD, balanced, quotas, slots, without_told
 
 S = TypeVar("S", Slot, Candidate)
-STAGES = "stages"
-"""The folder of the files between stages."""
+STAGES = "stages"  # the folder of the files between stages
+_COUNTS = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
 For: TypeAlias = Literal["all", "answerable", "several pages", "about all"]
 """Which questions a check is for: all; those with an answer; those with several evidence pages; those that are about
 the whole document (no answer, counts, lists). Other questions pass it."""
@@ -57,15 +58,11 @@ class Check:
     """A stage that checks questions one by one, or all together."""
 
     name: str
-    what: str
-    """What it finds out."""
+    what: str  # what it finds out
     is_for: For
-    reasons: tuple[str, ...]
-    """Why it rejects, holds or revises a question."""
-    passes: float
-    """The share of questions that is expected to go on, to estimate calls before they are made."""
-    source: str
-    """Where this share, or the check, comes from."""
+    reasons: tuple[str, ...]  # why it rejects, holds or revises a question
+    passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
+    source: str  # where this share, or the check, comes from
     judge: Callable[[Candidate, Desk], Judged] | None = None
     """Checks one question; None for duplicates, which compares questions with each other."""
 
@@ -75,7 +72,10 @@ class Check:
             return candidate.is_answerable
         if self.is_for == "several pages":
             return len(candidate.pages) > 1
-        return self.is_for == "all" or model_stages.is_about_all(candidate)
+        is_counted = (
+            candidate.answer_format == "Integer" and candidate.is_computed and _COUNTS.search(candidate.question)
+        )
+        return self.is_for == "all" or candidate.answer_format in ("None", "List") or bool(is_counted)
 
 
 CHECKS: Sequence[Check] = (
@@ -195,14 +195,11 @@ CHECKS: Sequence[Check] = (
 """The checks, in their order."""
 AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
 """The checks that a question goes through again if the last of them revised its evidence."""
-DRAFT_PASSES = 0.97
-"""The share of drafts that have the form; our choice."""
-OF_DRAFTS = ("invalid-reply", "refusal", "no-verified-question")
-"""Why a slot gets no draft."""
+DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
+OF_DRAFTS = ("invalid-reply", "refusal", "no-verified-question")  # why a slot gets no draft
 REASONS = frozenset((*OF_DRAFTS, TOLD, *(reason for check in CHECKS for reason in check.reasons)))
 """Every reason of a stage; people have their own (see `mmlongbench.questions.reviewing`)."""
-PENDING = "call-failed"
-"""The reason of a question whose call got no reply."""
+PENDING = "call-failed"  # the reason of a question whose call got no reply
 
 
 @dataclass
@@ -214,8 +211,7 @@ class Funnel:
     client: ModelClient
     out: Path
     progress: Progress
-    documents: list[DocumentLine] = field(default_factory=list)
-    """All documents, also those that are left out."""
+    documents: list[DocumentLine] = field(default_factory=list)  # all documents, also those that are left out
     pages: list[PageLine] = field(default_factory=list)
     quotas: list[QuotaLine] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
@@ -223,8 +219,7 @@ class Funnel:
     """What each stage from `drafts` on said, in the order in which they ran: a line for each question, by slot."""
     accepted: list[Candidate] = field(default_factory=list)
     surplus: list[Candidate] = field(default_factory=list)
-    held: list[Candidate] = field(default_factory=list)
-    """Questions about which people decide."""
+    held: list[Candidate] = field(default_factory=list)  # questions about which people decide
 
     def run(self) -> None:
         """Run all stages.

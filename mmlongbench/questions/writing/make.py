@@ -27,12 +27,12 @@ from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions import table
-from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
+from mmlongbench.questions.question import Grounding, Question, Reject, question_id
 from mmlongbench.questions.writing import pages
 from mmlongbench.questions.writing.asking import WritingError, WritingSettings, wordings
 from mmlongbench.questions.writing.documents import Library, is_date, read_benchmark, read_library
 from mmlongbench.questions.writing.funnel import CHECKS, STAGES, Funnel, draw
-from mmlongbench.questions.writing.lines import Called, Candidate, Outcome, QuotaLine, Slot
+from mmlongbench.questions.writing.lines import Candidate, QuotaLine, Slot
 from mmlongbench.questions.writing.report import RULE, Expected, Report, forecast, report_of
 
 KEPT = ".kept"
@@ -48,8 +48,7 @@ OF_RESULT = (
     *(HELD, SURPLUS, PROVENANCE, REPORT),
 )
 """The files that are written when no call is pending."""
-MAKERS = ("mmlongbench", "pymupdf", "pillow", "rank-bm25")
-"""The packages whose versions are in the lock."""
+MAKERS = ("mmlongbench", "pymupdf", "pillow", "rank-bm25")  # the packages whose versions are in the lock
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,9 @@ class Plan:
     settings: WritingSettings
     library: Library
     quotas: Sequence[QuotaLine]
-    slots: Sequence[Slot]
-    """The slots, as if models saw figures wherever they look."""
-    expected: tuple[Expected, ...]
-    """The calls and tokens of each stage."""
-    at_most: tuple[Expected, ...]
-    """The same if every question passed every check."""
+    slots: Sequence[Slot]  # the slots, as if models saw figures wherever they look
+    expected: tuple[Expected, ...]  # the calls and tokens of each stage
+    at_most: tuple[Expected, ...]  # the same if every question passed every check
 
     def cost(self, prices: tuple[float, float] | None) -> float:
         """Return the expected cost."""
@@ -79,10 +75,8 @@ class Made:
 
     funnel: Funnel
     report: Report
-    usage: Mapping[str, float]
-    """Calls, tokens and cost of this run (see `ModelClient.usage`)."""
-    removed: tuple[str, ...] = ()
-    """The files of an earlier result that were removed, because calls are pending."""
+    usage: Mapping[str, float]  # calls, tokens and cost of this run (see `ModelClient.usage`)
+    removed: tuple[str, ...] = ()  # the files of an earlier result that were removed, because calls are pending
 
     @property
     def is_complete(self) -> bool:
@@ -153,26 +147,6 @@ def make(plan: Plan, endpoint: EndpointSettings, progress: Progress, backoff: Ba
         return Made(funnel, report, client.usage(), tuple(removed))
 
 
-class Step(Line):
-    """What one stage said about a question."""
-
-    stage: str
-    outcome: Outcome
-    reason: str = ""
-    detail: str = ""
-    calls: tuple[Called, ...] = ()
-
-
-class Provenance(Line):
-    """Where a question comes from: every stage, with every call."""
-
-    id: str
-    slot: str
-    document: str
-    author: str
-    steps: tuple[Step, ...]
-
-
 def _write(documents: Path, funnel: Funnel, report: Report) -> None:
     """Write all files, the lock last."""
     out, library = funnel.out, funnel.library
@@ -181,7 +155,8 @@ def _write(documents: Path, funnel: Funnel, report: Report) -> None:
     table.write_folder(out, documents, "model", accepted, _rejects(funnel), report.counts)
     table.write_lines(out / HELD, [_question(candidate, library) for candidate in funnel.held])
     table.write_lines(out / SURPLUS, [_question(candidate, library) for candidate in funnel.surplus])
-    table.write_lines(out / PROVENANCE, _provenance(funnel))
+    provenance = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in _provenance(funnel))
+    write_whole(out / PROVENANCE, (f"{line}\n".encode() for line in provenance))
     write_whole(out / REPORT, [report.model_dump_json(indent=1).encode(), b"\n"])
 
     files = [out / name for name in OF_RESULT] + sorted((out / STAGES).glob("*.jsonl"))
@@ -264,18 +239,19 @@ def _rejects(funnel: Funnel) -> list[Reject]:
     return rejects
 
 
-def _provenance(funnel: Funnel) -> Iterator[Provenance]:
-    steps: dict[str, list[Step]] = {}
+def _provenance(funnel: Funnel) -> Iterator[dict[str, object]]:
+    """Yield where each question comes from: what every stage said, with every call."""
+    steps: dict[str, list[dict[str, object]]] = {}
     for stage, lines in funnel.stages.items():
         for line in lines:
             if line.calls or line.reason or line.detail:
-                step = Step(stage=stage, outcome=line.outcome, reason=line.reason, detail=line.detail, calls=line.calls)
-                steps.setdefault(line.slot, []).append(step)
+                said = line.model_dump(mode="json", exclude={"slot", "candidate"}, exclude_defaults=True)
+                steps.setdefault(line.slot, []).append({"stage": stage, **said})
     for candidate in sorted((*funnel.accepted, *funnel.held, *funnel.surplus), key=lambda candidate: candidate.slot):
-        yield Provenance(
-            id=_id(candidate.slot, candidate.doc, funnel.library),
-            slot=candidate.slot,
-            document=candidate.doc,
-            author=candidate.author,
-            steps=tuple(steps[candidate.slot]),
-        )
+        yield {
+            "id": _id(candidate.slot, candidate.doc, funnel.library),
+            "slot": candidate.slot,
+            "document": candidate.doc,
+            "author": candidate.author,
+            "steps": steps[candidate.slot],
+        }

@@ -36,30 +36,21 @@ from mmlongbench.questions.writing.lines import (
     revised,
 )
 
-TEMPERATURE = 1.0
-"""The temperature of drafts; checks have 0."""
+TEMPERATURE = 1.0  # the temperature of drafts; checks have 0
 FORMATS = {"Integer": "Integer (a whole number)", "Float": "Float (a number with decimals or %)"}
 """Formats as authors are told them, where the name is not enough."""
 READERS = 2
 """How many models are asked in turn for a checklist, a guess or an answer, and both in the round trip."""
-SMALL = 20
-"""The largest whole number that is easily guessed."""
+SMALL = 20  # the largest whole number that is easily guessed
 GUESSES, RIGHT = 3, 2
 """How often an answer that is easily guessed is asked for, and how often it must be right to count."""
-OTHER_PAGES = 5
-"""How many of the best other pages the probe of necessity shows (k of M-LongDoc)."""
-BLOCK = 20
-"""The maximum number of pages that are shown together of a whole document."""
-RANKED = 10
-"""How many of the best pages are shown together, besides the blocks."""
-SHOWN = 5
-"""How many pages a model reads in the round trip: the evidence and the best others."""
-JUDGES = 3
-"""The members of the committee, of different families (M-LongDoc)."""
-MIN_GRADE = 4.0
-"""The smallest mean grade."""
-SPREAD = 2
-"""The difference of grades from which people decide."""
+OTHER_PAGES = 5  # how many of the best other pages the probe of necessity shows (k of M-LongDoc)
+BLOCK = 20  # the maximum number of pages that are shown together of a whole document
+RANKED = 10  # how many of the best pages are shown together, besides the blocks
+SHOWN = 5  # how many pages a model reads in the round trip: the evidence and the best others
+JUDGES = 3  # the members of the committee, of different families (M-LongDoc)
+MIN_GRADE = 4.0  # the smallest mean grade
+SPREAD = 2  # the difference of grades from which people decide
 ITEMS = (
     ("checklist-type", "has_the_type", "type_reason"),
     ("checklist-need", "needs_the_content", "need_reason"),
@@ -73,7 +64,6 @@ _OPENINGS = re.compile(
     re.IGNORECASE,
 )
 """Matches what some models say before a question; nothing else is stripped."""
-_COUNTS = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
 
 
 def draft(slot: Slot, desk: Desk) -> Judged:
@@ -127,9 +117,16 @@ def edit(slot: Slot, parent: Candidate | None, desk: Desk) -> Judged:
     """Return an unanswerable question: a verified one with one other qualifier."""
     if parent is None:
         return rejected(slot.id, "no-verified-question", "all verified questions of the document are edited already")
-    shown = desk.library.shown(slot.doc, parent.pages)
-    asked = material(parent, with_answer=True)
-    edited = desk.ask(Request("edits", slot.author, wording("edit"), asked, Edited, shown, slot.number, TEMPERATURE))
+    edited = desk.ask_about(
+        parent,
+        "edits",
+        slot.author,
+        wording("edit"),
+        Edited,
+        parent.pages,
+        sample=slot.number,
+        temperature=TEMPERATURE,
+    )
     if isinstance(edited, NoAnswer):
         return rejected(slot.id, edited.reason, edited.detail)
     return passed(
@@ -208,12 +205,11 @@ def checklist(candidate: Candidate, desk: Desk) -> Judged:
 
     The paper asked the author itself, and people still rejected 19 % of what it let pass.
     """
-    shown = desk.library.shown(candidate.doc, sorted({*candidate.about, *candidate.pages}))
     instruction = wording("checklist", target=wording(f"target_{candidate.kind}"))
+    pages = sorted({*candidate.about, *candidate.pages})
     failure = NoAnswer("invalid-reply", "no model of another family")
     for model in desk.readers(candidate, "checklist")[:READERS]:
-        asked = material(candidate, with_answer=True)
-        verdicts = desk.ask(Request("checklist", model, instruction, asked, Checklist, shown))
+        verdicts = desk.ask_about(candidate, "checklist", model, instruction, Checklist, pages)
         if isinstance(verdicts, NoAnswer):
             failure = verdicts
             continue
@@ -231,7 +227,7 @@ def sufficiency(candidate: Candidate, desk: Desk) -> Judged:
     """
     said = []
     for model in desk.readers(candidate, "sufficiency")[:READERS]:
-        reply = desk.answer("sufficiency", model, candidate, candidate.pages)
+        reply = desk.answer(candidate, "sufficiency", model, candidate.pages)
         if is_right(candidate, reply):
             return passed(candidate, f"{model} gives it")
         said.append(f"{model} gives {_in_words(reply)}")
@@ -250,7 +246,7 @@ def wrong_document(candidate: Candidate, desk: Desk) -> Judged:
     other = Draws((desk.settings.seed, candidate.slot, "wrong-document")).order("document", names)[0]
     pages = sorted({min(page, len(documents[other].pages)) for page in candidate.pages})
     model = desk.readers(candidate, "wrong-document")[0]
-    reply = desk.answer("wrong-document", model, candidate, pages, other)
+    reply = desk.answer(candidate, "wrong-document", model, pages, other)
     if is_right(candidate, reply):
         return rejected(candidate.slot, "document-independent", f"{model} gives it from {other}, page {listed(pages)}")
     if isinstance(reply, Answered) and reply.is_answerable and reply.answers:
@@ -274,10 +270,10 @@ def necessity(candidate: Candidate, desk: Desk) -> Judged:
     alternatives = equal if len(candidate.pages) == 1 else []
     detail = f"page {listed(equal)} is the same page" if alternatives else ""
     model = desk.readers(candidate, "necessity")[0]
-    reply = desk.answer("necessity", model, candidate, pages) if pages else None
+    reply = desk.answer(candidate, "necessity", model, pages) if pages else None
     if isinstance(reply, Answered) and is_right(candidate, reply):
         named = sorted({page for page in reply.pages if page in pages}) or pages
-        if not is_right(candidate, desk.answer("necessity", model, candidate, named)):
+        if not is_right(candidate, desk.answer(candidate, "necessity", model, named)):
             detail = f"{model} gives it from other pages, but not from {listed(named)} alone"
             return held(candidate, "evidence-elsewhere", detail)
         alternatives, detail = [*alternatives, *named], f"{model} gives it from page {listed(named)}"
@@ -291,7 +287,7 @@ def each_page(candidate: Candidate, desk: Desk) -> Judged:
     model, pages, kind = desk.readers(candidate, "each-page")[0], list(candidate.pages), candidate.kind
     for page in candidate.pages:
         rest = [other for other in pages if other != page]
-        if rest and is_right(candidate, desk.answer("each-page", model, candidate, rest)):
+        if rest and is_right(candidate, desk.answer(candidate, "each-page", model, rest)):
             pages = rest
     if len(pages) == len(candidate.pages):
         return passed(candidate, f"{model} needs all {len(pages)} pages")
@@ -299,12 +295,6 @@ def each_page(candidate: Candidate, desk: Desk) -> Judged:
         kind = _KIND_OF_SOURCE.get(candidate.sources[0], "text") if candidate.sources else "text"
     detail = f"{model} gives it from page {listed(pages)} alone"
     return revised(candidate, "shortcut", detail, pages=tuple(pages), kind=kind)
-
-
-def is_about_all(candidate: Candidate) -> bool:
-    """Return whether a question is about the whole document: it has no answer, counts, or lists."""
-    counts = candidate.answer_format == "Integer" and candidate.is_computed and _COUNTS.search(candidate.question)
-    return not candidate.is_answerable or candidate.answer_format == "List" or bool(counts)
 
 
 def whole_document(candidate: Candidate, desk: Desk) -> Judged:
@@ -323,7 +313,7 @@ def _unanswerable(candidate: Candidate, desk: Desk) -> Judged:
         blocks.append(tuple(sorted(desk.library.ranked(candidate.doc, candidate.question)[:RANKED])))
     for pages in blocks:
         replies = (
-            (model, desk.answer("whole-document", model, candidate, pages))
+            (model, desk.answer(candidate, "whole-document", model, pages))
             for model in desk.readers(candidate, "whole-document")
         )
         usable = ((model, reply) for model, reply in replies if isinstance(reply, Answered))
@@ -354,9 +344,7 @@ def _completeness(candidate: Candidate, desk: Desk) -> Judged:
     known = {words(value) for value in candidate.answer}
 
     def missing(model: str, pages: tuple[int, ...]) -> list[str] | None:
-        shown = desk.library.shown(candidate.doc, pages)
-        asked = material(candidate, with_answer=True)
-        reply = desk.ask(Request("whole-document", model, wording("further"), asked, Further, shown))
+        reply = desk.ask_about(candidate, "whole-document", model, wording("further"), Further, pages)
         if isinstance(reply, NoAnswer):
             return None
         return [item for item in reply.items if words(item).strip() and words(item) not in known]
@@ -403,7 +391,7 @@ def round_trip(candidate: Candidate, desk: Desk) -> Judged:
     others = desk.library.ranked(candidate.doc, candidate.question, candidate.pages)
     pages = sorted([*candidate.pages, *others[: max(0, SHOWN - len(candidate.pages))]])
     models = desk.readers(candidate, "round-trip")[:READERS]
-    replies = [desk.answer("round-trip", model, candidate, pages) for model in models]
+    replies = [desk.answer(candidate, "round-trip", model, pages) for model in models]
     right, said, firm = 0, [], []
     for model, reply in zip(models, replies, strict=True):
         right += is_right(candidate, reply)
@@ -424,13 +412,12 @@ def round_trip(candidate: Candidate, desk: Desk) -> Judged:
 
 def grades(candidate: Candidate, desk: Desk) -> Judged:
     """Return what a committee of other families than the author's thinks of the answer."""
-    shown, readers = desk.library.shown(candidate.doc, candidate.pages), desk.readers(candidate, "grades")
+    readers = desk.readers(candidate, "grades")
     families = len({family(model) for model in readers})  # the first readers are of different families
     given: dict[str, int] = {}
     failures = 0
     for model in readers[: min(JUDGES, families)]:
-        asked = material(candidate, with_answer=True)
-        reply = desk.ask(Request("grades", model, wording("grade"), asked, Graded, shown))
+        reply = desk.ask_about(candidate, "grades", model, wording("grade"), Graded, candidate.pages)
         if isinstance(reply, NoAnswer):
             failures += 1
         else:

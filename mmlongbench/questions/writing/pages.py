@@ -19,22 +19,17 @@ from mmlongbench.questions.writing.documents import Library, ReadDocument
 from mmlongbench.questions.writing.lines import PageLine
 from mmlongbench.questions.writing.quotas import wanted_of
 
-VERSION = 1
-"""The version of the rules for layers, which is in the lock."""
-MIN_LETTERS = 40
-"""A page with fewer letters has no text of its own."""
+VERSION = 1  # the version of the rules for layers, which is in the lock
+MIN_LETTERS = 40  # a page with fewer letters has no text of its own
 MIN_TEXT, RICH_TEXT = 600, 1_500
 """The letters of a page that is asked about as text, and of one that is worth more."""
 MIN_RASTER, SCAN_RASTER = 0.05, 0.5
 """The share of a page under pictures from which it may have a figure, or be a scan."""
 MIN_DRAWINGS = 100
-UNREADABLE = 0.3
-"""The share of characters without a meaning from which the text layer is of no use."""
+UNREADABLE = 0.3  # the share of characters without a meaning from which the text layer is of no use
 WORTH = {"table": 1.0, "figure": 0.9, "text": 0.7, "layout": 0.5}
-MIN_COMPLEXITY = 4
-"""The complexity, from 1 to 10, of a figure that is worth a question."""
-LOOKS = 2
-"""How many pages a model looks at for one slot of a figure."""
+MIN_COMPLEXITY = 4  # the complexity, from 1 to 10, of a figure that is worth a question
+LOOKS = 2  # how many pages a model looks at for one slot of a figure
 _CAPTION = re.compile(
     r"^\s*(table|tab\.|figure|fig\.|chart|map|exhibit|diagram)\s+[\dIVX]+", re.IGNORECASE | re.MULTILINE
 )

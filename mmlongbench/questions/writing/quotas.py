@@ -22,10 +22,8 @@ FORMATS: Mapping[AnswerFormat, float] = {"String": 0.291, "Integer": 0.348, "Flo
 """The shares of formats among answerable questions (MMLongBench-Doc, Table 2)."""
 UNANSWERABLE, CROSS = 0.206, 0.337
 """The shares of unanswerable and of cross-page questions among all (Table 2)."""
-MAX_A_PAGE = 2
-"""The maximum number of questions about a page."""
-MAX_EVIDENCE = 4
-"""The maximum number of evidence pages of a question; more would not fit short contexts."""
+MAX_A_PAGE = 2  # the maximum number of questions about a page
+MAX_EVIDENCE = 4  # the maximum number of evidence pages of a question; more would not fit short contexts
 WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8
 """The pages of a window for a cross-page question, for documents with fewer pages than the first number."""
 MINIMA: Mapping[str, Mapping[str, int]] = {
@@ -42,15 +40,12 @@ MINIMA: Mapping[str, Mapping[str, int]] = {
 """The minimum numbers of questions by a part of the name of a document's type (MMLongBench-Doc, Table 5)."""
 UNKNOWN = {"all": 6, "cross": 2, "unanswerable": 1, "table": 2, "figure": 2}
 """The minima of a document of an unknown type; our choice."""
-MOST = 0.55
-"""The largest area under the curve that is wanted for what the words of a question tell."""
-DROPPED_AT_ONCE = 0.1
-"""The share of the unanswerable questions that are dropped before it is measured again."""
+MOST = 0.55  # the largest area under the curve that is wanted for what the words of a question tell
+DROPPED_AT_ONCE = 0.1  # the share of the unanswerable questions that are dropped before it is measured again
 MIN_DOCUMENTS = 4
 """In how many documents a word or a pair of words must be asked for. Others, such as the name that an edit brings into
 a document, cannot be learned from one document for another."""
-TOLD = "told-by-words-alone"
-"""The reason of a question that is dropped."""
+TOLD = "told-by-words-alone"  # the reason of a question that is dropped
 _GOLDEN = 0.6180339887498949  # the step between the drawn places of formats: shares are met in short rows, too
 _SAFE = "abcdefghijklmnopqrstuvwxyz0123456789"
 

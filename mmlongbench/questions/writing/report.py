@@ -17,22 +17,17 @@ from mmlongbench.questions.writing.model_stages import BLOCK, GUESSES, JUDGES, O
 from mmlongbench.questions.writing.quotas import MOST, TOLD, WordsAlone, words_alone
 from tokenization import vision_rule
 
-RULE = "qwen2.5-vl"
-"""The model whose rule counts pages, unless another is named."""
-WORDS = 650
-"""The tokens of an instruction with its schema, of the title, the question and the answer."""
+RULE = "qwen2.5-vl"  # the model whose rule counts pages, unless another is named
+WORDS = 650  # the tokens of an instruction with its schema, of the title, the question and the answer
 REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120
 """The tokens of a reply by stage."""
-EASY = 0.5
-"""The share of whole numbers that are easily guessed, and are asked for several times."""
+EASY = 0.5  # the share of whole numbers that are easily guessed, and are asked for several times
 LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}
 """The share of answerable questions of a format that are asked of the whole document."""
 M_LONGDOC = {"automatic": 0.801, "people": 0.809}
 """The shares of generated questions that M-LongDoc's automatic check kept, and of these that people kept."""
-FIFTH = (0.12, 0.30)
-"""The smallest and the largest share of evidence pages in each fifth of the documents."""
-LENIENT = 0.3
-"""How much higher than the mean of the others a judge's mean grade must be to be named."""
+FIFTH = (0.12, 0.30)  # the smallest and the largest share of evidence pages in each fifth of the documents
+LENIENT = 0.3  # how much higher than the mean of the others a judge's mean grade must be to be named
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,24 +154,17 @@ class Reached(Line):
 class Report(Line):
     """What `report.json` holds."""
 
-    documents: dict[str, int]
-    """How many documents are used, and left out by reason."""
-    counts: dict[str, int]
-    """Slots, and what became of them."""
+    documents: dict[str, int]  # how many documents are used, and left out by reason
+    counts: dict[str, int]  # slots, and what became of them
     stages: tuple[StageCount, ...]
-    beside: dict[str, float]
-    """The share of questions that the checks by models kept, beside those of M-LongDoc."""
+    beside: dict[str, float]  # the share of questions that the checks by models kept, beside those of M-LongDoc
     quotas: tuple[Reached, ...]
-    fifths: tuple[float, ...]
-    """The share of evidence pages in each fifth of the documents."""
+    fifths: tuple[float, ...]  # the share of evidence pages in each fifth of the documents
     selection: tuple[dict[str, str | int | float], ...]
     """How many questions of each group models answer in the round trip; groups that they answer less are kept less."""
-    words_alone: WordsAlone
-    """Whether the words of a question tell that it has no answer."""
-    calls: dict[str, int]
-    """Calls and tokens of the whole run, by what the models counted."""
-    grades: dict[str, float]
-    """The mean grade that each judge gave."""
+    words_alone: WordsAlone  # whether the words of a question tell that it has no answer
+    calls: dict[str, int]  # calls and tokens of the whole run, by what the models counted
+    grades: dict[str, float]  # the mean grade that each judge gave
     notes: tuple[str, ...]
 
 

@@ -13,16 +13,12 @@ from mmlongbench.questions.writing.documents import ReadDocument
 from mmlongbench.questions.writing.lines import Candidate, Judged, listed, passed, rejected, revised
 from mmlongbench.questions.writing.quotas import MAX_EVIDENCE
 
-LENGTH = (4, 60)
-"""The smallest and the largest number of words of a question."""
-MIN_TEXT = 40
-"""The characters of words from which a page has a text layer."""
-CLOSE = 0.9
-"""The smallest similarity of a run of words that counts as the answer."""
+LENGTH = (4, 60)  # the smallest and the largest number of words of a question
+MIN_TEXT = 40  # the characters of words from which a page has a text layer
+CLOSE = 0.9  # the smallest similarity of a run of words that counts as the answer
 COMMON = 0.6
 """The share of the shorter question's words that two questions with the same answer and pages have in common."""
-COMMON_WITH_BENCHMARK = 0.9
-"""The share of the longer question's words that makes it a question of a benchmark."""
+COMMON_WITH_BENCHMARK = 0.9  # the share of the longer question's words that makes it a question of a benchmark
 
 _CONTENT = "image|images|table|tables|figure|figures|chart|charts|graph|diagram|picture|photo|map|excerpt|passage|text"
 _DEICTIC = re.compile(
