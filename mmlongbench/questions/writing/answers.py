@@ -7,28 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose
 
-from mmlongbench.metrics.mmlongbench_doc.anls import anls
-from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
-from mmlongbench.metrics.mmlongbench_doc.rules import cleaned, is_exact
-from mmlongbench.questions.question import NOT_ANSWERABLE, AnswerFormat
+from mmlongbench.answers import (
+    ANSWER_FORMATS,
+    NOT_ANSWERABLE,
+    AnswerFormat,
+    anls,
+    cleaned,
+    flat_list,
+    is_exact,
+    is_not_answerable,
+    number_format,
+)
 
 MAX_WORDS = 5
 """The maximum number of words of a text, or of an element of a list; more need a model to score."""
 MAX_CHARACTERS = 80
 """The maximum number of characters of a text, or of an element of a list: five long words."""
-FORMATS: dict[str, AnswerFormat] = {
-    "int": "Integer",
-    "integer": "Integer",
-    "float": "Float",
-    "str": "String",
-    "string": "String",
-    "list": "List",
-    "none": "None",
-}
-_INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
-_FLOAT = re.compile(
-    r"[$£€]?\s?[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s?(?:%|million|miles?)?", re.IGNORECASE
-)
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
@@ -70,11 +64,11 @@ def normal(values: Sequence[str], declared: str) -> Normal | Faulty:
     >>> normal(["['red', 'blue']"], "String").values, normal([], "List").reason
     (('red', 'blue'), 'empty-answer')
     """
-    kind = FORMATS.get(declared.strip().casefold())
+    kind = ANSWER_FORMATS.get(declared.strip().capitalize())
     if kind is None:
         return Faulty("unknown-answer-format", declared[:40])
     texts = tuple(" ".join(text.split()) for text in values)
-    if len(texts) == 1 and (inner := literal_list(texts[0])) is not None:
+    if len(texts) == 1 and (inner := flat_list(texts[0])) is not None:
         texts = tuple(" ".join(text.split()) for text in inner)
         kind, repairs = "List", () if kind == "List" else (f"{kind.lower()}-to-list",)
         return _of_list(texts, repairs)
@@ -90,13 +84,13 @@ def _of_list(texts: tuple[str, ...], repairs: tuple[str, ...]) -> Normal | Fault
 
 
 def _of_text(text: str, kind: AnswerFormat) -> Normal | Faulty:
-    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+    if is_not_answerable(text):
         return Normal("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if not text:
         return Faulty("empty-answer", "no text")
     if kind == "None":
         return Faulty("answer-of-format-none", text[:80])
-    found: AnswerFormat = "Integer" if _INTEGER.fullmatch(text) else "Float" if _FLOAT.fullmatch(text) else "String"
+    found = number_format(text, "$£€")
     if kind == "Integer" and found != "Integer":
         return _of_length(Normal(found, (text,), (f"integer-to-{found.lower()}",)))
     if kind == "Float" and found == "String":

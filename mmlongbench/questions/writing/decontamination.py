@@ -15,13 +15,12 @@ from mmlongbench.documents.pdf import read_pages
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.io.tables import ENDINGS, Columns, table_rows
+from mmlongbench.likeness import is_same_wording, shingles
 from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.context import Context, passed, rejected
 from mmlongbench.questions.writing.documents import ReadDocument
 from mmlongbench.questions.writing.lines import Candidate, Judged
 from mmlongbench.questions.writing.near import content_words
-from mmlongbench.shortcuts.questions import is_same_wording
-from mmlongbench.shortcuts.wording import shingles
 
 SHARED_PAGES = 0.10
 """The share of a document's pages in a benchmark from which the whole document is left out."""

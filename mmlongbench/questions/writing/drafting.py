@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.draws import Draws
-from mmlongbench.questions.question import NOT_ANSWERABLE
 from mmlongbench.questions.writing.asking import NoAnswer, Request
 from mmlongbench.questions.writing.context import Context, passed, rejected
 from mmlongbench.questions.writing.forms import Drafted, Edited

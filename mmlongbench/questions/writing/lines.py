@@ -2,7 +2,8 @@
 
 from typing import Literal, TypeAlias
 
-from mmlongbench.questions.question import AnswerFormat, Line
+from mmlongbench.answers import AnswerFormat
+from mmlongbench.questions.question import Line
 
 Kind: TypeAlias = Literal["text", "table", "figure", "layout", "cross", "unanswerable"]
 """What a question is about: one kind of content on one page, several pages, or something that is not there."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from mmlongbench.likeness import is_same_wording
 from mmlongbench.questions.writing.answers import same_answer, words
 from mmlongbench.questions.writing.context import passed, rejected
 from mmlongbench.questions.writing.lines import Candidate, Judged
-from mmlongbench.shortcuts.questions import is_same_wording
 
 COMMON = 0.6
 """The share of words that two questions with the same answer and page must have in common, of the shorter one's."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mmlongbench.questions.question import AnswerFormat
+from mmlongbench.answers import AnswerFormat
 from mmlongbench.questions.writing.lines import Kind
 
 FORMATS: Mapping[AnswerFormat, float] = {"String": 0.291, "Integer": 0.348, "Float": 0.185, "List": 0.176}

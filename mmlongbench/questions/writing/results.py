@@ -16,9 +16,10 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
+from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.io.files import sha256_of, write_whole
 from mmlongbench.questions import table
-from mmlongbench.questions.question import NOT_ANSWERABLE, Grounding, Line, Question, Reject, question_id
+from mmlongbench.questions.question import Grounding, Line, Question, Reject, question_id
 from mmlongbench.questions.writing import kinds, wordings
 from mmlongbench.questions.writing.documents import Library
 from mmlongbench.questions.writing.funnel import STAGES, Funnel, counts

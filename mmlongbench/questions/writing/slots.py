@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
+from mmlongbench.answers import AnswerFormat
 from mmlongbench.draws import Draws
-from mmlongbench.questions.question import AnswerFormat
 from mmlongbench.questions.writing.documents import ReadDocument
 from mmlongbench.questions.writing.lines import Kind, PageLine, QuotaLine, Slot
 from mmlongbench.questions.writing.quotas import FORMATS, MAX_A_PAGE, minima_of, wanted_of, window_of

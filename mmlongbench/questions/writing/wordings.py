@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from mmlongbench.answers import AnswerFormat
 from mmlongbench.models.fences import fence, numbered
-from mmlongbench.questions.question import AnswerFormat
 from mmlongbench.questions.writing.lines import Candidate, Kind, Slot
 
 PAGE_CONTENT = """\

@@ -17,7 +17,7 @@ SAMPLES = "Samples"
 
 def cells(scores: Scores) -> dict[tuple[Series, ScoredFile], Sample]:
     """Return the mean score of each `Series` on each file, with its resamples (`Sample`)."""
-    return samples(scores.lines, ["series", "file"])
+    return samples(scores.lines, ["series", "file"], scores.clusters)
 
 
 def dataset_grid(scores: Scores, found: Cells) -> Grid:
@@ -44,7 +44,8 @@ def sample_grid(scores: Scores) -> Grid:
     lines = scores.lines.assign(most=most)[most > 1]
     by_length: dict[tuple[str, Row, int], Sample | None] = {}
     for name in ("best", "majority"):
-        found = samples(lines.assign(score=lines[name]), ["series", "file", "most"]) if len(lines) else {}
+        own = lines.assign(score=lines[name])
+        found = samples(own, ["series", "file", "most"], scores.clusters) if len(lines) else {}
         for (series, file, number), sample in found.items():
             row = Row(f"{name} of {number}", file.dataset, series.metric, series.profile)
             by_length[series.model, row, file.length] = sample

@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from mmlongbench.scoring.report.columns import Floats, Scores
+from mmlongbench.scoring.report.columns import Scores
 from mmlongbench.scoring.report.estimates import Counts, Estimate, Sample, difference, estimates, samples
 from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name, ranks_of
 from mmlongbench.scoring.scores import profile_order
+from mmlongbench.statistics import Floats
 
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 """The cells of a grid, by model, row and column."""
@@ -38,7 +39,7 @@ def depth_grids(scores: Scores) -> list[Grid]:
     lines = lines[lines["depth"].notna()]
     by = ["dataset", "metric", "profile", "model", "depth"]
     wholes: dict[Of, dict[tuple[str, float], Sample]] = {}
-    for (*of, model, depth), sample in samples(lines, by).items():
+    for (*of, model, depth), sample in samples(lines, by, scores.clusters).items():
         wholes.setdefault((of[0], of[1], of[2]), {})[model, depth] = sample
     shown = {key: _whole_depths(whole) for key, whole in wholes.items()}
     for (*of, model, depth, length), found in estimates(lines, [*by, "length"]).items():
@@ -114,23 +115,23 @@ def facet_grids(scores: Scores) -> list[Grid]:
     """
     lines = scores.members.join(scores.lines, on="line", how="inner")
     shown: dict[Of, Shown] = {}
-    _add_groups(shown, lines)
+    _add_groups(scores, shown, lines)
     in_averages = lines["file"].isin([file for file in scores.files if file.category])
     is_any = any(file.category for file in scores.files)
-    _add_groups(shown, lines[in_averages | (not is_any)], EVERY)
+    _add_groups(scores, shown, lines[in_averages | (not is_any)], EVERY)
     own = scores.default_metrics
     ordered = sorted(shown, key=lambda key: (key[0], key[1] not in own, key[1], profile_order(key[2])))
     return [_facet_grid(scores, *key, shown[key]) for key in ordered]
 
 
-def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
+def _add_groups(scores: Scores, shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
     """Add a row to `shown` for each group of each dataset.
 
     If `name` is given, each group gets only one row, for the lines of all datasets together, and the row's `of`
     is `name`.
     """
     by = ["group", *([] if name else ["dataset"]), "metric", "profile", "model"]
-    for (group, *of, metric, profile, model), sample in samples(lines, by).items():
+    for (group, *of, metric, profile, model), sample in samples(lines, by, scores.clusters).items():
         row = Row(group.name, name or of[0])
         shown.setdefault((group.facet, metric, profile), {})[model, row, ALL] = sample.estimate()
     for (group, *of, metric, profile, model, length), found in estimates(lines, [*by, "length"]).items():

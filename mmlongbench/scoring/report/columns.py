@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from mmlongbench.scoring.report.differing import Differing
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
+from mmlongbench.statistics import Ints
 from mmlongbench.task.metric import Score
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 STATES = ("scored", "absent", "failed", "skipped")
 SCORED, ABSENT, FAILED, SKIPPED = range(4)
 """The status of a line. A line has a score if its status is `SCORED` or `ABSENT`."""
@@ -66,18 +65,6 @@ class ScoredFile:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cluster:
-    """The common subject of one or more questions of a dataset, such as a document. All its questions are resampled
-    together.
-    """
-
-    dataset: str
-    name: str
-    is_single: bool = False
-    """Whether the cluster is a single question, because the lines name no cluster; `name` is then the question's id."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
 class Group:
     """One of the groups into which a facet divides examples (see `Builder.facets`)."""
 
@@ -113,11 +100,13 @@ class Scores:
 
     lines: pd.DataFrame
     """The lines to compare, one for each example, sorted by series, file, question and placement; the index is a line's
-    number in the order of reading. `series`, `file`, `question`, `cluster` and `placement` hold objects of this module;
+    number in the order of reading. `series`, `file`, `question` and `placement` hold objects of this module;
+    `cluster` is a place in `clusters`;
     `model`, `metric`, `profile`, `dataset` and `length` are fields of these objects. `status` is an index of `STATES`.
     `score` is 0 for absent predictions, and NaN for failed or skipped examples. `failure` says why a line failed.
-    `is_different` says whether the example is not the same in all scores (see `differing`). `samples`, `best` and
-    `majority` are about the samples of the example (see `combined`)."""
+    `samples`, `best` and `majority` are about the samples of the example (see `combined`)."""
+    clusters: Sequence[tuple[str, str]]
+    """The dataset and the name of each cluster, sorted; also of those that are not in `lines`."""
     members: pd.DataFrame
     """The columns `line` and `group`: a row for each group of each line, also for lines that are not in `lines`."""
     details: pd.DataFrame

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from mmlongbench.scoring.report.columns import ABSENT, FAILED, SCORED, Ints
+from mmlongbench.scoring.report.columns import ABSENT, FAILED, SCORED
 from mmlongbench.scoring.samples import Sampled, best_score, majority_score, mean_score
+from mmlongbench.statistics import Ints
 from mmlongbench.task.metric import Score
 
 

@@ -44,8 +44,6 @@ class Differing:
         if self.stale:
             said = ", ".join(f"{model} {count:,}" for model, count in self.stale.items())
             yield f"scores of predictions that were made for other examples (--allow-stale): {said}"
-        if self.examples or self.stale:
-            yield "agreement, shift and volatility leave these examples out; all other tables have them"
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence about scores without digests, if others have digests."""
@@ -54,29 +52,25 @@ class Differing:
             yield f"scores without digests, which may be of other examples than the scores beside them: {said}"
 
 
-def differing(lines: pd.DataFrame) -> tuple["pd.Series[bool]", Differing]:
-    """Return, for each line, whether its example is not the same in all lines of this name, and what is known about
-    such examples. Lines without a digest are not compared.
-    """
+def differing(lines: pd.DataFrame) -> Differing:
+    """Return the examples that are not the same in all lines of their name. Lines without a digest are not compared."""
     codes = lines["digest"].cat.codes.where(lines["digest"] != "")
     if codes.isna().all():
-        return pd.Series(False, lines.index), Differing()
+        return Differing()
     keys = [lines[name] for name in _KEY]
     is_different = codes.groupby(keys, observed=True).transform("nunique") > 1
-    is_stale = lines["is_stale"]
     files = lines["file"]
     has_digest = codes.notna().groupby(files, observed=True).transform("any")
     without = lines[codes.isna() & has_digest]
     some = lines[is_different & codes.notna()]
-    found = Differing(
+    return Differing(
         examples=_count(some),
         of=_count(lines[codes.notna()]),
         files={file.name: _count(some.iloc[at]) for file, at in _by(some, "file")},
         first=_first(some),
-        stale={model: len(at) for model, at in _by(lines[is_stale], "model")},
+        stale={model: len(at) for model, at in _by(lines[lines["is_stale"]], "model")},
         without={model: len(at) for model, at in _by(without, "model")},
     )
-    return is_different | is_stale.groupby(keys, observed=True).transform("any"), found
 
 
 def _count(lines: pd.DataFrame) -> int:

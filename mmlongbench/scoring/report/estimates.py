@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, Floats, Ints, grouped
-from mmlongbench.scoring.report.resampling import drawn_means, interval
-
-MIN_CLUSTERS = 5
-"""The minimum number of clusters for an interval. With fewer, resamples are too similar for their percentiles to cover
-95 %."""
+from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, grouped
+from mmlongbench.statistics import MIN_CLUSTERS, Floats, Ints, interval, resampled_means
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +82,12 @@ class Sample:
         return Estimate(self.mean, low, high, self.counts, self.clusters)
 
 
-def samples(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Sample]:
+def samples(lines: pd.DataFrame, by: Sequence[str], clusters: Sequence[tuple[str, str]]) -> dict[Any, Sample]:
     """Group lines by the columns `by`; return a sample of each group, by the group's values in these columns."""
-    found, draws = estimates(lines, by), drawn_means(lines, by)
+    found, draws = estimates(lines, by), resampled_means(lines, by, clusters)
     scored = lines.assign(cluster=lines["cluster"].where(lines["score"].notna()))
-    clusters = scored.groupby(list(by), observed=True)["cluster"].nunique().tolist()
-    every = zip(found.items(), draws.T, clusters, strict=True)
+    numbers = scored.groupby(list(by), observed=True)["cluster"].nunique().tolist()
+    every = zip(found.items(), draws.T, numbers, strict=True)
     return {
         key: Sample(math.nan if plain.mean is None else plain.mean, of_each, n, n, plain.counts, plain.others)
         for (key, plain), of_each, n in every

@@ -15,14 +15,12 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.report.columns import (
     FAILED,
     STATES,
-    Cluster,
     Group,
     Placement,
     Question,
     ScoredFile,
     Series,
     column,
-    derived,
 )
 from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
 from mmlongbench.task.metric import LENIENT, Score
@@ -166,9 +164,11 @@ class Reading:
         A question whose lines name no cluster is a cluster of its own, even if the name of another cluster equals the
         question's id.
         """
-        codes = np.array(self.rows, np.int32).reshape(-1, len(_NAMES))
+        codes, questions = np.array(self.rows, np.int32).reshape(-1, len(_NAMES)), self.numbers["question"]
         found = pd.DataFrame({name: column(list(self.numbers[name]), codes[:, at]) for at, name in enumerate(_NAMES)})
-        found["cluster"] = derived(found["question"], self._cluster)
+        places = {cluster: place for place, cluster in enumerate(sorted({*map(self.cluster_of, questions)}))}
+        of_each = np.array([places[self.cluster_of(question)] for question in questions])
+        found["cluster"] = of_each[codes[:, _NAMES.index("question")]]
         sample, is_stale = np.array(self.sample, np.int64), np.array(self.is_stale, np.bool_)
         status = np.array(self.status, np.int8)
         return found.assign(status=status, sample=sample, is_stale=is_stale, score=np.array(self.score))
@@ -181,9 +181,10 @@ class Reading:
         codes = np.array(flat, np.int32).reshape(-1, 2)
         return pd.DataFrame({"line": codes[:, 0], name: column(list(self.numbers[name]), codes[:, 1])})
 
-    def _cluster(self, question: Question) -> Cluster:
+    def cluster_of(self, question: Question) -> tuple[str, str, bool]:
+        """Return the cluster of a question: its dataset, its name, and whether it is the question itself."""
         name = self.clusters.get(question, "")
-        return Cluster(question.dataset, name or question.id, is_single=not name)
+        return question.dataset, name or question.id, not name
 
 
 def read_lines(folder: Path, keeps: Callable[[str], bool], profile: str = "") -> Reading:

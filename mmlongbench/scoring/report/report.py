@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.scoring.report.agreement import Agreement, agreement
 from mmlongbench.scoring.report.averages import all_averages, average_grid, cells, dataset_grid, sample_grid
 from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
 from mmlongbench.scoring.report.columns import FAILED, Origin, Scores, Series, grouped
@@ -14,11 +13,9 @@ from mmlongbench.scoring.report.details import detail_grid, total_grid
 from mmlongbench.scoring.report.differing import Differing
 from mmlongbench.scoring.report.estimates import Estimate, estimates
 from mmlongbench.scoring.report.grids import Grid
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.sorting import read
 from mmlongbench.scoring.report.totals import KnownTotals
-from mmlongbench.scoring.report.variants import vectors
-from mmlongbench.scoring.report.volatility import Volatility, volatilities
+from mmlongbench.statistics import LEVEL, RESAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +72,7 @@ class Report:
     facets: tuple[Grid, ...]
     details: Grid
     totals: Grid
-    agreement: Agreement
     correlations: Correlations
-    volatilities: tuple[Volatility, ...]
     missing: tuple[Missing, ...]
     failures: tuple[tuple[Series, str, int], ...]
     """Why examples failed: (series, reason, number of examples), the most frequent reason first."""
@@ -104,9 +99,7 @@ class Report:
             "facets": [grid.summary() for grid in self.facets],
             "details": self.details.summary(),
             "totals": self.totals.summary(),
-            "agreement": _agreement(self.agreement),
             "correlations": self.correlations.summary(),
-            "volatility": [{**asdict(each), "robustness": each.robustness} for each in self.volatilities],
             "missing": [each.summary() for each in self.missing],
             "failures": [{**series.summary(), "reason": why, "times": times} for series, why, times in self.failures],
             "notes": list(self.notes),
@@ -125,7 +118,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
     """
     metrics = KnownTotals()
     scores = read(folder, metrics.has, profile)
-    found, examples = cells(scores), vectors(scores)
+    found = cells(scores)
     averages = all_averages(scores, found, preferred)
     return Report(
         lines=len(scores.lines),
@@ -144,9 +137,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         facets=tuple(facet_grids(scores)),
         details=detail_grid(scores),
         totals=total_grid(scores, metrics.found),
-        agreement=agreement(scores, examples),
         correlations=correlations(averages),
-        volatilities=volatilities(scores, examples),
         missing=_missing(scores),
         failures=_failures(scores),
         notes=(*scores.notes, *_differing(scores), *_unknown(metrics)),
@@ -225,19 +216,3 @@ def _failures(scores: Scores) -> tuple[tuple[Series, str, int], ...]:
     failed = scores.lines[scores.lines["status"] == FAILED]
     found = [(*key, len(at)) for key, at in grouped(failed, ["series", "failure"]).items()]
     return tuple(sorted(found, key=lambda each: -each[2]))
-
-
-def _agreement(found: Agreement) -> dict[str, Any]:
-    pairs = [
-        {
-            "metrics": list(pair.metrics),
-            "examples": pair.examples,
-            "tau": pair.tau,
-            **({"reason": pair.reason} if pair.reason else {}),
-            "scores": {model: list(both) for model, both in pair.scores.items()},
-            "ranks": {model: list(both) for model, both in pair.ranks().items()},
-        }
-        for pair in found.pairs
-    ]
-    shifts = {model: asdict(each) for model, each in (found.shifts or {}).items()}
-    return {"pairs": pairs, "shifts": shifts, **({"reason": found.reason} if found.reason else {})}

@@ -43,18 +43,20 @@ def to_columns(read: Reading) -> Scores:
     shown = told_apart(list(read.numbers["series"]))
     origins = _origins(lines, shown)
     lines["series"] = derived(lines["series"], shown.__getitem__)
+    clusters = [(dataset, name) for dataset, name, _ in sorted({*map(read.cluster_of, read.numbers["question"])})]
     lines = lines.sort_values([*_EXAMPLE, "sample"], kind="stable")
     _refuse_twins(lines)
     for name in ("model", "metric", "profile"):
         lines[name] = derived(lines["series"], attrgetter(name))
     for name in ("dataset", "length"):
         lines[name] = derived(lines["file"], attrgetter(name))
-    lines["is_different"], found = differing(lines)
+    found = differing(lines)
     details = read.pairs(read.details, "name").assign(value=np.array(read.values))
     one = combined(lines, details, read.kept, _EXAMPLE)
     lines, notes = shared(one.lines)
     return Scores(
         lines=lines,
+        clusters=clusters,
         members=read.pairs(read.members, "group"),
         details=one.details,
         kept=one.kept,
