@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from mmlongbench.scoring.report.estimates import Estimate
-from mmlongbench.scoring.report.grids import Grid
+from mmlongbench.scoring.report.grids import Estimate, Grid
 from mmlongbench.web.kit import html, points, whole_points
 
 COLOURS = 7

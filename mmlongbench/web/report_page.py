@@ -5,13 +5,11 @@ from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import groupby
 
-from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Matrix
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
-from mmlongbench.scoring.report.grids import MEAN, Grid, Row, length_name
+from mmlongbench.scoring.report.grids import MEAN, Counts, Estimate, Grid, Row, length_name
 from mmlongbench.scoring.report.report import Report
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Cell, Table, Value
 from mmlongbench.web.charts import Chart, length_charts, look_of
 from mmlongbench.web.kit import Section, points, render, whole_points
@@ -95,9 +93,6 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.facets:
         yield Section("facets", "By facet", [(name, "") for name in by_title(report.facets)])
     yield Section("correlations", "Between datasets")
-    yield Section("agreement", "Between metrics")
-    if report.volatilities:
-        yield Section("volatility", "Between subsets of the questions")
     if report.totals.rows:
         yield Section("totals", "Figures of whole files")
     if report.missing:
@@ -245,26 +240,15 @@ def _listings(report: Report) -> Mapping[str, Table]:
     reasoning: list[Sequence[Value]] = [
         (model, *(counts.get(kind, 0) for kind in _REASONING)) for model, counts in report.reasoning.items()
     ]
-    shifts = (report.agreement.shifts or {}).items()
-    volatilities = [
-        (v.dataset, v.metric, v.model, v.subsets, 100 * v.score, v.rank, v.median_rank, v.robustness)
-        for v in report.volatilities
-    ]
     missing: list[Sequence[Value]] = []
     for each in report.missing:
         others = "" if each.found.others is None else points(each.found.others)
         missing.append((each.series.model, each.series.label, each.file, *astuple(each.found.counts), others))
     counts = ("examples", "absent", "failed", "skipped", "mean of what was not skipped")
-    moves = ("T", "score", "rank", "median rank", "robustness")
     return {
         "schemes": Table(("metric", "profile", "follows", "choices", "models"), schemes, align="llll"),
         "reasoning": Table(("model", *_REASONING), reasoning),
         "releases": Table(("model", "releases"), [(m, ", ".join(ids)) for m, ids in report.locks.items()], align="ll"),
-        "pairs": _pairs(report.agreement),
-        "shifts": Table(
-            ("model", "points", "places", "pairs of metrics"), [(m, 100 * s.score, s.rank, s.pairs) for m, s in shifts]
-        ),
-        "volatilities": Table(("dataset", "metric", "model", *moves), volatilities, align="lll"),
         "missing": Table(("model", "metric", "file", *counts), missing, align="lll"),
         "failures": Table(
             ("model", "metric", "reason", "times"),
@@ -272,17 +256,3 @@ def _listings(report: Report) -> Mapping[str, Table]:
             align="lll",
         ),
     }
-
-
-def _pairs(agreement: Agreement) -> Table:
-    """Return, for each pair of metrics, each model's scores and ranks; a dash if one of them has not scored it."""
-    models, rows = sorted(agreement.shifts or {}), list[Sequence[Value]]()
-    for pair in agreement.pairs:
-        moved = {
-            model: f"{points(pair.scores[model][0])} → {points(pair.scores[model][1])}, {one:g} → {two:g}"
-            for model, (one, two) in pair.ranks().items()
-        }
-        tau = pair.reason if pair.tau is None else pair.tau
-        rows.append((*pair.metrics, pair.examples, tau, *(moved.get(model, "–") for model in models)))
-    heads = ("metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models))
-    return Table(heads, rows, align=f"llrr{'l' * len(models)}")

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import ReleaseError
 from mmlongbench.lengths import format_length
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.shortcuts.audit import ShortcutAudit
 from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
 from mmlongbench.shortcuts.contexts.needs import MARGIN
@@ -16,6 +14,7 @@ from mmlongbench.shortcuts.contexts.results import BlindCounts, ContextAudit, Co
 from mmlongbench.shortcuts.difficulty import difficulty_table
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.to_look_at import SeenQuestion
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Cell, Table, Value
 from mmlongbench.web.charts import IntervalLook, interval_bar
 from mmlongbench.web.kit import Section, html, points, render
