@@ -140,12 +140,7 @@ class _Sizes(Mapping[str, tuple[int, int]]):
 
 
 def open_example(viewed: Viewed, file: ViewedFile, row: IndexRow, record: Record, units: Units) -> OpenExample:
-    """Open an example.
-
-    Raises:
-        MMLongBenchError: the builder cannot read the record.
-
-    """
+    """Open an example."""
     example = example_of(viewed, file, dict(record), f"{file.name}, {row.id}")
     with calling("builder", file.builder_name, "a method that reads records", about=row.id):
         needles = list(file.builder.needles(example.record) or ())
@@ -284,9 +279,6 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
         images: the number of each image in the index of the file.
         is_whole: whether texts are given whole, because the page cannot ask for them later.
 
-    Raises:
-        ReleaseError: there is no such chunk.
-
     """
     if not 0 <= number < max(1, opened.chunks):
         raise ReleaseError(f"there is no chunk {number}")
@@ -328,12 +320,7 @@ def chunk(opened: OpenExample, number: int, images: Mapping[str, int], *, is_who
 
 
 def whole_text(opened: OpenExample, block: int, piece: int) -> dict[str, object]:
-    """Return a whole text.
-
-    Raises:
-        ReleaseError: there is no such text.
-
-    """
+    """Return a whole text."""
     pieces = opened.blocks[block].block.pieces if block < len(opened.blocks) else ()
     found = pieces[piece] if piece < len(pieces) else None
     if not isinstance(found, ShownText):

@@ -147,12 +147,7 @@ class Index:
         self._guard = threading.Lock()
 
     def rows(self, number: int) -> Sequence[IndexRow]:
-        """Return the rows of a public file.
-
-        Raises:
-            ReleaseError: the index is gone.
-
-        """
+        """Return the rows of a public file."""
         return self._file(number)[1]
 
     def images(self, number: int) -> list[str]:
@@ -166,12 +161,7 @@ class Index:
         return known[0] if known else self._head(number)
 
     def record(self, number: int, row: IndexRow) -> Record:
-        """Read the record of an example.
-
-        Raises:
-            ReleaseError: the file has changed, or the record cannot be read.
-
-        """
+        """Read the record of an example."""
         file = self._viewed.files[number]
         if row.fault:
             raise ReleaseError(f"{file.name}, example {row.number}: {row.fault}")
@@ -251,9 +241,6 @@ def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: 
         tasks: the task files that were given to open it.
         progress: shows the bar.
 
-    Raises:
-        ReleaseError: a file cannot be read.
-
     """
     stems = [_stem(viewed, file) for file in viewed.files]
     (cache_folder() / "index").mkdir(parents=True, exist_ok=True)
@@ -269,12 +256,7 @@ def open_index(viewed: Viewed, images: Path | None, tasks: TaskFiles, progress: 
 
 
 def index_file(release: Path, image_folder: Path | None, tasks: TaskFiles, name: str, stem: Path) -> None:
-    """Make the index of one public file, in a process of its own.
-
-    Raises:
-        ReleaseError: the file cannot be read.
-
-    """
+    """Make the index of one public file, in a process of its own."""
     viewed = open_viewed(release, image_folder, tasks)
     file = viewed.by_name[name]
     if not file.path.is_file() or (viewed.lock_id and leads_out(viewed.path, f"{DATA}/{file.name}")):

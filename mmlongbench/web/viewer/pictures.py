@@ -29,12 +29,7 @@ _AT_ONCE = threading.Semaphore(2)
 
 
 def image_file(root: Path, path: str) -> Path:
-    """Return the file of an image.
-
-    Raises:
-        ReleaseError: the path leaves the folder of images, also by a link, or there is no such file.
-
-    """
+    """Return the file of an image."""
     pure, file = PurePosixPath(path), root / path
     try:
         is_inside = not pure.is_absolute() and ".." not in pure.parts and file.resolve().is_relative_to(root.resolve())
@@ -48,12 +43,7 @@ def image_file(root: Path, path: str) -> Path:
 
 
 def small_copy(root: Path, path: str, side: int = SIDE) -> bytes:
-    """Return a small copy of an image as JPEG; it is made once and kept in the cache.
-
-    Raises:
-        ReleaseError: the image is missing, cannot be decoded, or has too many pixels.
-
-    """
+    """Return a small copy of an image as JPEG; it is made once and kept in the cache."""
     file = image_file(root, path)
     key = key_of([file], str(side))
     kept = cache_folder() / "images" / key[:2] / f"{key}.jpg"
@@ -70,12 +60,7 @@ def small_copy(root: Path, path: str, side: int = SIDE) -> bytes:
 
 
 def whole_file(root: Path, path: str) -> tuple[Path, str]:
-    """Return the file and the media type of an image: JPEG, PNG, GIF or WebP by its first bytes.
-
-    Raises:
-        ReleaseError: the image is missing, too large, or of another kind.
-
-    """
+    """Return the file and the media type of an image: JPEG, PNG, GIF or WebP by its first bytes."""
     file = image_file(root, path)
     with file.open("rb") as opened:
         head = opened.read(16)

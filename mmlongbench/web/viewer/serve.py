@@ -128,9 +128,6 @@ def serve(site: Site, port: int, ready: Callable[[str], None]) -> None:
         port: the port; 0: a free one.
         ready: called with the address when connections are accepted.
 
-    Raises:
-        ReleaseError: the port cannot be used.
-
     """
     token = secrets.token_urlsafe(16)
     try:

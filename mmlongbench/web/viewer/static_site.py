@@ -75,9 +75,6 @@ def write_site(site: Site, out: Path, progress: Progress, most: int = MAX_BYTES)
     Returns:
         The examples with a page, those without one, the files and their bytes.
 
-    Raises:
-        ReleaseError: the folder has other files or lies inside the release, or the site would be too large.
-
     """
     if site.viewed.lock_id and out.resolve().is_relative_to(site.viewed.path.resolve()):
         raise ReleaseError(f"--static {out}: lies inside the release {site.viewed.name}; give a folder outside of it")

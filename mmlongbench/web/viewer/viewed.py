@@ -150,10 +150,6 @@ def open_viewed(path: Path, images: Path | None = None, tasks: TaskFiles = NO_TA
         images: the folder of the images; by default `mmlb_image/` beside `mmlb_data/`, unless it is a link.
         tasks: the task files that the release was built with.
 
-    Raises:
-        ReleaseError: nothing can be viewed there.
-        PluginError: a builder that the lock names is not installed, or is broken.
-
     """
     is_locked = (path / LOCK).is_file()
     if is_locked:
@@ -205,13 +201,7 @@ def _own_images(folder: Path) -> Path:
 
 
 def example_of(viewed: Viewed, file: ViewedFile, record: Record, where: str) -> Example:
-    """Return the example of a record, whoever wrote it: what the record does not say is left out, not refused.
-
-    Raises:
-        PluginError: the builder cannot read the record.
-        DraftError: the builder refuses the record.
-
-    """
+    """Return the example of a record, whoever wrote it: what the record does not say is left out, not refused."""
     tokens = record.get("tokens")
     stated = dict(tokens) if isinstance(tokens, dict) else {}
     reserve = stated.get("reserve")
