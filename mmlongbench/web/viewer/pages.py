@@ -300,8 +300,8 @@ def outline_data(site: Site, file: int, number: int) -> dict[str, object]:
     shorter, keys = site.shorter(site.file(file), opened.row), None
     if shorter:
         try:
-            ids = site.index.units(shorter[0].number, shorter[1]).id
-            keys = frozenset(ids) if ids else site.read(*shorter).keys
+            items = site.index.units(shorter[0].number, shorter[1]).items
+            keys = frozenset(item["unit"] for item in items) if items else site.read(*shorter).keys
         except MMLongBenchError:
             keys = None
     return outline(opened, keys)
