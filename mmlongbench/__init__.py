@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     from mmlongbench.scoring.one import Scorer
     from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
     from mmlongbench.shortcuts.audit import ShortcutAudit
-    from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextRow
+    from mmlongbench.shortcuts.blind import BlindQuestion
+    from mmlongbench.shortcuts.contexts import ContextAudit, ContextRow
     from mmlongbench.shortcuts.findings import ShortcutFinding
     from mmlongbench.task.metric import Evidence, Judge, Provenance, Score, Settings
     from tokenization import TokenCount
@@ -763,7 +764,7 @@ def compare_contexts(
     """
     from mmlongbench.errors import ScoringError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.shortcuts.contexts.audit import audit_contexts
+    from mmlongbench.shortcuts.contexts import audit_contexts
 
     files = _paths(predictions, "predictions", ScoringError)
     return audit_contexts(_path(release, "the release"), files, Progress(progress), _tasks(tasks))

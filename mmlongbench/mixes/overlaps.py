@@ -16,7 +16,6 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.mixes.documents import ContextDocuments, document_key
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Example, Release
-from mmlongbench.shortcuts.against import is_passage
 from mmlongbench.shortcuts.reading import AskedQuestion, asked_question
 
 Kind: TypeAlias = Literal["document", "question", "picture", "passage"]
@@ -74,7 +73,7 @@ class Shown:
             documents(example),
             frozenset(evidence.images.values()) if evidence else frozenset(),
             tuple(dict.fromkeys(example.prompt.images)),
-            tuple(dict.fromkeys(unit.passage for unit in asked.units if is_passage(unit))),
+            tuple(dict.fromkeys(unit.passage for unit in asked.units if unit.is_passage)),
         )
 
 

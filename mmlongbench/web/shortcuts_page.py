@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import ReleaseError
-from mmlongbench.shortcuts.audit import ShortcutAudit
+from mmlongbench.shortcuts.audit import SeenQuestion, ShortcutAudit
 from mmlongbench.shortcuts.difficulty import difficulty_table
 from mmlongbench.shortcuts.findings import Finding, Verdict
-from mmlongbench.shortcuts.to_look_at import SeenQuestion
 from mmlongbench.web.intervals import Interval, Look, interval
 from mmlongbench.web.kit import Section, render
 

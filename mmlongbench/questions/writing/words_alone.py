@@ -15,7 +15,7 @@ from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.lines import Candidate
 
 if TYPE_CHECKING:
-    from mmlongbench.shortcuts.measured import Measured
+    from mmlongbench.shortcuts.findings import Measured
 
 MOST = 0.55
 """The largest area under the curve that is wanted."""
@@ -88,8 +88,8 @@ def _measured(questions: Sequence[Candidate]) -> "Measured | str":
     """
     import numpy as np
 
-    from mmlongbench.shortcuts.features import of_text, table
-    from mmlongbench.shortcuts.guesses import guess_answers, scaled
+    from mmlongbench.shortcuts.learners import guess_answers
+    from mmlongbench.shortcuts.text_features import of_text, scaled, table
 
     drawn = Draws(("words alone",)).order("questions", questions, lambda each: each.slot)
     texts = [each.question for each in drawn]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.json_lines import json_lines
@@ -18,20 +19,53 @@ from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.release import Release
 from mmlongbench.scoring.choosing import DEFAULT
-from mmlongbench.scoring.joining import ScorableFile, builder_name, open_scorable, records_of, scorable_files
+from mmlongbench.scoring.joining import builder_name, open_scorable, records_of, scorable_files
 from mmlongbench.scoring.predictions import Key, key_of
 from mmlongbench.scoring.problems import REASONS
 from mmlongbench.scoring.running import Run
 from mmlongbench.scoring.score_model import filled_settings, model_of, score_model
 from mmlongbench.scoring.scores import CONTEXT, ScoreLine, read_scores
 from mmlongbench.scoring.staleness import ExampleDigests
-from mmlongbench.shortcuts.contexts.answers import Answers, Asked, Given, Guess
-from mmlongbench.shortcuts.contexts.results import BLIND
 from mmlongbench.task.metric import Settings
-from mmlongbench.task.rows import Record
 
-_Example = tuple[str, Key]
+FULL = ""
+"""The name of the released prompt among contexts."""
+BLIND = "none"
+"""The context in which a model sees the question alone."""
+Given: TypeAlias = tuple[str, str]
+"""A model, and the context that it was given."""
+_Example: TypeAlias = tuple[str, Key]
 """The public file and the key of an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One example of a release, with the scores of all models in all contexts."""
+
+    dataset: str
+    length: int
+    """The length of the file, in tokens."""
+    id: str
+    """The id of the question, the same at every length and placement."""
+    cluster: str
+    """The id of the thing that the question is about; empty if it has none."""
+    facets: Mapping[str, tuple[str, ...]]
+    """The groups of the example, by facet."""
+    options: int
+    """The number of answers that the question offers; 0 if the answer is free."""
+    chance: float
+    """The probability that a guess among them is right; 0 if the answer is free."""
+    gold: str
+    """The answer in one form, so that questions with equal answers are found."""
+    scores: Mapping[Given, Mapping[int, float]]
+    """The score of each sample, by the number of the sample."""
+    blind: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """A hash of each answer without context, by model and sample, if the model has several samples."""
+
+    def mean(self, given: Given) -> float | None:
+        """Return the mean over the samples; None if there is no score."""
+        scores = self.scores.get(given)
+        return sum(scores.values()) / len(scores) if scores else None
 
 
 @dataclass(slots=True)
@@ -47,7 +81,7 @@ class _Scored:
 
 def read_answers(
     release: Path, predictions: Sequence[Path], progress: Progress, tasks: TaskFiles = NO_TASK_FILES
-) -> Answers:
+) -> tuple[list[Asked], list[Given], list[str]]:
     """Score predictions files of `mmlongbench run`, or read scores files of `mmlongbench score`.
 
     Args:
@@ -56,17 +90,21 @@ def read_answers(
         progress: shows a bar while predictions are scored.
         tasks: the task files that the release was built with.
 
+    Returns:
+        The examples in the order of the files; the models and contexts, sorted; and sentences about predictions that
+        were left out.
+
     Raises:
         ScoringError: there are no predictions, or a file has several models or contexts.
         ReleaseError: the release or a scores file cannot be read.
 
     """
-    given, scores_files = _sorted(_files(predictions))
-    found: dict[_Example, _Scored] = {}
+    files, scores_files = _sorted(predictions)
+    examples: dict[_Example, _Scored] = {}
     notes: list[str] = []
     digests = ExampleDigests(open_scorable(release, None, None, tasks))
     with TemporaryDirectory() as folder:
-        for (model, context), paths in sorted(given.items()):
+        for (model, context), paths in sorted(files.items()):
             out = Path(folder) / "scores.jsonl"
             run = Run(model, (DEFAULT,), filled_settings(release, Settings()), is_partial=True, only_answered=True)
             _, problems = score_model(run, release, paths, out, progress, digests=digests)
@@ -74,58 +112,53 @@ def read_answers(
                 said = f"{problem['count']:,} {REASONS[reason]}: {'; '.join(problem['first'])}"
                 notes.append(f"{_named(model, context)}: {said}")
             if out.exists():  # it does not appear if nothing fits
-                notes += _add(found, ((context, line) for line in read_scores(out)))
+                notes += _add(examples, ((context, line) for line in read_scores(out)))
                 out.unlink()
     for path in scores_files:
-        notes += _add(found, ((_context_of(line), line) for line in read_scores(path)))
-    names = sorted({given for each in found.values() for given in each.scores})
-    if not names:
+        notes += _add(examples, ((_context_of(line), line) for line in read_scores(path)))
+    given = sorted({given for scored in examples.values() for given in scored.scores})
+    if not given:
         why = notes[0] if notes else "no line has a score by the own metric of its dataset"
         raise ScoringError(
             f"no prediction fits an example of {release.name}: {why}; give what `mmlongbench run` wrote for it"
         )
-    guesses = _guesses(digests.opened, {file for file, _ in found})
-    return Answers(tuple(_asked(found, guesses)), tuple(names), tuple(notes))
+    return list(_asked(examples, digests.opened)), given, notes
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
-    found = []
-    for path in paths:
-        files = sorted(each for each in path.rglob("*.jsonl") if each.is_file()) if path.is_dir() else [path]
-        if not files:
-            raise ScoringError(f"{path}: no predictions there; expected *.jsonl files of `mmlongbench run`")
-        found += files
-    for path in found:
-        if not path.is_file():
-            raise ScoringError(f"{path}: no such file of predictions; `mmlongbench run` writes them")
-    return list(dict.fromkeys(found))
-
-
-def _sorted(files: Iterable[Path]) -> tuple[dict[Given, list[Path]], list[Path]]:
+def _sorted(predictions: Sequence[Path]) -> tuple[dict[Given, list[Path]], list[Path]]:
     """Return the predictions files by model and context, and the scores files.
 
     Raises:
-        ScoringError: a file has no line that can be read, or several models or contexts.
+        ScoringError: a file is missing, has no line that can be read, or has several models or contexts.
 
     """
-    predictions: dict[Given, list[Path]] = defaultdict(list)
-    scores = []
+    files: list[Path] = []
+    for path in predictions:
+        inside = sorted(file for file in path.rglob("*.jsonl") if file.is_file()) if path.is_dir() else [path]
+        if not inside:
+            raise ScoringError(f"{path}: no predictions there; expected *.jsonl files of `mmlongbench run`")
+        files += inside
     for path in files:
+        if not path.is_file():
+            raise ScoringError(f"{path}: no such file of predictions; `mmlongbench run` writes them")
+    by_given: dict[Given, list[Path]] = defaultdict(list)
+    scores = []
+    for path in dict.fromkeys(files):
         kinds, given = _content(path)
         if not kinds:
             raise ScoringError(f"{path}: no line is a JSON object; expected predictions of `mmlongbench run`")
         if len(kinds) > 1:
             raise ScoringError(f"{path}: has both predictions and scores; give each in a file of its own")
         if len(given) > 1 and "predictions" in kinds:
-            one, two = (_named(*each) for each in sorted(given)[:2])
+            one, two = (_named(model, context) for model, context in sorted(given)[:2])
             raise ScoringError(
                 f"{path}: has predictions of {one} and of {two}; give each model and context in a file of its own"
             )
         if "scores" in kinds:
             scores.append(path)
         else:
-            predictions[next(iter(given))].append(path)
-    return predictions, scores
+            by_given[next(iter(given))].append(path)
+    return by_given, scores
 
 
 def _content(path: Path) -> tuple[set[str], set[Given]]:
@@ -140,13 +173,10 @@ def _content(path: Path) -> tuple[set[str], set[Given]]:
         kinds.add("predictions")
         model, context = line.value.get("model"), line.value.get("context")
         known = context if isinstance(context, str) else ""
-        given.add((model if isinstance(model, str) and model else _unnamed(path, known), known))
+        if not isinstance(model, str) or not model:  # the name of the file without the context
+            model = model_of(path).removesuffix(f".{known}" if known else "")
+        given.add((model, known))
     return kinds, given
-
-
-def _unnamed(path: Path, context: str) -> str:
-    """Return the name of a model that lines do not name: the name of the file without the context."""
-    return model_of(path).removesuffix(f".{context}" if context else "")
 
 
 def _named(model: str, context: str) -> str:
@@ -154,11 +184,10 @@ def _named(model: str, context: str) -> str:
 
 
 def _context_of(line: ScoreLine) -> str:
-    named = [choice.removeprefix(CONTEXT) for choice in line.choices if choice.startswith(CONTEXT)]
-    return named[0] if named else ""
+    return next((choice.removeprefix(CONTEXT) for choice in line.choices if choice.startswith(CONTEXT)), "")
 
 
-def _add(found: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]]) -> Iterator[str]:
+def _add(examples: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]]) -> Iterator[str]:
     """Add the scores of the datasets' own metrics; yield a sentence about answers without a score."""
     without: dict[Given, Counter[str]] = defaultdict(Counter)
     for context, line in lines:
@@ -168,7 +197,8 @@ def _add(found: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]])
         if line.score is None or line.status == "absent":
             without[given][line.skipped or line.status] += 1
             continue
-        example = found.setdefault((line.file, _key(line)), _Scored(line))
+        key = key_of({"id": line.id, "depth": line.depth, "permutation": line.permutation})
+        example = examples.setdefault((line.file, key), _Scored(line))
         scores = example.scores[given]
         if line.sample in scores:
             where = f"{line.file}, id {line.id!r}"
@@ -181,34 +211,25 @@ def _add(found: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]])
         yield f"{_named(*given)}: {counts.total():,} answers have no score and are left out: {said}"
 
 
-def _key(line: ScoreLine) -> Key:
-    return key_of({"id": line.id, "depth": line.depth, "permutation": line.permutation})
-
-
-def _guesses(opened: Release, files: set[str]) -> dict[_Example, Guess]:
-    found = {}
-    for file in scorable_files(opened):
-        if file.file.name in files:
-            for record, key in records_of(file):
-                about = f"example {record.get('id')!r}"
-                with calling("builder", builder_name(file), "choices()", about=about):
-                    found[file.file.name, key] = _guess(file, record)
-    return found
-
-
-def _guess(file: ScorableFile, record: Record) -> Guess:
-    choices, gold = file.builder.choices(record), file.builder.gold(record)
-    text = json.dumps(gold, sort_keys=True, default=str).casefold()
-    if choices is None or not choices.offered:
-        return Guess(0, 0.0, text)
-    return Guess(len(choices.offered), choices.chance, text)
-
-
-def _asked(found: Mapping[_Example, _Scored], guesses: Mapping[_Example, Guess]) -> Iterator[Asked]:
-    for (file, key), each in found.items():
-        guess = guesses.get((file, key)) or guesses.get((file, (key[0], "", 0.0)))
+def _asked(examples: Mapping[_Example, _Scored], opened: Release) -> Iterator[Asked]:
+    guesses: dict[_Example, tuple[int, float, str]] = {}  # see `Asked`: options, chance, gold
+    names = {file for file, _ in examples}
+    for file in (file for file in scorable_files(opened) if file.file.name in names):
+        for record, key in records_of(file):
+            with calling("builder", builder_name(file), "choices()", about=f"example {record.get('id')!r}"):
+                choices, gold = file.builder.choices(record), file.builder.gold(record)
+            text = json.dumps(gold, sort_keys=True, default=str).casefold()
+            options, chance = (len(choices.offered), choices.chance) if choices and choices.offered else (0, 0.0)
+            guesses[file.file.name, key] = options, chance, text
+    for (name, key), example in examples.items():
+        guess = guesses.get((name, key)) or guesses.get((name, (key[0], "", 0.0)))
         if guess is None:
-            raise ScoringError(f"{file}: the release has no example {key[0]!r}; the scores are of another release")
-        line = each.line
-        facets = {name: tuple(values) for name, values in line.facets.items()}
-        yield Asked(line.dataset, line.length, line.id, line.cluster, facets, guess, each.scores, each.blind)
+            raise ScoringError(f"{name}: the release has no example {key[0]!r}; the scores are of another release")
+        line = example.line
+        facets = {facet: tuple(values) for facet, values in line.facets.items()}
+        yield Asked(
+            *(line.dataset, line.length, line.id, line.cluster, facets),
+            *guess,
+            example.scores,
+            example.blind,
+        )
