@@ -49,6 +49,7 @@ ORDER = (
         "sentences",
         "draws",
         "lengths",
+        "answers",
         "table",
         "errors",
         "field_texts",
