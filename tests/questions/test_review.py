@@ -12,8 +12,7 @@ import yaml
 from tiny import command, lock, records
 
 from builders.docvqa import DocVQA, OwnDocuments
-from builders.docvqa.options import DocVQAOptions
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import DocumentQuestion, DocVQAOptions
 from builders.docvqa.rows import format_of as format_of_builders
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import SourceError
