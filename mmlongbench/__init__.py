@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selection import Selection
     from mmlongbench.release.verify import Problem, Verified
-    from mmlongbench.scoring.one import Scorer
-    from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.running import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.score_model import Scorer
     from mmlongbench.shortcuts.audit import ShortcutAudit
     from mmlongbench.shortcuts.blind import BlindQuestion
     from mmlongbench.shortcuts.contexts import ContextAudit, ContextRow
@@ -698,7 +698,7 @@ def scorer(
         PluginError: a builder that the lock names is not installed, or is broken. For other errors see `open_release`.
 
     """
-    from mmlongbench.scoring.one import Scorer
+    from mmlongbench.scoring.score_model import Scorer
 
     return Scorer(_path(release, "the release"), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
 

@@ -33,7 +33,7 @@ from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.models.pace import Backoff
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import open_release
-from mmlongbench.scoring.problems import REASONS
+from mmlongbench.scoring.predictions import REASONS
 from mmlongbench.table import Table
 from mmlongbench.task.metric import PROFILES, Judge, Profile, Settings
 

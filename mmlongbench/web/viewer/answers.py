@@ -15,8 +15,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.plugins import GROUPS
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.models.receipts import FAULTS
-from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions
-from mmlongbench.scoring.problems import REASONS, Problems
+from mmlongbench.scoring.predictions import REASONS, Key, Prediction, Predictions, Problems, read_predictions
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.web.viewer.index_lines import IndexRow
 from mmlongbench.web.viewer.places import cache_folder, key_of

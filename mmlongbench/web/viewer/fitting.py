@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from mmlongbench.errors import ScoringError
-from mmlongbench.scoring.predictions import Key
-from mmlongbench.scoring.problems import REASONS, Problems
+from mmlongbench.scoring.predictions import REASONS, Key, Problems
 from mmlongbench.web.viewer.answers import Answers, key_of_row
 from mmlongbench.web.viewer.index import Index
 from mmlongbench.web.viewer.sources import ViewedFile
