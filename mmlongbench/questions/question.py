@@ -1,12 +1,12 @@
 """The typed lines of a folder of questions: an accepted question, and a candidate that was left out."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mmlongbench.draws import KeyPart, digest
-from mmlongbench.questions.numbers import is_decimal, is_whole
 
 NOT_ANSWERABLE = "Not answerable"
 """The answer of a question that its document does not answer."""
@@ -17,6 +17,8 @@ Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
 Maker: TypeAlias = Literal["layer", "model"]
 """What made a question: the layer of a PDF, without a model; or a model."""
 _ID_LENGTH = 16
+_WHOLE = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
+_DECIMAL = re.compile(r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)\s?(%|million|miles?)?", re.IGNORECASE)
 
 
 class Line(BaseModel):
@@ -31,7 +33,6 @@ class Grounding(Line):
     page: Annotated[int, Field(ge=1)]
     """The page, counted from 1."""
     text: str
-    """The words as they stand there."""
     box: tuple[float, float, float, float] | None = None
     """Where the words are: x0, y0, x1, y1 in points from the upper left corner of the page before rotation. None if the
     place is not known."""
@@ -46,15 +47,12 @@ class Question(Line):
     id: str
     """The id; `question_id` makes it from the document and the content."""
     document: str
-    """The document's name: the name of its file without `.pdf`."""
+    """The name of its file without `.pdf`."""
     document_sha256: str
-    """The SHA-256 of the document's bytes."""
     question: str
-    """The question."""
     answer: str | tuple[str, ...]
-    """The answer: a text, or the elements of a list; `Not answerable` if the document does not answer the question."""
+    """A text, or the elements of a list; `Not answerable` if the document does not answer the question."""
     answer_format: AnswerFormat
-    """The format of the answer."""
     pages: tuple[int, ...]
     """The pages that are needed for the answer, counted from 1, ascending; empty if there is no answer."""
     sources: tuple[Source, ...] = ()
@@ -66,9 +64,7 @@ class Question(Line):
     accepted: tuple[str, ...] = ()
     """Other answers that are right."""
     doc_type: str = ""
-    """The type of the document, if it is known."""
     grounding: tuple[Grounding, ...] = ()
-    """The words that the question rests on."""
     derived: str = ""
     """How the answer follows from the operands in `grounding`, such as `sum`; empty if the answer stands on a page."""
     twin_of: str = ""
@@ -85,25 +81,18 @@ class Reject(Line):
     """A candidate that is no question of the table, and the first check that it failed."""
 
     id: str
-    """The id of the candidate."""
     document: str
-    """The document's name."""
     stage: str
     """The stage that left it out, such as `twin` or `rendered`."""
     reason: str
     """A short slug, by which rejects are counted."""
     found: str
-    """What was found."""
     expected: str
-    """What was expected."""
     kind: str = ""
-    """What was asked for."""
     question: str = ""
     """The question, if there was one already."""
     pages: tuple[int, ...] = ()
-    """The pages of the candidate, counted from 1."""
     notes: dict[str, str] = {}
-    """Further facts about the candidate by name."""
 
 
 def question_id(document_sha256: str, *content: KeyPart) -> str:
@@ -129,6 +118,6 @@ def format_of(answer: str | Sequence[str]) -> AnswerFormat:
         return "List"
     if answer == NOT_ANSWERABLE:
         return "None"
-    if is_whole(answer):
+    if _WHOLE.fullmatch(answer):
         return "Integer"
-    return "Float" if is_decimal(answer) else "String"
+    return "Float" if _DECIMAL.fullmatch(answer) else "String"
