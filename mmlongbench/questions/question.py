@@ -1,24 +1,18 @@
 """The typed lines of a folder of questions: an accepted question, and a candidate that was left out."""
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat, number_format
 from mmlongbench.draws import KeyPart, digest
 
-NOT_ANSWERABLE = "Not answerable"
-"""The answer of a question that its document does not answer."""
-AnswerFormat: TypeAlias = Literal["String", "Integer", "Float", "List", "None"]
-"""The format of an answer, as MMLongBench-Doc names it; `None` if the question is not answerable."""
 Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
 """Where an answer is found, as MMLongBench-Doc and the reader `own_documents` name it."""
 Maker: TypeAlias = Literal["layer", "model"]
 """What made a question: the layer of a PDF, without a model; or a model."""
 _ID_LENGTH = 16
-_WHOLE = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
-_DECIMAL = re.compile(r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)\s?(%|million|miles?)?", re.IGNORECASE)
 
 
 class Line(BaseModel):
@@ -116,8 +110,4 @@ def format_of(answer: str | Sequence[str]) -> AnswerFormat:
     """
     if not isinstance(answer, str):
         return "List"
-    if answer == NOT_ANSWERABLE:
-        return "None"
-    if _WHOLE.fullmatch(answer):
-        return "Integer"
-    return "Float" if _DECIMAL.fullmatch(answer) else "String"
+    return "None" if answer == NOT_ANSWERABLE else number_format(answer)
