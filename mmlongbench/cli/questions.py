@@ -345,9 +345,8 @@ def export_sheet(questions: Path, review: Path, share: float) -> None:
 
     Give each annotator a copy. A row has what the question, its answer and pages are, and empty cells to fill.
     """
-    from mmlongbench.questions.reviewing.decisions import PROBLEMS
     from mmlongbench.questions.reviewing.merging import read_folder
-    from mmlongbench.questions.reviewing.sheet import write_sheet
+    from mmlongbench.questions.reviewing.sheet import PROBLEMS, write_sheet
 
     if review.exists():
         raise click.UsageError(
