@@ -66,8 +66,10 @@ def _outcome(line: _Line) -> Reply | Failure:
     status = response.status_code if response else None
     if line.error is not None or response is None or (status is not None and status != 200):
         return Failure(_words(line))
-    reply = read_reply(json.dumps(response.body).encode())
-    return Failure(reply.why) if isinstance(reply, RequestError) else reply
+    try:
+        return read_reply(json.dumps(response.body).encode())
+    except RequestError as error:
+        return Failure(error.why)
 
 
 def _words(line: _Line) -> str:

@@ -13,7 +13,7 @@ from question_world import Doc
 
 from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.pictures import Picture
+from mmlongbench.models.calls import Picture
 from mmlongbench.questions.writing import agreement, checklist, funnel, probes, whole
 from mmlongbench.questions.writing.answers import Faulty, agrees, normal
 from mmlongbench.questions.writing.asking import NoAnswer, Request, Said, Shown, read

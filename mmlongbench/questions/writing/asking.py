@@ -7,17 +7,15 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.draws import digest
-from mmlongbench.messages import data_uri, messages
-from mmlongbench.models.calls import Unusable, VerbatimCall
+from mmlongbench.messages import messages
+from mmlongbench.models.calls import Call, Picture, read_object, schema_options, shape
 from mmlongbench.models.client import Failed, ModelClient
-from mmlongbench.models.pictures import Picture
-from mmlongbench.models.reading import read_object, shape
-from mmlongbench.models.replies import Reply
+from mmlongbench.models.replies import Reply, Unusable
 from mmlongbench.prompt import Image, Prompt
 from mmlongbench.questions.writing.lines import Called
 
@@ -92,60 +90,43 @@ class CallFailedError(Exception):
     """A call got no reply; what depends on it stays pending."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RawCall(VerbatimCall[Said]):
-    """A request, of which any reply is kept."""
+def _call(request: Request[F], note: str) -> Call[Said]:
+    """Return the call for a request, of which any reply is kept as it came.
 
-    form: ClassVar[type[BaseModel]] = Said
+    Args:
+        request: the instruction, the labelled pages and the material.
+        note: what was wrong with the last reply; empty for the first attempt.
 
-    model: str
-    request: "Request[BaseModel]"
-    note: str
-    """What was wrong with the last reply; empty for the first attempt."""
+    """
+    form = f"Answer with one JSON object of this schema and nothing else:\n{json.dumps(shape(request.form))}"
+    instruction = f"{request.instruction}\n\n{MATERIAL}\n\n{form}"
+    parts: list[str | Image] = []
+    for number, page in enumerate(request.pages):
+        parts += [f"{page.label}:\n", Image(str(number))]
+    parts.append("\n\n".join(part for part in (request.material, note) if part))
+    prompt = Prompt.of(parts)
+    asked = (request.model, instruction, request.material, note, request.sample, request.temperature)
+    shown = [part for page in request.pages for part in (page.label, page.picture.sha256)]
+    return Call(
+        digest("questions", request.purpose, *asked, *shown).hex(),
+        request.model,
+        lambda _: messages(prompt, lambda path: request.pages[int(path)].picture.data_uri(), instruction),
+        schema_options(request.form, MAX_TOKENS, request.temperature, request.sample),
+        Said,
+        _said,
+        reads_cut_off=True,
+        reads_refusals=True,
+    )
 
-    @property
-    def key(self) -> str:
-        """Return a hash of everything that the reply depends on."""
-        asked = self.request
-        said = (asked.model, self._instruction, asked.material, self.note, asked.sample, asked.temperature)
-        shown = [part for page in asked.pages for part in (page.label, page.picture.sha256)]
-        return digest("questions", asked.purpose, *said, *shown).hex()
 
-    @property
-    def _instruction(self) -> str:
-        form = f"Answer with one JSON object of this schema and nothing else:\n{json.dumps(shape(self.request.form))}"
-        return f"{self.request.instruction}\n\n{MATERIAL}\n\n{form}"
-
-    def messages(self, note: str = "") -> list[dict[str, object]]:
-        """Return the instruction, then the labelled pages and the material."""
-        shown = {str(number): page.picture for number, page in enumerate(self.request.pages)}
-        parts: list[str | Image] = []
-        for number, page in enumerate(self.request.pages):
-            parts += [f"{page.label}:\n", Image(str(number))]
-        parts.append("\n\n".join(part for part in (self.request.material, self.note) if part))
-        user = [dict(each) for each in messages(Prompt.of(parts), lambda path: data_uri(*shown[path].encoded()))]
-        return [{"role": "system", "content": self._instruction}, *user]
-
-    def options(self) -> dict[str, object]:
-        """Return the schema, the temperature and the token limit; if the temperature is not 0, also a seed."""
-        asked = self.request
-        form = {"name": asked.form.__name__, "schema": shape(asked.form), "strict": True}
-        return {
-            "response_format": {"type": "json_schema", "json_schema": form},
-            "temperature": asked.temperature,
-            "max_completion_tokens": MAX_TOKENS,
-            **({"seed": asked.sample} if asked.temperature else {}),
-        }
-
-    def read_reply(self, reply: Reply) -> Said:
-        """Return a reply as it came."""
-        return Said(
-            text=reply.words,
-            finish_reason=reply.finish_reason,
-            is_refusal=reply.is_refusal,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-        )
+def _said(reply: Reply) -> Said:
+    return Said(
+        text=reply.words,
+        finish_reason=reply.finish_reason,
+        is_refusal=reply.is_refusal,
+        input_tokens=reply.input_tokens,
+        output_tokens=reply.output_tokens,
+    )
 
 
 @dataclass(slots=True)
@@ -167,7 +148,7 @@ class Desk:
         note = ""
         found: F | NoAnswer = NoAnswer("invalid-reply", "nothing was asked")
         for _ in range(self.attempts):
-            call = _RawCall(request.model, request, note)  # type: ignore[arg-type]  # a form is a BaseModel
+            call = _call(request, note)
             said = self.client.ask(call)
             if isinstance(said, Failed):
                 raise CallFailedError(said.why)
@@ -201,12 +182,13 @@ def read(said: Said, form: type[F]) -> F | NoAnswer:
         return NoAnswer("refusal", said.text[:120])
     if said.finish_reason in ("length", "content_filter"):
         return NoAnswer("invalid-reply", f"the reply was cut off ({said.finish_reason})")
-    found = read_object(said.text, form)
-    if not isinstance(found, Unusable):
-        return found
+    try:
+        return read_object(said.text, form)
+    except Unusable as error:
+        detail = error.why
     if said.text.strip().casefold().replace("’", "'").startswith(_REFUSALS):
         return NoAnswer("refusal", " ".join(said.text.split())[:120])
-    return NoAnswer("invalid-reply", str(found))
+    return NoAnswer("invalid-reply", detail)
 
 
 Ask = Callable[[Request[F]], F | NoAnswer]

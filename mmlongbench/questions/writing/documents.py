@@ -19,7 +19,7 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import is_unicode, sha256_of, shown_name, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.tables import Columns, table_rows
-from mmlongbench.models.pictures import Picture
+from mmlongbench.models.calls import Picture
 from mmlongbench.questions.writing.answers import words
 from mmlongbench.questions.writing.asking import Shown
 from mmlongbench.questions.writing.lines import DocumentLine

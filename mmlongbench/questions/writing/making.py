@@ -7,8 +7,7 @@ from pathlib import Path
 
 from mmlongbench.io.files import file_lock
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.client import ModelClient
-from mmlongbench.models.pace import Backoff
+from mmlongbench.models.client import Backoff, ModelClient
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions.writing import results
 from mmlongbench.questions.writing.decontamination import Benchmark, read_benchmark

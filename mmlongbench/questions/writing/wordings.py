@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mmlongbench.models.fences import fence, numbered
+from mmlongbench.models.calls import fence, numbered
 from mmlongbench.questions.question import AnswerFormat
 from mmlongbench.questions.writing.lines import Candidate, Kind, Slot
 
