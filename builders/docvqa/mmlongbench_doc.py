@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from builders.docvqa.rows import DocumentQuestion, clean, literal_list, strings_of, texts_in
+from builders.docvqa.rows import DocumentQuestion, clean, strings_of, texts_in
 from mmlongbench.task import (
     Fault,
     Pages,
@@ -19,6 +19,7 @@ from mmlongbench.task import (
     RowFault,
     SourceError,
     SourcePaths,
+    literal_list,
     load_json,
     pdfs_by_name,
     raw_row,

@@ -1,45 +1,158 @@
-"""The row that every reader of document questions makes for the builder, and how it is made: fields are cleaned, and
-answers are normalised in the same way for all sources.
+"""The row that every reader of document questions makes for the builder, and the options of both.
+
+Fields are cleaned, and answers are normalised in the same way for all sources.
 
 Each repair has a name; a value that cannot be repaired is a fault.
 """
 
-import ast
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Strict, model_validator
 
+import mmlongbench.task as mt
 from builders.common.fields import is_unicode, not_unicode
-from builders.docvqa.options import AnswerWords
-from mmlongbench.task import Fault, Row, escape_markers
+from mmlongbench.task import (
+    ANSWER_FORMATS,
+    NOT_ANSWERABLE,
+    AnswerFormat,
+    Fault,
+    Row,
+    escape_markers,
+    is_not_answerable,
+    literal_list,
+    number_format,
+)
 
-AnswerFormat: TypeAlias = Literal["Integer", "Float", "String", "List", "None"]
-NOT_ANSWERABLE = "Not answerable"
+PageLabel = Literal["none", "index", "printed"]
+AnswerWords = Literal["whole", "per_element"]
+UnanswerableAnchor = Literal["best_match", "middle"]
+AnswerForm = Literal["short", "long"]
+Context = Literal["padded", "natural", "oracle", "retrieved", "gold_and_distractors"]
+_OF_CONTEXT = {
+    "scope": ("retrieved", "gold_and_distractors"),
+    "page_order": ("retrieved", "gold_and_distractors"),
+    "top_k": ("retrieved",),
+    "gold_pages": ("retrieved",),
+    "distractors": ("gold_and_distractors",),
+}
+"""The options that only some kinds of context use, by name."""
+_AS_FOUND = ("retrieved", "as_found")
+
+
+class DocVQAOptions(mt.Options):
+    """The options that a manifest may set."""
+
+    page_label: PageLabel = "none"
+    """Whether the line before a page has the page's number. `none`: it has no number, as in the public loader today.
+    `index`: the number counts from 0, as in the paper's figure. `printed`: it counts from 1."""
+    answer_form: AnswerForm = "short"
+    """What the prompt asks for. `short`: a phrase or a sentence. `long`: an explanation of at most 200 words, as for
+    M-LongDoc; 512 tokens are kept free, questions need no reference answer, and the metric is `judge-committee`."""
+    max_answer_words: int | None = Field(default=None, ge=1)
+    """The maximum number of words (parts between blanks) of a string or a list answer. A longer answer is long-form,
+    and its question is rejected. The manifests of the paper's datasets set 5, which is the paper's rule. None: there is
+    no limit; answers of more than five words are in the group `answer length: long`, and token F1 does not score
+    them."""
+    answer_words: AnswerWords = "per_element"
+    """How the words of a list are counted: `per_element` counts only the element with the most words, `whole` all
+    elements together. Which of them the paper used is not known; the page of the manifests says what is."""
+    span: Literal["document", "window"] = "document"
+    """Which pages may be shown if the source gives a window of the document with each question (LongDocURL): those of
+    the whole `document`, or those of the `window`."""
+    unanswerable_anchor: UnanswerableAnchor = "best_match"
+    """The page around which a document is cut if the question has no answer. `best_match`: the page that BM25 ranks
+    first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
+    word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
+    such questions."""
+    context: Context = "padded"
+    """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
+    the answer pages. `retrieved`: the pages that a retriever ranks first (see `page_retrieval` of the dataset).
+    `gold_and_distractors`: the answer pages among the pages that a retriever ranks first besides them. With the scope
+    `dataset`, an answer page may be the only page of the document that the question names."""
+    scope: Literal["document", "dataset"] = "document"
+    """Which pages a retriever ranks: those of the question's `document`, or those of all documents of the dataset."""
+    top_k: int | None = Field(default=None, ge=1, le=mt.MAX_RANKED)
+    """How many pages a context of the kind `retrieved` shows at most, or more if there are more answer pages that are
+    put in. None: as many as fit."""
+    gold_pages: Literal["put_in", "as_found"] = "put_in"
+    """Whether a context of the kind `retrieved` shows the answer pages that the retriever did not rank high enough.
+    `put_in`: every context shows all answer pages; with `top_k`, they replace the pages that were found last.
+    `as_found`: an answer page is shown only if it was found."""
+    page_order: Literal["page", "rank"] = "page"
+    """The order of retrieved pages. `page`: that of their numbers; documents stand in a drawn order. `rank`: the best
+    first. It is for contexts whose answer pages are shown `as_found`: an answer page that is put in would stand behind
+    all others, so its place would tell it."""
+    distractors: Annotated[tuple[int, int], Strict(False)] = (1, 10)
+    """The least and the largest number of pages beside the answer pages in a context of the kind
+    `gold_and_distractors`; the number is drawn for each question."""
+    label_width: Literal[15, "distinct"] | None = None
+    """How much of its name a prompt shows of a document. `15`: the first 15 characters, as the public datasets have it;
+    two documents with the same 15 characters never stand in one context. `distinct`: as many more as tell the document
+    apart from all others of the source. None: `distinct` for the reader `own_documents`, `15` for all others."""
+    facets: Annotated[tuple[str, ...], Strict(False)] = ()
+    """Further columns of the table (reader `own_documents`) that records keep, and by which reports break scores
+    down."""
+    synthetic: Literal["", "layer", "model"] = ""
+    """What made the questions, if no person did: the text `layer` of PDFs or a `model` (`mmlongbench questions`). Such
+    a dataset is in no category, and so in no average with questions of people."""
+    pages_as: Literal["image", "text", "interleaved", "joined"] = "image"
+    """How pages are shown. `image`: as images. `text`: as the text that the PDF has. `interleaved`: as this text, in
+    reading order, with crops of tables and figures in between, as M-LongDoc shows them; the lines that a figure
+    shows whole are in its crop alone, those of a table also in the text, and a page without text is one crop.
+    `joined`: as images of several pages, as MMLongBench-Doc shows a document to models that take few images."""
+    joined: Literal[1, 5, 20] = 5
+    """Into how many images the pages of each document are joined at most, if `pages_as` is `joined`. All images of a
+    document but the last show the same number of consecutive pages. An image is taken or left out as a whole; one that
+    shows an answer page is an answer page."""
+    joined_pixels: int = Field(default=mt.MAX_JOINED_PIXELS, ge=100_000, le=64_000_000)
+    """How many pixels a joined image has at most; its pages are shrunk until they fit. The default is the most that the
+    paper's count of image tokens distinguishes (16,384 tokens)."""
+    text_fill: Literal["same_pages", "budget"] = "same_pages"
+    """Which pages are shown if `pages_as` is `text`. `same_pages`: the pages that would fit as images. `budget`: as
+    many pages as fit as text."""
+
+    @model_validator(mode="after")
+    def _labels(self) -> "DocVQAOptions":
+        if self.pages_as in ("text", "interleaved") and self.page_label != "none":
+            raise ValueError("page_label: pages of text are always labelled; leave it out")
+        if self.pages_as == "joined" and (self.page_label != "none" or self.span == "window"):
+            raise ValueError("page_label, span: pages that are joined have no labels and no windows; leave them out")
+        for name in ("joined", "joined_pixels"):
+            if name in self.model_fields_set and self.pages_as != "joined":
+                raise ValueError(f"{name}: only pages_as: joined uses it; leave it out")
+        if "text_fill" in self.model_fields_set and self.pages_as in ("interleaved", "joined"):
+            raise ValueError(f"text_fill: pages_as: {self.pages_as} does not use it; leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _retrieval(self) -> "DocVQAOptions":
+        for name, contexts in _OF_CONTEXT.items():
+            if name in self.model_fields_set and self.context not in contexts:
+                raise ValueError(f"{name}: context {self.context} does not use it; it is for {' and '.join(contexts)}")
+        if self.is_retrieved and self.span == "window":
+            raise ValueError(f"span: context {self.context} ranks the pages of whole documents; leave span out")
+        if self.page_order == "rank" and self.is_retrieved and (self.context, self.gold_pages) != _AS_FOUND:
+            raise ValueError(
+                "page_order: rank shows an answer page that was put in behind all others, so its place would tell it; "
+                "use context: retrieved with gold_pages: as_found, or page_order: page"
+            )
+        least, most = self.distractors
+        if not 0 <= least <= most <= mt.MAX_RANKED:
+            raise ValueError(f"distractors: expected two numbers from 0 to {mt.MAX_RANKED}, the smaller first")
+        return self
+
+    @property
+    def is_retrieved(self) -> bool:
+        """Whether a retriever ranks pages."""
+        return self.context in ("retrieved", "gold_and_distractors")
+
+
 NO_REFERENCE = ("",)
 """The answer of a question without a reference answer; only a judge that sees the document can score such questions."""
-FORMATS: dict[str, AnswerFormat] = {
-    "Int": "Integer",
-    "Integer": "Integer",
-    "Float": "Float",
-    "Str": "String",
-    "String": "String",
-    "List": "List",
-    "None": "None",
-}
 MAX_FACET = 100
 """The maximum number of characters of a value by which reports break scores down."""
-_MAX_LITERAL = 100_000
-"""The maximum characters of a text that is parsed as a list; the parser needs a hundred times the memory of the
-text."""
-_INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
-_FLOAT = re.compile(
-    r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
-)
-"""Matches what the public scorer reads as a number; the scorer removes these currency signs and units first."""
 
 
 class DocumentQuestion(Row):
@@ -267,8 +380,8 @@ def normalise(value: object, declared: str) -> Answer | Fault:
             field="answer",
             todo="write the answer so",
         )
-    if declared not in FORMATS:
-        expected = f"one of {', '.join(FORMATS)}"
+    if declared not in ANSWER_FORMATS:
+        expected = f"one of {', '.join(ANSWER_FORMATS)}"
         return Fault(
             "unknown-answer-format",
             expected,
@@ -276,7 +389,7 @@ def normalise(value: object, declared: str) -> Answer | Fault:
             field="answer_format",
             todo="write one of them, or leave it empty if the table is your own",
         )
-    kind = FORMATS[declared]
+    kind = ANSWER_FORMATS[declared]
     if isinstance(value, list):
         return _listed(value, kind)
     is_whole = isinstance(value, float) and value.is_integer() and kind == "Integer"
@@ -284,7 +397,7 @@ def normalise(value: object, declared: str) -> Answer | Fault:
 
 
 def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
-    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+    if is_not_answerable(text):
         return Answer("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if kind == "None":
         return Fault(
@@ -298,9 +411,9 @@ def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
         return Fault("empty-answer", "an answer", "nothing", field="answer", todo="write the answer, or Not answerable")
     if kind in ("List", "String") or literal_list(text) is not None:
         return _list_or_string(text, kind)
-    if kind == "Integer" and not _INTEGER.fullmatch(text):
+    if kind == "Integer" and number_format(text) != "Integer":
         return Answer("String", (text,), ("integer-to-string",))
-    if kind == "Float" and not _FLOAT.fullmatch(text):
+    if kind == "Float" and number_format(text) == "String":
         return Answer("String", (text,), ("float-to-string",))
     return Answer(kind, (text,))
 
@@ -330,29 +443,9 @@ def format_of(value: object) -> str:
     text = str(value).strip()
     if isinstance(value, list) or literal_list(text) is not None:
         return "List"
-    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+    if is_not_answerable(text):
         return "None"
-    if _INTEGER.fullmatch(text):
-        return "Integer"
-    return "Float" if _FLOAT.fullmatch(text) else "String"
-
-
-def literal_list(text: str) -> list[object] | None:
-    """Parse a string as a list in Python or JSON notation; return None if it is not a list.
-
-    >>> literal_list("['a', 1]"), literal_list("[1, x]"), literal_list("3")
-    (['a', 1], None, None)
-    """
-    if len(text) > _MAX_LITERAL or not text.strip().startswith("["):
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings of the compiler about a backslash before a letter
-            value = ast.literal_eval(text.strip())
-        str(value)  # a hexadecimal number may have too many decimal digits to print
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return value if isinstance(value, list) else None
+    return number_format(text)
 
 
 def count_words(values: Sequence[str], how: AnswerWords) -> int:

@@ -93,10 +93,6 @@ _METRIC = "judge-fluency-f1"
     documents={"type": FOLDER},
     words={"type": FILE},
     alphas={"type": click.FloatRange(0, 1)},
-    ignores_reading_order={"option": "--ignore-reading-order"},
-)
-@click.option(
-    "--walk", is_flag=True, deprecated="Use --ignore-reading-order.", help="The former name of --ignore-reading-order."
 )
 @options_of(
     Judge,
@@ -125,7 +121,6 @@ def score(
     reasoning: str | None,
     compat: bool,
     settings: Settings,
-    walk: bool,
     judge: Judge,
     dry_run: bool,
     images: Path | None,
@@ -164,7 +159,6 @@ def score(
         settings=replace(
             settings,
             judge=replace(judge, is_dry=dry_run) if has_judge else None,
-            ignores_reading_order=settings.ignores_reading_order or walk,
             profile=followed,
         ),
         model=model,

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from mmlongbench.answers import after_prefix
 from mmlongbench.metrics.benchmark.metrics import ANSWER
-from mmlongbench.metrics.benchmark.texts import after_prefix
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput
 
 

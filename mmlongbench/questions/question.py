@@ -5,13 +5,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat
 from mmlongbench.draws import KeyPart, digest
 from mmlongbench.questions.numbers import is_decimal, is_whole
 
-NOT_ANSWERABLE = "Not answerable"
-"""The answer of a question that its document does not answer."""
-AnswerFormat: TypeAlias = Literal["String", "Integer", "Float", "List", "None"]
-"""The format of an answer, as MMLongBench-Doc names it; `None` if the question is not answerable."""
 Source: TypeAlias = Literal["Text", "Table", "Chart", "Figure", "Layout"]
 """Where an answer is found, as MMLongBench-Doc and the reader `own_documents` name it."""
 Maker: TypeAlias = Literal["layer", "model"]

@@ -6,6 +6,14 @@ defines it. To build, read and score releases, use `import mmlongbench as mm`. T
 build.
 """
 
+from mmlongbench.answers import (
+    ANSWER_FORMATS,
+    NOT_ANSWERABLE,
+    AnswerFormat,
+    is_not_answerable,
+    literal_list,
+    number_format,
+)
 from mmlongbench.corpus.corpus import Passage
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.corpus.retrieval.negatives import Facts, Query
@@ -73,6 +81,8 @@ __all__ += ["MAX_RANKED", "Crop", "Document", "Documents", "Facts", "ImageClass"
 __all__ += ["PageId", "PageImages", "PageQuery", "PageRanking", "Pages", "Passage", "Picture", "PictureBytes"]
 __all__ += ["PictureFile", "Query", "RawRow", "Record", "Row", "RowFault", "SearchedCorpus", "SourcePaths", "Sources"]
 __all__ += ["Suspect", "WebPages", "raw_row"]
+# Answers.
+__all__ += ["ANSWER_FORMATS", "NOT_ANSWERABLE", "AnswerFormat", "is_not_answerable", "literal_list", "number_format"]
 # Drafts, prompts and packed examples.
 __all__ += ["DEPTHS", "LABEL_WIDTH", "MARKER", "MAX_JOINED_PIXELS", "Chain", "Closing", "Depth", "Draft", "Draws"]
 __all__ += ["Image", "InOrder", "JoinPages", "PackedExample", "Part", "Permutation", "PlacedNeedle", "Prompt"]

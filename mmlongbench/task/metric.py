@@ -165,8 +165,6 @@ class Settings:
     """Words and boxes to use instead of the PDFs' own: lines of JSON (smudge)."""
     alphas: tuple[float, ...] = (0.25,)
     """Weight of the match; the score uses the first one, and reports compare all (smudge)."""
-    ignores_reading_order: bool = False
-    """Ignore the PDFs' reading order, and search by the paper's Algorithm 1 (smudge)."""
     images: Path | None = None
     """The release's folder of images (for a committee, which sees the pages that hold the answer)."""
     data: Path | None = None

@@ -25,15 +25,13 @@ import mmlongbench.task as mt
 from builders.docvqa import DocVQAOptions, LongDocURL, MLongDoc, MMLongBenchDoc, OwnDocuments, SlideVQA
 from builders.docvqa.own_documents import COLUMNS
 from builders.docvqa.rows import (
-    NOT_ANSWERABLE,
     Answer,
-    AnswerFormat,
     DocumentQuestion,
     count_words,
     format_of,
-    literal_list,
     normalise,
 )
+from mmlongbench.answers import NOT_ANSWERABLE, AnswerFormat, literal_list
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.io import tables
 from mmlongbench.io.tables import ENDINGS

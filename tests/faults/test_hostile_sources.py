@@ -19,10 +19,10 @@ from mutated import refusal_or_none
 from PIL import Image
 
 import mmlongbench.task as mt
-from builders.docvqa.rows import literal_list
 from builders.mm_niah.own_pages import _PICTURE
-from builders.visual_haystacks.fields import asked_objects
+from builders.visual_haystacks.rows import asked_objects
 from builders.vrag.viquae import named_apart
+from mmlongbench.answers import literal_list
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits

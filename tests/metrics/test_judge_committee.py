@@ -17,7 +17,8 @@ from PIL import Image
 
 from mmlongbench.metrics.judge import Committee
 from mmlongbench.metrics.judge.committee import PageTexts, excerpt_of
-from mmlongbench.metrics.smudge.metric import Library, Text
+from mmlongbench.metrics.smudge.metric import Library
+from mmlongbench.metrics.smudge.reading import Reading
 from mmlongbench.task import Judge, Profile, Score, ScoringInput, Settings
 
 OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]
@@ -272,9 +273,9 @@ def test_texts_of_documents_are_read_once(documents: Path) -> None:
 def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         texts = [pool.submit(PageTexts(documents).of, "rose") for _ in range(2)]
-        words = [pool.submit(Library(documents, None, ignores_reading_order=False).open, "rose") for _ in range(2)]
+        words = [pool.submit(Library(documents, None).open, "rose") for _ in range(2)]
     assert texts[0].result() == texts[1].result() != ()
-    assert all(isinstance(found.result(), Text) for found in words)
+    assert all(isinstance(found.result(), Reading) for found in words)
 
 
 def test_many_answer_pages_are_bounded() -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules, anls, extract_answer, score_extracted
-from mmlongbench.metrics.mmlongbench_doc.lists import MAX_CHARACTERS, gold_list, literal_list
+from mmlongbench.answers import MAX_LIST, anls, flat_list, gold_list
+from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules, extract_answer, score_extracted
 from mmlongbench.metrics.mmlongbench_doc.metrics import FORMATS
 from mmlongbench.task import Score, ScoringInput, Settings
 
@@ -66,10 +66,10 @@ def test_an_answer_that_denies_something_is_no_refusal(said: str) -> None:
 
 
 def test_lists_are_read_as_python_or_json_writes_them() -> None:
-    assert literal_list(r"""['it\'s', "caf\u00e9", 'a\dz', '\x41', "\101"]""") == ["it's", "café", r"a\dz", "A", "A"]
-    assert literal_list("[1, -2.50, 1_000, 1e3, None, True]") == ["1", "-2.5", "1000", "1000.0", "None", "True"]
-    assert literal_list(" [ 'a' , ] ") == ["a"]
-    assert literal_list("[]") == literal_list("[ ]") == []
+    assert flat_list(r"""['it\'s', "caf\u00e9", 'a\dz', '\x41', "\101"]""") == ["it's", "café", r"a\dz", "A", "A"]
+    assert flat_list("[1, -2.50, 1_000, 1e3, None, True]") == ["1", "-2.5", "1000", "1000.0", "None", "True"]
+    assert flat_list(" [ 'a' , ] ") == ["a"]
+    assert flat_list("[]") == flat_list("[ ]") == []
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_lists_are_read_as_python_or_json_writes_them() -> None:
         "[" * 300 + "]" * 300,
         r"['\U99999999']",
         "[" + "1" * 5000 + "]",
-        "['" + "a" * MAX_CHARACTERS + "']",
+        "['" + "a" * MAX_LIST + "']",
         "",
         "[",
     ],
 )
 def test_what_is_no_flat_list_is_none_and_nothing_is_evaluated(text: str) -> None:
-    assert literal_list(text) is None
+    assert flat_list(text) is None
     assert score_extracted('["a"]', "List", text) == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmlongbench.answers import after_prefix, rest_of_line
 from mmlongbench.errors import ScoringError
 from mmlongbench.metrics.benchmark import (
     ClassLabel,
@@ -17,7 +18,6 @@ from mmlongbench.metrics.benchmark import (
     SubstringExactMatch,
     TotalCount,
     YesNo,
-    after_prefix,
     binary_acc,
     cls_acc,
     doc_qa,
@@ -28,7 +28,6 @@ from mmlongbench.metrics.benchmark import (
     sub_em,
 )
 from mmlongbench.metrics.benchmark.metrics import BenchmarkMetric
-from mmlongbench.metrics.benchmark.texts import rest_of_line
 from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules
 from mmlongbench.task import Metric, ScoringInput, Settings
 

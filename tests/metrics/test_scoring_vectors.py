@@ -9,6 +9,7 @@ from typing import Any
 import needs
 import pytest
 
+from mmlongbench.answers import after_prefix
 from mmlongbench.metrics.benchmark import (
     ClassLabel,
     DocumentAnswer,
@@ -17,7 +18,6 @@ from mmlongbench.metrics.benchmark import (
     SubstringExactMatch,
     TotalCount,
     YesNo,
-    after_prefix,
     binary_acc,
     cls_acc,
     doc_qa,
@@ -28,7 +28,7 @@ from mmlongbench.metrics.benchmark import (
     sub_em,
 )
 from mmlongbench.metrics.benchmark.metrics import DEFAULTS, BenchmarkMetric
-from mmlongbench.metrics.mmlongbench_doc import Judged, accuracy_and_f1, score_extracted
+from mmlongbench.metrics.mmlongbench_doc import accuracy_and_f1, score_extracted
 from mmlongbench.task import ScoringInput, Settings
 
 NA = "Not answerable"
@@ -37,7 +37,7 @@ scorer = cache(rouge_scorer)
 
 
 def figures(row: Row) -> dict[str, float]:
-    rows = [Judged(each["score"], each["answer"] != NA, each["pred"] != NA) for each in row["rows"]]
+    rows = [(each["score"], each["answer"] != NA, each["pred"] != NA) for each in row["rows"]]
     found = accuracy_and_f1(rows)
     return {"acc": found["accuracy"], "f1": found["f1"]}
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ from hypothesis import strategies as st
 
 from mmlongbench.errors import Fault, PageLimitError, ScoringError, SourceError
 from mmlongbench.metrics.judge import committee
-from mmlongbench.metrics.smudge import SMuDGE, metric, paths
-from mmlongbench.metrics.smudge.metric import Compared, Library, Text
-from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, distance_between, found_at
+from mmlongbench.metrics.smudge import SMuDGE, metric
+from mmlongbench.metrics.smudge.metric import Compared, Library
+from mmlongbench.metrics.smudge.reading import MAX_PLACES, Found, Place, Reading, distance_between, found_at
 from mmlongbench.metrics.smudge.words import WordList
 from mmlongbench.task import ScoringInput, Settings
 
@@ -57,10 +56,6 @@ def smudge(leaflets: Path) -> SMuDGE:
     return SMuDGE(Settings(documents=leaflets))
 
 
-WAYS = [Settings(ignores_reading_order=is_graph) for is_graph in (False, True)]
-WAY_NAMES = ["reading order", "over the graph"]
-
-
 def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> ScoringInput:
     fields = {"id": "q", "doc_name": doc, "ans_page_list": [0], "answer_format": "String", **record}
     return document_question(fields, gold, prediction, dataset="d")
@@ -95,14 +90,6 @@ def test_a_gold_is_located_anywhere_in_the_document(smudge: SMuDGE) -> None:
     assert smudge.out_of_scope(asked("12", "12", ans_page_list=[])) == ""
 
 
-def test_the_paper_grounds_by_reading_order_and_algorithm_1_is_an_option(tmp_path: Path) -> None:
-    """A string that goes on in the next line is one run in reading order, and no path over the graph of words."""
-    draw(tmp_path / "leaflet.pdf", ([(60, 100, "Made by the mill at Chapel"), (60, 500, "Hill in Georgia")],))
-    paper, walk = (SMuDGE(Settings(documents=tmp_path, ignores_reading_order=is_graph)) for is_graph in (False, True))
-    found = [metric.score(asked("Chapel Hill", "Chapel Hill")).details["is_gold_exact"] for metric in (paper, walk)]
-    assert found == [True, False]
-
-
 def test_only_a_prediction_needs_a_similar_text(smudge: SMuDGE) -> None:
     far = asked("1961", "1961")  # a quarter of it is on the page
     assert (smudge.out_of_scope(far), smudge.score(far).score) == ("", 1)
@@ -127,11 +114,9 @@ def test_a_refusal_is_looked_for_like_any_other_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gold", ["12", "Chapel Hill", "up to 12 milligrams", "Take", "26 tablets"])
-@pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
-def test_a_gold_that_is_said_scores_1(leaflets: Path, gold: str, way: Settings) -> None:
-    metric = SMuDGE(replace(way, documents=leaflets))
-    assert score(metric, gold, gold=gold) == 1
-    assert score(metric, f"Answer: {gold.upper()}", gold=gold) == 1
+def test_a_gold_that_is_said_scores_1(smudge: SMuDGE, gold: str) -> None:
+    assert score(smudge, gold, gold=gold) == 1
+    assert score(smudge, f"Answer: {gold.upper()}", gold=gold) == 1
 
 
 def test_a_score_is_the_weighted_sum_by_hand(smudge: SMuDGE) -> None:
@@ -153,14 +138,12 @@ def test_every_alpha_is_given_and_the_first_is_the_score(leaflets: Path) -> None
     assert scored.details["alpha_0"] == grounding
 
 
-@pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
-def test_what_stands_on_another_page_is_not_grounded(leaflets: Path, way: Settings) -> None:
-    metric = SMuDGE(replace(way, documents=leaflets))
-    there = metric.score(asked("Chapel Hall", gold="Chapel Hill"))
+def test_what_stands_on_another_page_is_not_grounded(smudge: SMuDGE) -> None:
+    there = smudge.score(asked("Chapel Hall", gold="Chapel Hill"))
     assert there.details["grounding"] == 0  # page 1 has it word for word
     assert there.details["is_found"] is False
     assert there.score == pytest.approx(0.25 * 10 / 11)
-    near = metric.score(asked("Chapel Hiil", gold="Chapel Hill"))
+    near = smudge.score(asked("Chapel Hiil", gold="Chapel Hill"))
     assert near.details["grounding"] == 1  # nothing resembles it more than the gold
 
 
@@ -239,15 +222,6 @@ def test_no_prediction_breaks_it(smudge: SMuDGE, said: str) -> None:
     assert 0 <= score(smudge, said, gold='["12", "26"]', answer_format="List") < 0.6
 
 
-def test_the_details_say_whether_a_bound_cut_a_search(leaflets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    smudge = SMuDGE(Settings(documents=leaflets, ignores_reading_order=True))
-    said = "take the 26 tablets of a batch near Chapel Hill, up to 12 of them, and 77 more at another time"
-    assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
-    monkeypatch.setattr(paths, "MAX_UNDER_WAY", 1)
-    assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
-    assert smudge.score(asked(said)).details["is_exhaustive"] is False
-
-
 def test_settings_that_cannot_be_meant_are_refused(leaflets: Path) -> None:
     with pytest.raises(ScoringError, match="no documents: name their folder"):
         SMuDGE(Settings())
@@ -276,11 +250,11 @@ def drawn(folder: Path, *names: str) -> Path:
 
 
 def test_documents_are_kept_within_a_bound_and_read_again(tmp_path: Path) -> None:
-    opened = Library(drawn(tmp_path / "pdfs", "a", "b"), None, ignores_reading_order=False, bound=1)
+    opened = Library(drawn(tmp_path / "pdfs", "a", "b"), None, bound=1)
     first = opened.open("a")
-    assert isinstance(first, Text)
+    assert isinstance(first, Reading)
     assert opened.open("a") is first
-    assert isinstance(opened.open("b"), Text)
+    assert isinstance(opened.open("b"), Reading)
     assert opened.open("a") is not first
 
 
@@ -288,9 +262,9 @@ def test_documents_go_by_their_own_name_and_by_that_of_a_release(tmp_path: Path)
     folder = drawn(tmp_path / "pdfs", "home page")
     (tmp_path / "outside.pdf").write_bytes((folder / "home page.pdf").read_bytes())
     (folder / "linked.pdf").symlink_to(tmp_path / "outside.pdf")
-    opened = Library(folder, None, ignores_reading_order=False)
+    opened = Library(folder, None)
     for name in ("home page", "home page.pdf", "home_pg-900cd0505dda3de0"):
-        assert isinstance(opened.open(name), Text)
+        assert isinstance(opened.open(name), Reading)
     for name in ("linked", "outside", "../outside", ""):
         assert isinstance(opened.open(name), Fault)
 
@@ -305,7 +279,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
     monkeypatch.setattr(metric, "pdf_words", late)
     monkeypatch.setattr(committee, "read_pages", late)
     said = r"^a\.pdf, page 1: time-of-a-page: .*; repair or remove the document, and run the same command again$"
-    for read in (Library(folder, None, ignores_reading_order=False).open, committee.PageTexts(folder).of):
+    for read in (Library(folder, None).open, committee.PageTexts(folder).of):
         with pytest.raises(PageLimitError, match=said):
             read("a")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlongbench.metrics.smudge import grounding_score, kind_of, match_score
-from mmlongbench.metrics.smudge.matching import SCALES, elements_of, paired, said_of, similarity
+from mmlongbench.metrics.smudge.matching import SCALES, elements_of, kind_of, match_score, paired, said_of, similarity
+from mmlongbench.metrics.smudge.reading import grounding_score
 
 PAGE = Path(__file__).parents[2] / "mmlongbench/scoring/README.md"
 MGS = ("up to 12 milligrams", "up to 12 mgs")

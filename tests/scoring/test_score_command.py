@@ -114,9 +114,8 @@ def test_a_release_that_comes_after_the_predictions_is_named(finished: Path, tmp
     assert (ran.code, "RELEASE comes first" in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize(("option", "warns"), [("--ignore-reading-order", False), ("--walk", True)])
-def test_an_option_works_under_its_old_name_too(
-    option: str, warns: bool, public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_options_of_a_metric_reach_it(
+    public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = list[Settings]()
     make = SMuDGE.__init__
@@ -126,11 +125,10 @@ def test_an_option_works_under_its_old_name_too(
         make(metric, settings)
 
     monkeypatch.setattr(SMuDGE, "__init__", kept)
-    asked = ("--metrics", "smudge", "--documents", tmp_path, "--alpha", 0.5, "--alpha", 1, option)
-    found = score(public, of_file(golds, DOCS), tmp_path, "--partial", *asked)
+    asked = ("--metrics", "smudge", "--documents", tmp_path, "--alpha", 0.5, "--alpha", 1)
+    score(public, of_file(golds, DOCS), tmp_path, "--partial", *asked)
     (settings,) = made
-    assert (settings.ignores_reading_order, settings.alphas, settings.documents) == (True, (0.5, 1.0), tmp_path)
-    assert ("Use --ignore-reading-order." in found.err) == warns
+    assert (settings.alphas, settings.documents) == ((0.5, 1.0), tmp_path)
 
 
 def test_every_kind_of_bad_prediction_is_named_and_counted(public: Path, golds: list[Line], tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pymupdf
 
-from builders.docvqa.rows import literal_list
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.reports import QuestionedReport, answer, find_cells, read_reports, sample_row
-from mmlongbench.task import Draws
+from mmlongbench.task import Draws, literal_list
 
 FORMATS = {"Int": "Integer", "Str": "String"}
 WIDTH = 1024

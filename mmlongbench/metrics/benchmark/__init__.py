@@ -1,6 +1,6 @@
 """The benchmark's own metrics: pure functions named as in the public code, and the metrics made of them."""
 
-from mmlongbench.metrics.benchmark.answers import binary_acc, cls_acc, mc_acc, soft_acc, sub_em
+from mmlongbench.metrics.benchmark.answers import binary_acc, cls_acc, mc_acc, rouge, rouge_scorer, soft_acc, sub_em
 from mmlongbench.metrics.benchmark.documents import doc_qa
 from mmlongbench.metrics.benchmark.metrics import (
     ClassLabel,
@@ -11,8 +11,6 @@ from mmlongbench.metrics.benchmark.metrics import (
     TotalCount,
     YesNo,
 )
-from mmlongbench.metrics.benchmark.rouge import rouge, rouge_scorer
-from mmlongbench.metrics.benchmark.texts import after_prefix
 
 __all__ = [
     "ClassLabel",
@@ -22,7 +20,6 @@ __all__ = [
     "SubstringExactMatch",
     "TotalCount",
     "YesNo",
-    "after_prefix",
     "binary_acc",
     "cls_acc",
     "doc_qa",

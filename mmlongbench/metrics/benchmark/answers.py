@@ -1,12 +1,16 @@
-"""Finds the answer in a model's output if it is a choice (Yes or No, a letter, a label) or a count, and scores it."""
+"""Scores answers that are names, choices (yes or no, a letter, a label), counts or summaries: the functions of the
+public code. Every regular expression here looks at each character a bounded number of times, whatever the text.
+"""
 
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any, Protocol
 
-from mmlongbench.metrics.benchmark.texts import normalised, single_blanks, without_articles
+from mmlongbench.answers import flattened, missing, normalised, single_blanks, without_articles
 
 _MAX_DIGITS = 4300
 """A number with more digits than this is not read, because it is not an answer."""
@@ -27,15 +31,6 @@ def sub_em(prediction: str, answers: object) -> float:
     """
     said = normalised(prediction)
     return float(any(normalised(answer) in said for answer in flattened(answers)))
-
-
-def flattened(answers: object) -> Iterable[str]:
-    """Yield each answer as a string; `answers` is one answer, a list of answers, or a list of such lists."""
-    if isinstance(answers, list | tuple):
-        for answer in answers:
-            yield from flattened(answer)
-    else:
-        yield str(answers)
 
 
 def yes_or_no(prediction: str) -> int | None:
@@ -75,11 +70,16 @@ def total_count(prediction: str) -> int | None:
     """
     text = without_articles(prediction.lower())
     of_numbers = deque((found[0] for found in _NUMBERS_IN_BRACKETS.finditer(text)), maxlen=1)
-    for listed in (*of_numbers, _last_brackets(text)):
+    last, start = "", text.find("[")  # each part goes from a "[" to the next "]", and the next begins after that
+    while start >= 0 and (end := text.find("]", start)) >= 0:
+        last = text[start : end + 1]
+        start = text.find("[", end)
+    for listed in (*of_numbers, last):
         values = _json_list(listed)
         if values is not None:
             return sum(whole for value in values if (whole := _whole(value)) is not None)
-    return _sum_of_digits(text)
+    numbers = [_number(digits) for digits in _DIGITS.findall(text)]
+    return None if None in numbers else sum(filter(None, numbers))
 
 
 def soft_acc(prediction: str, answer: Sequence[int]) -> float:
@@ -130,29 +130,6 @@ def cls_acc(prediction: str, answer: int) -> float:
     return float(class_label(prediction) == answer)
 
 
-def _sum_of_digits(text: str) -> int | None:
-    """Return the sum of all numbers written in digits; None if one is too long to be read."""
-    total = 0
-    for found in _DIGITS.finditer(text):
-        number = _number(found[0])
-        if number is None:
-            return None
-        total += number
-    return total
-
-
-def _last_brackets(text: str) -> str:
-    """Return the last part in brackets; empty if there is none.
-
-    Each part goes from a "[" to the next "]"; the search for the next part begins after that "]".
-    """
-    last, start = "", text.find("[")
-    while start >= 0 and (end := text.find("]", start)) >= 0:
-        last = text[start : end + 1]
-        start = text.find("[", end)
-    return last
-
-
 def _json_list(text: str) -> list[object] | None:
     try:
         values: object = json.loads(text)
@@ -171,3 +148,54 @@ def _whole(value: Any) -> int | None:  # noqa: ANN401  (what JSON holds)
 
 def _number(digits: str) -> int | None:
     return int(digits) if len(digits) <= _MAX_DIGITS else None
+
+
+_TYPES = ("rougeL", "rougeLsum")
+MAX_SUMMARY = 50_000
+"""The maximum characters of a prediction that are compared. The time grows with the product of the lengths of the
+prediction and the reference. Public runs generate 384 tokens."""
+_STEMS = 50_000
+"""How many stems are kept in memory."""
+
+
+class _Figures(Protocol):
+    fmeasure: float
+    recall: float
+
+
+class Scorer(Protocol):
+    """A scorer of the package rouge-score, which may not be installed."""
+
+    def score(self, *, target: str, prediction: str) -> Mapping[str, _Figures]:
+        """Return the figures by type, such as `rougeL`."""
+        ...
+
+
+def rouge_scorer() -> Scorer:
+    """Return a scorer that gives the figures of the public code, and keeps the stems of words in memory.
+
+    Raises:
+        ScoringError: rouge-score is not installed.
+
+    """
+    try:
+        from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]
+        from rouge_score.rouge_scorer import RougeScorer
+        from rouge_score.tokenize import tokenize
+    except ImportError as error:
+        raise missing("rouge-score", "metric rouge") from error
+    stemmer = SimpleNamespace(stem=lru_cache(_STEMS)(PorterStemmer().stem))
+    scorer: Scorer = RougeScorer(list(_TYPES), tokenizer=SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer)))
+    return scorer
+
+
+def rouge(scorer: Scorer, prediction: str, answers: Iterable[str]) -> Mapping[str, float]:
+    """Return F1 and recall of rougeL and rougeLsum, the four figures of the public code.
+
+    Each figure is the best that the prediction reaches with any of the answers.
+    """
+    said = prediction[:MAX_SUMMARY]
+    found = [scorer.score(target=answer, prediction=said) for answer in answers]
+    best = {f"{kind}_f1": max((float(each[kind].fmeasure) for each in found), default=0.0) for kind in _TYPES}
+    recall = {f"{kind}_recall": max((float(each[kind].recall) for each in found), default=0.0) for kind in _TYPES}
+    return {**best, **recall}

@@ -13,13 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
+from mmlongbench.answers import after_prefix, flattened, normalised, rest_of_line
 from mmlongbench.metrics.benchmark.answers import (
+    MAX_SUMMARY,
+    Scorer,
     binary_acc,
     class_label,
     cls_acc,
-    flattened,
     mc_acc,
     option_letter,
+    rouge,
+    rouge_scorer,
     soft_acc,
     sub_em,
     total_count,
@@ -27,8 +31,6 @@ from mmlongbench.metrics.benchmark.answers import (
 )
 from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
 from mmlongbench.metrics.benchmark.own import own_doc_qa
-from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, Scorer, rouge, rouge_scorer
-from mmlongbench.metrics.benchmark.texts import after_prefix, normalised, rest_of_line
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
@@ -231,7 +233,7 @@ class RougeL(BenchmarkMetric):
         texts = texts if self.profile == "paper" else _needed(texts, answers)
         each = [rouge(self._scorer, text, answers) for text in texts]
         figures = {key: max(found[key] for found in each) for key in each[0]}
-        is_cut = any(len(text) > MAX_CHARACTERS for text in texts)
+        is_cut = any(len(text) > MAX_SUMMARY for text in texts)
         return Score(figures["rougeL_f1"], {**figures, **({"cut": True} if is_cut else {})})
 
     @cached_property
@@ -246,7 +248,7 @@ def _needed(texts: tuple[str, ...], answers: Sequence[str]) -> tuple[str, ...]:
     matches nothing and makes the text longer, so the whole text never scores better.
     """
     has_word = any("summar" in answer.lower() for answer in answers)
-    return texts if has_word or any(len(text) > MAX_CHARACTERS for text in texts) else texts[-1:]
+    return texts if has_word or any(len(text) > MAX_SUMMARY for text in texts) else texts[-1:]
 
 
 def _mistyped(gold: object, expected: str) -> Score:

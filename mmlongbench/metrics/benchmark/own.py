@@ -13,8 +13,8 @@ from itertools import pairwise
 from math import isclose, isfinite
 from typing import NamedTuple
 
+from mmlongbench.answers import normalised
 from mmlongbench.metrics.benchmark.documents import FORMATS, TOLERANCE, is_exact
-from mmlongbench.metrics.benchmark.texts import normalised
 
 _CHARACTERS = str.maketrans(
     {"−": "-", "‐": "-", "‑": "-", "‒": "-", "–": "-", "’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "⁄": "/"}

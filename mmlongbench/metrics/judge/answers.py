@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
+from mmlongbench.answers import after_prefix
 from mmlongbench.documents.names import label
 from mmlongbench.metrics.benchmark.metrics import ANSWER as ANSWER_PREFIX
 from mmlongbench.metrics.benchmark.metrics import PUBLIC_CODE
-from mmlongbench.metrics.benchmark.texts import after_prefix
 from mmlongbench.metrics.judge.judged import (
     MAX_CHARACTERS,
     Judged,

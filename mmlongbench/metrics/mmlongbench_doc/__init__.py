@@ -2,34 +2,25 @@
 answers, are here, too.
 """
 
-from mmlongbench.metrics.mmlongbench_doc.anls import anls
-from mmlongbench.metrics.mmlongbench_doc.extraction import extract_answer
+from mmlongbench.metrics.mmlongbench_doc.extraction import FAIL_TO_ANSWER, extract_answer
 from mmlongbench.metrics.mmlongbench_doc.metrics import (
     ANLS,
     LenientRules,
     Rules,
     absent_details,
-    scored_extracted,
-    totals_of_extracted,
-)
-from mmlongbench.metrics.mmlongbench_doc.rules import (
-    FAIL_TO_ANSWER,
-    NOT_ANSWERABLE,
-    Judged,
     accuracy_and_f1,
     score_extracted,
+    scored_extracted,
+    totals_of_extracted,
 )
 
 __all__ = [
     "ANLS",
     "FAIL_TO_ANSWER",
-    "NOT_ANSWERABLE",
-    "Judged",
     "LenientRules",
     "Rules",
     "absent_details",
     "accuracy_and_f1",
-    "anls",
     "extract_answer",
     "score_extracted",
     "scored_extracted",

@@ -8,9 +8,10 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
-from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER, NOT_ANSWERABLE
+from mmlongbench.answers import NOT_ANSWERABLE, flat_list
 
+FAIL_TO_ANSWER = "Fail to answer"
+"""What is extracted if a model says that it cannot see, open or read the pages."""
 MAX_CHARACTERS = 10_000
 """The maximum characters of an answer that are read; they begin after the last "answer:"."""
 _MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
@@ -105,7 +106,7 @@ def _list(answer: str) -> str:
     """Return the elements as JSON: the lines with bullets or, without bullets, the parts between separators. A list in
     brackets is returned unchanged.
     """
-    if literal_list(answer) is not None:
+    if flat_list(answer) is not None:
         return answer
     return json.dumps(list(_elements(answer)), ensure_ascii=False)
 

@@ -14,10 +14,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mmlongbench.metrics.missing import missing
+from mmlongbench.answers import edit_distance
 from mmlongbench.task.metric import ScoringInput
 
 Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
@@ -76,12 +75,8 @@ def similarity(one: str, other: str) -> float:
     >>> similarity("milligrams", "mgs"), similarity("", "")
     (0.3, 1.0)
     """
-    try:
-        from rapidfuzz.distance import Levenshtein
-    except ImportError as error:
-        raise missing("rapidfuzz", "smudge") from error
     longest = max(len(one), len(other))
-    return (longest - Levenshtein.distance(one, other)) / longest if longest else 1.0
+    return (longest - edit_distance(one, other, "smudge")) / longest if longest else 1.0
 
 
 def harmonic_mean(numbers: float, text: float) -> float:
@@ -138,18 +133,9 @@ MAX_SAID = 100_000
 _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Golds:
-    """The gold answers of a question."""
-
-    values: tuple[str, ...]
-    is_list: bool
-    """Whether a right prediction must have all values; if not, one of them is enough."""
-
-
-def golds_of(asked: ScoringInput) -> Golds | None:
-    """Return the gold answers of an example. Return None if there are none, or if any of them is empty or is neither a
-    string nor a number.
+def golds_of(asked: ScoringInput) -> tuple[tuple[str, ...], bool]:
+    """Return the gold answers of an example, and whether a right prediction must have all of them; if not, one is
+    enough. Return no answers if there are none, or if any of them is empty or is neither a string nor a number.
     """
     is_list = asked.answer_format == "List"
     gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
@@ -157,7 +143,7 @@ def golds_of(asked: ScoringInput) -> Golds | None:
         gold = _listed(gold) or gold
     values = gold if isinstance(gold, list | tuple) else [gold]
     texts = tuple(str(value) for value in values if _is_text(value) and str(value).strip())
-    return Golds(texts, is_list) if texts and len(texts) == len(values) else None
+    return (texts if len(texts) == len(values) else ()), is_list
 
 
 def said_of(prediction: str) -> str:

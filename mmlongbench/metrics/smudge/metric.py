@@ -9,13 +9,11 @@ gold answer has no letter in common with the document is not scored; counts and 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar, TypeAlias
-
-import numpy as np
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
@@ -24,7 +22,6 @@ from mmlongbench.io.files import file_inside, pdfs_by_name
 from mmlongbench.metrics.smudge.matching import (
     MAX_ELEMENT,
     MAX_ELEMENTS,
-    Golds,
     elements_of,
     golds_of,
     kind_of,
@@ -32,41 +29,20 @@ from mmlongbench.metrics.smudge.matching import (
     paired,
     said_of,
 )
-from mmlongbench.metrics.smudge.paths import Paths
-from mmlongbench.metrics.smudge.reading import Found, Locator, Reading, distance_between, grounding_score, letters_of
-from mmlongbench.metrics.smudge.words import Word, WordList, Words, pdf_words, split, words_of
-from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
+from mmlongbench.metrics.smudge.reading import Found, Reading, distance_between, grounding_score
+from mmlongbench.metrics.smudge.words import WordList, pdf_words, split, words_of
+from mmlongbench.task.metric import Metric, Profile, Score, ScoringInput, Settings
 
 MAX_BYTES = 256 * 1024 * 1024
 """How many bytes of documents are kept in memory; the current document is always kept."""
-
-
-class Text:
-    """The words of one document, and the objects that find strings in it."""
-
-    def __init__(self, words: Words, *, ignores_reading_order: bool) -> None:
-        self.pages, self.size = tuple(words.pages.tolist()), len(words)
-        letters = letters_of(words)
-        paths = Paths(letters) if ignores_reading_order else None
-        self.locator: Locator = paths or Reading(letters)
-        self.weight = words.weight + letters.weight + (paths.weight if paths else 0)
-
-
-Opened: TypeAlias = Text | Fault
+Opened: TypeAlias = Reading | Fault
 
 
 class Library:
     """Opens documents from a folder of PDFs or a list of words, and keeps those used last in memory."""
 
-    def __init__(
-        self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
-    ) -> None:
-        self._documents, self._words, self._ignores_reading_order, self._bound = (
-            documents,
-            words,
-            ignores_reading_order,
-            bound,
-        )
+    def __init__(self, documents: Path | None, words: Path | None, bound: int = MAX_BYTES) -> None:
+        self._documents, self._words, self._bound = documents, words, bound
         self._kept = OrderedDict[str, Opened]()
         self._limits = Limits()
 
@@ -82,17 +58,28 @@ class Library:
             self._kept.move_to_end(name)
             return self._kept[name]
         opened = self._kept[name] = self._read(name)
-        while len(self._kept) > 1 and self._weight() > self._bound:
+        while (
+            len(self._kept) > 1
+            and sum(each.weight if isinstance(each, Reading) else 1024 for each in self._kept.values()) > self._bound
+        ):
             self._kept.popitem(last=False)
         return opened
 
-    def _weight(self) -> int:
-        return sum(each.weight if isinstance(each, Text) else 1024 for each in self._kept.values())
-
     def _read(self, name: str) -> Opened:
-        source = self._source(name)
-        if isinstance(source, Fault):
-            return source
+        if self._list is not None:
+            if name not in self._list:
+                return _absent(name, "a word in the list of words")
+            source = self._list.words(name)
+        else:
+            found = self._files.get(name) or self._files.get(name.removesuffix(".pdf"))
+            if isinstance(found, Fault):
+                return found
+            if found is None or self._documents is None:
+                return _absent(name, "a PDF of this name in the folder of documents")
+            inside = file_inside(self._documents, found.relative_to(self._documents))
+            if not inside:
+                return _absent(name, "a PDF inside the folder of documents")
+            source = pdf_words(inside, self._limits)
         try:
             words = words_of(source, name)
         except PageLimitError as error:
@@ -102,18 +89,7 @@ class Library:
         if not len(words):
             todo = "give a list of words from an OCR"
             return Fault("document-without-words", "words on its pages", "none", name, todo=todo)
-        return Text(words, ignores_reading_order=self._ignores_reading_order)
-
-    def _source(self, name: str) -> Iterator[Word] | Fault:
-        if self._list is not None:
-            return self._list.words(name) if name in self._list else _absent(name, "a word in the list of words")
-        found = self._files.get(name) or self._files.get(name.removesuffix(".pdf"))
-        if isinstance(found, Fault):
-            return found
-        if found is None or self._documents is None:
-            return _absent(name, "a PDF of this name in the folder of documents")
-        inside = file_inside(self._documents, found.relative_to(self._documents))
-        return pdf_words(inside, self._limits) if inside else _absent(name, "a PDF inside the folder of documents")
+        return Reading(words)
 
     @cached_property
     def _list(self) -> WordList | None:
@@ -148,7 +124,7 @@ class Compared:
     is_found: bool
     """Whether the prediction was found on a page where the gold was found."""
     is_exhaustive: bool = True
-    """Whether the search was complete, not cut by a limit."""
+    """Whether all places of the prediction were compared."""
 
     def score(self, alpha: float) -> float:
         """Return the sum of match and grounding, weighted with `alpha` and 1 − `alpha`."""
@@ -162,7 +138,7 @@ class SMuDGE(Metric):
     profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:2503.19120"}
 
     def __init__(self, settings: Settings) -> None:
-        """Keep the profile, the documents or the list of words, the weights, and how strings are found.
+        """Keep the profile, the documents or the list of words, and the weights.
 
         Raises:
             ScoringError: there are no documents or no weights, or a weight is not from 0 to 1.
@@ -176,9 +152,7 @@ class SMuDGE(Metric):
                 raise ScoringError(f"smudge: alphas: expected weights from 0 to 1, found {found}; the paper takes 0.25")
         super().__init__(settings)
         self._alphas = settings.alphas
-        self._library = Library(
-            settings.documents, settings.words, ignores_reading_order=settings.ignores_reading_order
-        )
+        self._library = Library(settings.documents, settings.words)
         self._gold = lru_cache(maxsize=_KEPT)(self._located)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
@@ -186,81 +160,64 @@ class SMuDGE(Metric):
 
         The result is empty if the example is scored, or if the document cannot be read.
         """
-        golds, name = golds_of(asked), _document(asked)
-        if golds is None or not name:
+        golds, is_list, name = *golds_of(asked), _document(asked)
+        if not golds or not name:
             return "there is no gold answer that is text, or no document"
-        if all(_needle(gold) in _REFUSALS for gold in golds.values):
+        if all(_needle(gold) in _REFUSALS for gold in golds):
             return "the document has no answer"
-        if all(_needle(gold) in _VERDICTS for gold in golds.values):
+        if all(_needle(gold) in _VERDICTS for gold in golds):
             return "the gold answer is yes or no"
         if isinstance(self._library.open(name), Fault):
             return ""  # the user must fix this, so `score` gives it as a failure
-        located = [self._gold(name, gold).is_located for gold in golds.values]
-        is_there = all(located) if golds.is_list else any(located)
+        located = [bool(self._gold(name, gold).places) for gold in golds]
+        is_there = all(located) if is_list else any(located)
         return "" if is_there else "the gold answer is not in the text of its document"
 
     def score(self, asked: ScoringInput) -> Score:
-        """Return the score of one example. If the gold cannot be found, the score has a failure instead of a value."""
-        golds, name = golds_of(asked), _document(asked)
-        if golds is None or not name:
-            lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
+        """Return the score of one example. If the gold cannot be found, the score has a failure instead of a value.
+
+        The score is that at the first of the weights (`alphas`); the details have the score at each weight.
+        """
+        golds, is_list, name = *golds_of(asked), _document(asked)
+        if not golds or not name:
+            lacking = "a document (`doc_name`)" if golds else "a gold answer that is text"
             return Score(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
         text = self._library.open(name)
         if isinstance(text, Fault):
             return Score(None, failure=f"smudge: {text}")
-        located = {gold: self._gold(name, gold) for gold in golds.values}
-        there = [gold for gold in golds.values if located[gold].is_located]
-        if not there or (golds.is_list and len(there) < len(golds.values)):
-            absent = next(gold for gold in golds.values if gold not in there)
+        located = {gold: self._gold(name, gold) for gold in golds}
+        there = [gold for gold in golds if located[gold].places]
+        if not there or (is_list and len(there) < len(golds)):
+            absent = next(gold for gold in golds if gold not in there)
             return Score(None, failure=f"smudge: {absent[:80]!r} is not in its document")
-        return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
-
-    def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Score:
-        """Return the score of a prediction, compared with golds that were all found in the document."""
-        parts = elements_of(said) if golds.is_list else [said]
-        if golds.is_list:
-            parts = [part if len(part) <= MAX_ELEMENT else "" for part in parts]
-        table = [
-            [self._compare(text, gold, located[gold], part) for part in parts[:MAX_ELEMENTS]] for gold in golds.values
-        ]
-        over = max(len(golds.values), len(parts)) if golds.is_list else 1
-        chosen = {alpha: _chosen(table, alpha, is_list=golds.is_list) for alpha in self._alphas}
-        about: Details = {
-            "type": kind_of(golds.values[0]),
-            "is_gold_exact": all(located[gold].similarity == 1 for gold in golds.values),
-            "is_exhaustive": all(located[gold].is_exhaustive for gold in golds.values)
-            and all(each.is_exhaustive for row in table for each in row),
-        }
-        return self._scored(chosen, over, about)
-
-    def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
-        """Return the score at the first of the weights (`alphas`); the details have the score at each weight.
-
-        The score at a weight is the sum of the scores of the chosen pairs, divided by `over`.
-        """
-
-        def mean(values: Iterable[float]) -> float:
-            return sum(values) / over
-
-        first = chosen[self._alphas[0]]
+        said = said_of(asked.prediction)
+        parts = [part if len(part) <= MAX_ELEMENT else "" for part in elements_of(said)] if is_list else [said]
+        table = [[self._compare(text, gold, located[gold], part) for part in parts[:MAX_ELEMENTS]] for gold in there]
+        over = max(len(there), len(parts)) if is_list else 1
+        scores = dict[float, float]()
+        chosen = list[Compared]()
+        for alpha in reversed(self._alphas):
+            pairs = paired([[each.score(alpha) for each in row] for row in table])
+            chosen = [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
+            scores[alpha] = sum(each.score(alpha) for each in chosen) / over
+        first = self._alphas[0]  # the last that the loop chose
         details: dict[str, object] = {
-            "match": mean(each.match for each in first),
-            "grounding": mean(grounding_score(each.distance) for each in first),
-            "is_found": bool(first) and all(each.is_found for each in first),
-            **about,
+            "match": sum(each.match for each in chosen) / over,
+            "grounding": sum(grounding_score(each.distance) for each in chosen) / over,
+            "is_found": bool(chosen) and all(each.is_found for each in chosen),
+            "type": kind_of(there[0]),
+            "is_gold_exact": all(located[gold].similarity == 1 for gold in there),
+            "is_exhaustive": all(located[gold].is_exhaustive for gold in there)
+            and all(each.is_exhaustive for row in table for each in row),
+            **{f"alpha_{alpha:g}": scores[alpha] for alpha in self._alphas},
         }
-        scores = {alpha: mean(each.score(alpha) for each in pairs) for alpha, pairs in chosen.items()}
-        details |= {f"alpha_{alpha:g}": score for alpha, score in scores.items()}
-        return Score(scores[self._alphas[0]], details)
+        return Score(scores[first], details)
 
     def _located(self, name: str, gold: str) -> Found:
         text = self._library.open(name)
-        if isinstance(text, Fault):
-            return Found()
-        found = text.locator.best(_needle(gold), text.pages)
-        return found if found.similarity > 0 else Found()
+        return Found() if isinstance(text, Fault) else text.best(_needle(gold), text.pages)
 
-    def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
+    def _compare(self, text: Reading, gold: str, located: Found, said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
 
         A prediction that equals the gold is at the gold's place. If a page without the gold has
@@ -269,22 +226,14 @@ class SMuDGE(Metric):
         needle, match = _needle(said), match_score(gold, said)
         if needle == _needle(gold):
             return Compared(match, 0.0, is_found=True)
-        found = text.locator.best_near(needle, np.unique(located.pages).tolist())
+        found = text.best_near(needle, sorted({place.page for place in located.places}))
         distance = distance_between(located, found)
-        return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
+        return Compared(match, distance, is_found=bool(found.places), is_exhaustive=found.is_exhaustive)
 
 
 def _document(asked: ScoringInput) -> str:
     """Return the name of the document that the question is about; empty if unknown."""
     return (asked.evidence.document or "") if asked.evidence else ""
-
-
-def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
-    """Return the comparisons of the best pairs (see `paired`) at a weight. If the golds are alternatives, the list
-    has only the best pair.
-    """
-    pairs = paired([[each.score(alpha) for each in row] for row in table])
-    return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
 
 
 def _needle(text: str) -> str:

@@ -1,13 +1,14 @@
-"""Finds a string among words in reading order: the runs of words that equal the string or, without such runs, the most
-similar runs. This is how the paper grounds strings (section 3.1, footnote 2; appendix A). Also the places of strings in
-a document, and the distance of two strings: the grounding score.
+"""Where a string stands in a document, and how far two strings are apart: the grounding score.
+
+A string is located at the runs of words, in reading order, that equal it or, without such runs, at the most similar
+ones. This is how the paper grounds strings (section 3.1, footnote 2; appendix A).
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +20,19 @@ LEAST_SIMILARITY = 0.3
 T)."""
 MAX_PLACES = 1024
 """The maximum number of equally similar places that are compared; the places on the first pages are kept."""
+MAX_LETTERS = 512
+"""The maximum characters of a string for which similar text is searched for. For a longer string, only equal text is
+searched for; no answer from a document is so long."""
 _CHUNK = 512
 """How many places of the gold are compared at once with all places of the prediction on the page."""
 
 
 class Place(NamedTuple):
-    """The centre of the box around a string's words."""
+    """The centre of the box around a string's words, in units of the page's size."""
 
     page: int
     x: float
     y: float
-    """The vertical coordinate. Like `x`, it is in units of the page's size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,60 +41,20 @@ class Found:
 
     similarity: float = 0.0
     """The similarity of the found text to the string: 1 if the string itself was found, 0 if nothing was found."""
-    pages: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The page of each place, ascending."""
-    points: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    """The coordinates x and y of each place, in units of the page's size."""
+    places: tuple[Place, ...] = ()
+    """The places, by page."""
     is_exhaustive: bool = True
-    """Whether the search was complete; False if a limit cut it."""
+    """Whether these are all places; False if there are more than `MAX_PLACES`."""
 
-    @property
-    def is_located(self) -> bool:
-        """Return whether the text was found on any page."""
-        return bool(len(self.pages))
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """Return the places as values of `Place`."""
-        return tuple(_places(self.pages, self.points))
+    def on(self, page: int) -> Array:
+        """Return the coordinates x and y of each place on a page."""
+        return np.array([place[1:] for place in self.places if place.page == page])
 
 
-def found_at(similarity: float, places: Iterable[Place], *, is_exhaustive: bool = True) -> Found:
+def found_at(similarity: float, places: Iterable[Place]) -> Found:
     """Return a result with the given places; each place counts once, and the first `MAX_PLACES` by page are kept."""
     there = sorted(set(places))
-    kept = there[:MAX_PLACES]
-    pages, points = np.array([place.page for place in kept], np.int64), np.array([place[1:] for place in kept])
-    is_whole = is_exhaustive and len(kept) == len(there)
-    return Found(similarity if kept else 0.0, pages, points.reshape(-1, 2), is_whole)
-
-
-class Locator(Protocol):
-    """Finds strings in one document. A string is given as its words (see `split`), with single blanks between them."""
-
-    def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the places, on some pages, of the text that is most similar to a string. Algorithm 1 needs a
-        similarity of more than `LEAST_SIMILARITY`.
-        """
-        ...
-
-    def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what `best` returns, but no places if the similarity is not above `LEAST_SIMILARITY`, or if another
-        page of the document has a more similar text.
-        """
-        ...
-
-
-def places_of(words: Words, rows: Integers) -> list[Place]:
-    """Return the place of each row of words: the centre of the box around them. The words of a row are on one page."""
-    boxes = words.boxes[rows]
-    low, high = boxes[:, :, :2].min(axis=1), boxes[:, :, 2:].max(axis=1)
-    return _places(words.page_of(rows[:, 0]), (low + high) / 2)
-
-
-def _places(pages: Integers, points: Array) -> list[Place]:
-    numbers: list[int] = pages.tolist()
-    middles: list[list[float]] = points.tolist()
-    return [Place(page, x, y) for page, (x, y) in zip(numbers, middles, strict=True)]
+    return Found(similarity if there else 0.0, tuple(there[:MAX_PLACES]), len(there) <= MAX_PLACES)
 
 
 def distance_between(gold: Found, prediction: Found) -> float:
@@ -99,9 +62,8 @@ def distance_between(gold: Found, prediction: Found) -> float:
     page; 1 if no page has both.
     """
     least = 1.0
-    for page in np.intersect1d(gold.pages, prediction.pages).tolist():
-        golds: Array = gold.points[gold.pages == page]
-        said: Array = prediction.points[prediction.pages == page]
+    for page in {place.page for place in gold.places} & {place.page for place in prediction.places}:
+        golds, said = gold.on(page), prediction.on(page)
         for first in range(0, len(golds), _CHUNK):
             apart = np.abs(golds[first : first + _CHUNK, None] - said[None]).sum(axis=2)
             least = min(least, float(apart.min()))
@@ -143,7 +105,7 @@ class Best:
     similarity: float
     runs: list[tuple[int, int]] = field(default_factory=list)
 
-    def take(self, similarities: npt.NDArray[np.float64], lanes: Integers, ends: Integers) -> None:
+    def take(self, similarities: Array, lanes: Integers, ends: Integers) -> None:
         """Keep the best of some new runs if they are at least as good as the runs so far."""
         top = float(similarities.max())
         if top < self.similarity or (top == self.similarity and not self.runs):
@@ -154,56 +116,111 @@ class Best:
         self.runs += zip(lanes[chosen].tolist(), ends[chosen].tolist(), strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Letters:
-    """A document's text as numbers: each letter's place in the alphabet of the document."""
+class Reading:
+    """The words of a document in the order of its text. A string to find is given as its words (see `split`), with
+    single blanks between them.
+    """
 
-    words: Words
-    alphabet: npt.NDArray[np.uint32]
-    codes: npt.NDArray[np.uint32]
-    is_end: npt.NDArray[np.bool_]
-    """For each place in the text, whether a word ends just before it."""
-    page_ends: Integers
-    """For each word, the end of the last word of its page."""
+    def __init__(self, words: Words) -> None:
+        self._words, self.pages = words, words.pages.tolist()
+        beyond = "\n" * (_THINNED + 1)  # lanes are removed some steps after the end of their page
+        text = np.frombuffer((words.text + beyond).encode("utf-32-le", "surrogatepass"), np.uint32)
+        self._alphabet, codes = np.unique(text, return_inverse=True)
+        # each letter as its place in the alphabet of the document
+        self._codes = codes.astype(np.uint16 if len(self._alphabet) < 1 << 16 else np.uint32)
+        self._is_end = np.zeros(len(text), np.bool_)  # for each place in the text, whether a word ends just before it
+        self._is_end[words.ends] = True
+        lasts = words.ends[words.firsts[1:] - 1] if len(words) else words.ends
+        # for each word, the end of the last word of its page
+        self._page_ends: Integers = np.repeat(lasts, np.diff(words.firsts))
 
     @property
     def weight(self) -> int:
         """About how many bytes this object takes."""
-        return self.codes.nbytes + self.is_end.nbytes + self.page_ends.nbytes
+        return self._words.weight + self._codes.nbytes + self._is_end.nbytes + self._page_ends.nbytes
+
+    def best(self, needle: str, pages: Sequence[int]) -> Found:
+        """Return the places, on some pages, of the runs that equal the string or, without such runs, of the most
+        similar ones.
+        """
+        words, ranges = self._words, [self._words.range_of(page) for page in pages]
+        runs = (run for each in ranges for run in equal_runs(words, needle, each))
+        if spans := list(islice(runs, MAX_PLACES + 1)):
+            return found_at(1.0, self._middles(spans))
+        if not 0 < len(needle) <= MAX_LETTERS:
+            return Found()
+        best = self.best_runs(needle, ranges, 0.0)
+        spans = [(first, int(np.searchsorted(words.ends, end))) for first, end in sorted(best.runs)[: MAX_PLACES + 1]]
+        return found_at(best.similarity, self._middles(spans))
+
+    def best_near(self, needle: str, pages: Sequence[int]) -> Found:
+        """Return what `best` returns, but no places if the similarity is not above `LEAST_SIMILARITY`, or if another
+        page of the document has a more similar text.
+        """
+        found = self.best(needle, pages)
+        if found.similarity <= LEAST_SIMILARITY:
+            return Found()
+        if found.similarity == 1:
+            return found
+        others = [self._words.range_of(page) for page in self.pages if page not in pages]
+        if any(next(equal_runs(self._words, needle, each), None) for each in others):
+            return Found()
+        is_better = self.best_runs(needle, others, found.similarity, is_first=True).runs
+        return Found() if is_better else found
+
+    def best_runs(self, needle: str, ranges: Iterable[range], above: float, *, is_first: bool = False) -> Best:
+        """Return the runs of words that are most similar to a needle; they begin in the given ranges.
+
+        Only runs with a similarity of more than `above` count. With `is_first` the search ends at the first such run.
+        """
+        best, table = Best(above), needle_bits(needle, self._alphabet)
+        starts = np.concatenate([np.zeros(0, np.int64), *(np.arange(each.start, each.stop) for each in ranges)])
+        for at in range(0, len(starts), _LANES):
+            self._advance(len(needle), table, starts[at : at + _LANES], best, is_first=is_first)
+            if is_first and best.runs:
+                break
+        return best
+
+    def _advance(self, length: int, table: Bits, lanes: Integers, best: Best, *, is_first: bool) -> None:
+        """Advance every lane through its runs; changes `best`."""
+        at, limits = self._words.starts[lanes], self._page_ends[lanes]
+        plus, minus = np.full((len(table), len(lanes)), ~np.uint64(0)), np.zeros((len(table), len(lanes)), np.uint64)
+        errors, step = np.full(len(lanes), length, np.int64), 0
+        while len(lanes) and (step + 1) * best.similarity <= length + _ROUNDING:
+            errors += advance(plus, minus, table[:, self._codes[at]], length)
+            at, step = at + 1, step + 1
+            if step + _ROUNDING >= best.similarity * length:  # a shorter run is too short to be as similar
+                ended = np.flatnonzero(self._is_end[at] & (at <= limits))
+                if len(ended):
+                    best.take((max(step, length) - errors[ended]) / max(step, length), lanes[ended], at[ended])
+                if is_first and best.runs:
+                    return
+            if not step % _THINNED:
+                # a step removes at most one error, and every letter beyond the needle's length is an error: so no later
+                # run of a lane is more similar than 2 · length / (length + errors + step)
+                kept = (at < limits) & ((errors + step + length) * best.similarity <= 2 * length + _ROUNDING)
+                if not kept.all():
+                    lanes, at, limits, errors = lanes[kept], at[kept], limits[kept], errors[kept]
+                    plus, minus = plus[:, kept], minus[:, kept]
+
+    def _middles(self, spans: Sequence[tuple[int, int]]) -> list[Place]:
+        """Return the place of each run of words, given by its first and last word: the centre of the box around it."""
+        boxes, firsts = self._words.boxes, np.array([first for first, _ in spans], np.int64)
+        corners = np.array([[*boxes[a : b + 1, :2].min(axis=0), *boxes[a : b + 1, 2:].max(axis=0)] for a, b in spans])
+        middles = (corners[:, :2] + corners[:, 2:]) / 2 if spans else np.zeros((0, 2))
+        pages = self._words.page_of(firsts)
+        return [Place(page, x, y) for page, (x, y) in zip(pages.tolist(), middles.tolist(), strict=True)]
 
 
-def letters_of(words: Words) -> Letters:
-    """Prepare a document for searches."""
-    beyond = "\n" * (_THINNED + 1)  # lanes are removed some steps after the end of their page
-    text = np.frombuffer((words.text + beyond).encode("utf-32-le", "surrogatepass"), np.uint32)
-    alphabet, codes = np.unique(text, return_inverse=True)
-    is_end = np.zeros(len(text), np.bool_)
-    is_end[words.ends] = True
-    lasts = words.ends[words.firsts[1:] - 1] if len(words) else words.ends
-    page_ends = np.repeat(lasts, np.diff(words.firsts))
-    return Letters(
-        words, alphabet, codes.astype(np.uint16 if len(alphabet) < 1 << 16 else np.uint32), is_end, page_ends
-    )
-
-
-def best_runs(letters: Letters, needle: str, ranges: list[range], above: float, *, is_first: bool = False) -> Best:
-    """Return the runs of words that are most similar to a needle; they begin in the given ranges.
-
-    Only runs with a similarity of more than `above` count. With `is_first` the search ends at the first such run.
-    """
-    best, table = Best(above), needle_bits(needle, letters.alphabet)
-    for lanes in _batches(ranges):
-        _run(letters, len(needle), table, lanes, best, is_first=is_first)
-        if is_first and best.runs:
-            break
-    return best
-
-
-def _batches(ranges: list[range]) -> Iterator[Integers]:
-    """Yield the lanes of some ranges in batches."""
-    if lanes := [np.arange(each.start, each.stop) for each in ranges if each]:
-        whole = np.concatenate(lanes)
-        yield from (whole[at : at + _LANES] for at in range(0, len(whole), _LANES))
+def equal_runs(words: Words, needle: str, inside: range) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of each run of words on one page that equals a needle."""
+    if not inside or not needle:
+        return
+    sought, end = f" {needle} ", int(words.ends[inside[-1]]) + 1
+    at = words.text.find(sought, int(words.starts[inside[0]]) - 1, end)
+    while at >= 0:
+        yield int(np.searchsorted(words.starts, at + 1)), int(np.searchsorted(words.ends, at + len(sought) - 1))
+        at = words.text.find(sought, at + 1, end)
 
 
 def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
@@ -217,29 +234,6 @@ def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
     for place in np.flatnonzero(alphabet[at] == codes).tolist():
         table[place // _BITS, at[place]] |= np.uint64(1 << place % _BITS)
     return table
-
-
-def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best, *, is_first: bool) -> None:
-    """Advance every lane through its runs; changes `best`."""
-    at, limits = letters.words.starts[lanes], letters.page_ends[lanes]
-    plus, minus = np.full((len(table), len(lanes)), ~np.uint64(0)), np.zeros((len(table), len(lanes)), np.uint64)
-    errors, step = np.full(len(lanes), length, np.int64), 0
-    while len(lanes) and (step + 1) * best.similarity <= length + _ROUNDING:
-        errors += advance(plus, minus, table[:, letters.codes[at]], length)
-        at, step = at + 1, step + 1
-        if step + _ROUNDING >= best.similarity * length:  # a shorter run is too short to be as similar
-            ended = np.flatnonzero(letters.is_end[at] & (at <= limits))
-            if len(ended):
-                best.take((max(step, length) - errors[ended]) / max(step, length), lanes[ended], at[ended])
-            if is_first and best.runs:
-                return
-        if not step % _THINNED:
-            # a step removes at most one error, and every letter beyond the needle's length is an error: so no later run
-            # of a lane is more similar than 2 · length / (length + errors + step)
-            kept = (at < limits) & ((errors + step + length) * best.similarity <= 2 * length + _ROUNDING)
-            if not kept.all():
-                lanes, at, limits, errors = lanes[kept], at[kept], limits[kept], errors[kept]
-                plus, minus = plus[:, kept], minus[:, kept]
 
 
 def advance(plus: Bits, minus: Bits, equal: Bits, length: int) -> Integers:
@@ -270,72 +264,3 @@ def advance(plus: Bits, minus: Bits, equal: Bits, length: int) -> Integers:
         np.bitwise_or(falls, ~(down | grows), out=plus[row])
         more, less = grown, fallen
     return np.asarray(more, np.int64) - np.asarray(less, np.int64)
-
-
-MAX_LETTERS = 512
-"""The maximum characters of a string for which similar text is searched for. For a longer string, only equal text is
-searched for; no answer from a document is so long."""
-
-
-class Reading:
-    """The words of a document in the order of its text (a `Locator`)."""
-
-    def __init__(self, letters: Letters) -> None:
-        self._letters = letters
-
-    def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the places of the runs that equal the string or, without such runs, of the most similar ones."""
-        words, ranges = self._letters.words, self._ranges(pages)
-        runs = (run for each in ranges for run in equal_runs(words, needle, each))
-        if spans := list(islice(runs, MAX_PLACES + 1)):
-            return found_at(1.0, _middles(words, spans))
-        if not 0 < len(needle) <= MAX_LETTERS:
-            return Found()
-        best = best_runs(self._letters, needle, ranges, 0.0)
-        spans = [(first, int(np.searchsorted(words.ends, end))) for first, end in sorted(best.runs)[: MAX_PLACES + 1]]
-        return found_at(best.similarity, _middles(words, spans))
-
-    def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what `best` returns, but no places if it is not similar enough, or a run on another page is more
-        similar.
-        """
-        found = self.best(needle, pages)
-        if found.similarity <= LEAST_SIMILARITY:
-            return Found()
-        if found.similarity == 1:
-            return found
-        words = self._letters.words
-        others = self._ranges(np.setdiff1d(words.pages, pages).tolist())
-        if any(next(equal_runs(words, needle, each), None) for each in others):
-            return Found()
-        is_better = best_runs(self._letters, needle, others, found.similarity, is_first=True).runs
-        return Found() if is_better else found
-
-    def _ranges(self, pages: Sequence[int]) -> list[range]:
-        """Return the numbers of the words of some pages, a range for each page."""
-        return [self._letters.words.range_of(page) for page in pages]
-
-
-def equal_runs(words: Words, needle: str, inside: range) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of each run of words on one page that equals a needle."""
-    if not inside or not needle:
-        return
-    sought, end = f" {needle} ", int(words.ends[inside[-1]]) + 1
-    at = words.text.find(sought, int(words.starts[inside[0]]) - 1, end)
-    while at >= 0:
-        first = int(np.searchsorted(words.starts, at + 1))
-        last = int(np.searchsorted(words.ends, at + len(sought) - 1))
-        yield first, last
-        at = words.text.find(sought, at + 1, end)
-
-
-def _middles(words: Words, spans: Sequence[tuple[int, int]]) -> list[Place]:
-    """Return the places of runs of words, each given by its first and last word."""
-    by_size: dict[int, list[int]] = {}
-    for first, last in spans:
-        by_size.setdefault(last - first + 1, []).append(first)
-    return [
-        place
-        for size, firsts in by_size.items()
-        for place in places_of(words, np.array(firsts)[:, None] + np.arange(size))
-    ]

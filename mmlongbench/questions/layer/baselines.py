@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.corpus.retrieval.bm25 import rank_texts
 from mmlongbench.questions.layer.index import normal
-from mmlongbench.questions.question import NOT_ANSWERABLE, Question
+from mmlongbench.questions.question import Question
 
 _QUOTED = re.compile(r"“([^”]+)”")
 _NUMBER = re.compile(r"[($€£-]*\d[\d,]*(?:\.\d+)?%?\)?")

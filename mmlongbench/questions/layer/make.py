@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mmlongbench.answers import AnswerFormat
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.draws import digest
@@ -25,7 +26,7 @@ from mmlongbench.questions.layer.padding import answered_elsewhere
 from mmlongbench.questions.layer.rendered import differing, engine
 from mmlongbench.questions.layer.report import DocumentReport, report_of
 from mmlongbench.questions.layer.unread import other_texts
-from mmlongbench.questions.question import AnswerFormat, Grounding, Question, Reject, format_of, question_id
+from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
 from mmlongbench.questions.summary import Summary
 from mmlongbench.questions.table import write_folder, write_lines
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mmlongbench.answers import NOT_ANSWERABLE
 from mmlongbench.draws import Draws
 from mmlongbench.questions.layer.candidate import Candidate
 from mmlongbench.questions.layer.document import Document
 from mmlongbench.questions.layer.index import normal
 from mmlongbench.questions.layer.kinds.places import complete_captions, runs
-from mmlongbench.questions.question import NOT_ANSWERABLE
 
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _EDITED = ("table-value", "table-change", "table-pair", "cross-page-pair")
