@@ -457,20 +457,17 @@ def run(
         ManifestError: a length is not valid.
 
     """
-    from dataclasses import replace
+    from contextlib import closing
 
     from mmlongbench.io.progress import Progress
-    from mmlongbench.models.opening import calls_file, opened_run
-    from mmlongbench.models.prediction_lines import predictions_file
-    from mmlongbench.models.run import prepare
-    from mmlongbench.models.run import run as run_examples
+    from mmlongbench.models.run import Run
 
     chosen = _selection(datasets, lengths, limit, subset)
-    file = predictions_file(options.model, options.context) if out is None else _path(out, "out")
-    settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
+    file = None if out is None else _path(out, "out")
     opened = open_release(release, tasks=tasks)
-    with opened_run(opened, chosen, options, settings, remote_files=remote_files) as (asking, client):
-        return run_examples(asking, client, prepare(asking, client, file), file, Progress(progress))
+    with closing(Run(opened, chosen, options, endpoint, file, remote_files=remote_files)) as run:
+        run.prepare()
+        return run.ask(Progress(progress))
 
 
 def export(
