@@ -19,8 +19,7 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
-from sources import LIMITS, REAL
-from staged import chosen
+from worlds import LIMITS, REAL, run_stages
 
 import mmlongbench.task as mt
 from builders.docvqa.evidence import page_index
@@ -83,7 +82,7 @@ def _packed(rows: Sequence[Mapping[str, Any]], documents: Path, rule: str) -> Re
         options = {"unanswerable_anchor": rule}
         spec = DatasetSpec.model_validate({**about, "options": options, "lengths": LENGTHS})
         out = Path(folder) / "release"
-        with chosen(Manifest(datasets=(spec,)), out) as session:
+        with run_stages(Manifest(datasets=(spec,)), out, until_questions=True) as session:
             made, kept = session.dataset(spec.name), session.questions(spec.name)
             return {
                 at: [finished_record(made, each) for row in kept for each in pack_row(made, row, at)] for at in LENGTHS

@@ -15,27 +15,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
-from passages import Passages, read_pages, write_passages
-from sources import LIMITS, open_pdfs, spread
+from worlds import passages, spread
 
+from mmlongbench.building.build import build
+from mmlongbench.building.executors import LocalExecutor
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.model import SAMPLE, CounterSpec, DatasetSpec
-from mmlongbench.release.audit import Target, audit_file
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.release.audit import Target
 from mmlongbench.release.audit import audit as audit_files
-from mmlongbench.release.example_cost import ImageSizes
 from mmlongbench.release.file_audit import FileAudit
-from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.read_dataset import ReadDataset
-from mmlongbench.release.release import NO_LOCK, PublicFile, Release
-from mmlongbench.task.builder import Builder
-from mmlongbench.task.file_formats import JSON_LINES
-from mmlongbench.task.rows import Row
-from mmlongbench.task.spec import Options
+from mmlongbench.release.release import Release
 from tokenization import TokenCount
 from tokenization.text import LLAMA2_ASSET
 
@@ -58,12 +53,11 @@ class Case:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False), required=False)
-@click.option("--pdfs", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where page text is from.")
 @click.option("--examples", type=click.IntRange(min=1), default=4, show_default=True, help="Of 128K, without RELEASE.")
 @click.option("--rounds", type=click.IntRange(min=1), default=9, show_default=True)
-def main(release: Path | None, pdfs: Path | None, examples: int, rounds: int) -> None:
-    """Audit RELEASE, or else examples of 128K tokens of page text, and encode the same texts with raw `tokenizers`."""
-    with _generated(pdfs, examples) if release is None else _released(release) as case:
+def main(release: Path | None, examples: int, rounds: int) -> None:
+    """Audit RELEASE, or else examples of 128K tokens of passages, and encode the same texts with raw `tokenizers`."""
+    with _generated(examples) if release is None else _released(release) as case:
         raw = _raw()
         tokens = _check(case, raw)
         with Progress().bar("rounds", rounds) as advance:
@@ -74,24 +68,15 @@ def main(release: Path | None, pdfs: Path | None, examples: int, rounds: int) ->
 
 
 @contextmanager
-def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
-    """Examples that are nearly all text."""
-    builder = Passages("pages", Options())
-    dataset = ReadDataset(
-        DatasetSpec.model_validate({"name": "pages", "builder": "pages", "reader": "", "source": SAMPLE}),
-        cast("Builder[Row]", builder),
-        builder.spec.reserve,
-        CounterSpec().open,
-        is_locked=False,
-    )
-    with tempfile.TemporaryDirectory() as root, open_pdfs(pdfs) as paths:
-        path = write_passages(Path(root), builder, read_pages(paths, LIMITS), LENGTH, count)
-
-        def audit() -> list[FileAudit]:
-            file = PublicFile(path.name, path, dataset, LENGTH, JSON_LINES, ImageSizes(Path(root) / IMAGES))
-            return [audit_file(Release(Path(root), NO_LOCK, (file,), (), {}, {}), file, ())]
-
-        yield Case(audit, list(_texts(dataset, path)))
+def _generated(count: int) -> Iterator[Case]:
+    """Examples that are nearly all text: passages with one picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        release = Path(folder) / "release"
+        dataset = {"name": "passages", "builder": "vrag", "lengths": [LENGTH], "sample": {"n": count}}
+        manifest = Manifest.model_validate({"datasets": [{**dataset, **passages(Path(folder)), "placements": [0.5]}]})
+        build(manifest, release, LocalExecutor(1, Progress(is_shown=False)))
+        with _released(release) as case:
+            yield case
 
 
 @contextmanager

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from sources import spread
-from staged import run_stages
+from worlds import run_stages, spread
 
 from builders.mm_niah.builder import INSTRUCTION
 from builders.samples.mm_niah.pages import page_of

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from staged import run_stages
-from worlds import QUESTIONS, WORLDS
+from worlds import QUESTIONS, WORLDS, run_stages
 
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.session import Session

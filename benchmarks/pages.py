@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Barrier
 
 import click
-from sources import LIMITS, open_pdfs, spread
+from worlds import LIMITS, open_pdfs, spread
 
 from mmlongbench.documents.pdf import page_sizes, render_pages
 from mmlongbench.errors import SourceError

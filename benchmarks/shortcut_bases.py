@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from drawn import draw_reports
 from PIL import Image as Pillow
+from worlds import draw_reports
 
 from builders.samples.mm_niah.sources import draw_hidden_pictures
 from mmlongbench.building.build import build

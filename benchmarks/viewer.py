@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from haystacks import draw_photographs
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
-from worlds import Source, passages
+from worlds import Source, draw_photographs, passages
 
 from mmlongbench.building.build import build
 from mmlongbench.building.executors import LocalExecutor

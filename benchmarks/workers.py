@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from drawn import draw_reports, draw_visual_questions
-from sources import spread
+from worlds import draw_reports, draw_visual_questions, spread
 
 from mmlongbench.building.build import build
 from mmlongbench.building.executors import Executor, LocalExecutor

@@ -15,7 +15,13 @@ from mmlongbench.cli.options import json_option
 from mmlongbench.errors import PluginError, nearest
 from mmlongbench.exports.export import InstalledTarget, installed_targets, target_named
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.describing import code_and_about, describe_manifest, describe_plugin, manifest_schema
+from mmlongbench.manifest.describing import (
+    code_and_about,
+    dataset_keys,
+    describe_manifest,
+    describe_plugin,
+    manifest_schema,
+)
 from mmlongbench.manifest.loading import find_manifest, installed_manifests
 from mmlongbench.manifest.plugins import GROUPS, Plugin, installed
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
@@ -27,13 +33,20 @@ def schema() -> None:
 
 
 @schema.command("manifest")
-def manifest_command() -> None:
+@click.option("--text", "as_text", is_flag=True, help="Print every key with its default and its meaning, to be read.")
+def manifest_command(as_text: bool) -> None:
     """Print the JSON Schema of a manifest.
 
     An editor uses it if the first line of a manifest is `# yaml-language-server: $schema=manifest.schema.json`.
     Options and sources of the installed builders and readers are in it.
     """
-    click.echo(json.dumps(manifest_schema(), indent=2, ensure_ascii=False))
+    if not as_text:
+        click.echo(json.dumps(manifest_schema(), indent=2, ensure_ascii=False))
+        return
+    datasets = "A manifest has `datasets`, a list of mappings with the keys below."
+    _wrapped(f"{datasets} It may have `defaults` (keys for all datasets), `include` (other manifests) and `mix`.", 0)
+    _fields("keys of a dataset", dataset_keys())
+    _section("options", "`mmlongbench list BUILDER` shows them.")
 
 
 KINDS = ("builder", "reader", "metric", "target", "manifest", "sample")
@@ -200,7 +213,7 @@ def _fields(title: str, fields: Sequence[Mapping[str, Any]]) -> None:
     _section(title)
     for field in fields:
         default = "required" if field["is_required"] else f"by default {_value(field['default'])}"
-        _wrapped(f"{field['name']}: {field['type']}; {default}", 2)
+        _wrapped(f"{field['name']}: {field['type']}; {default}" if field["type"] else field["name"], 2)
         if field["text"]:
             _wrapped(field["text"], 6)
 

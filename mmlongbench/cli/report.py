@@ -12,8 +12,7 @@ from mmlongbench.cli.options import PATH, html_option, json_option, quiet_option
 from mmlongbench.scoring.report.averages import SAMPLES
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlations
-from mmlongbench.scoring.report.estimates import Counts, Estimate
-from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
+from mmlongbench.scoring.report.grids import ALL, Counts, Estimate, Grid, Row, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.report import report as report_of
 from mmlongbench.scoring.scores import UNKNOWN

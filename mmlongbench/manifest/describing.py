@@ -11,7 +11,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -283,6 +283,26 @@ def fields_of(model: type[BaseModel]) -> list[JsonObject]:
             }
         )
     return fields
+
+
+def dataset_keys() -> list[JsonObject]:
+    """Return the keys of a dataset in a manifest, as `fields_of` gives them; below a key that is a mapping, its own
+    keys follow, such as `pages.dpi`.
+    """
+    properties = manifest_schema()["$defs"][DatasetSpec.__name__]["properties"]
+
+    def keys_of(model: type[BaseModel], prefix: str) -> Iterator[JsonObject]:
+        for field in fields_of(model):
+            annotation = model.model_fields[field["name"]].annotation
+            inner = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+            parts = [kind for kind in inner if issubclass(kind, BaseModel)]
+            if not prefix and field["name"] in ("lengths", "admission_length", "reference_length"):
+                field["default"] = properties[field["name"]]["default"]
+            yield {**field, "name": prefix + field["name"], **({"type": ""} if parts else {})}
+            for part in parts:
+                yield from keys_of(part, f"{prefix}{field['name']}.")
+
+    return list(keys_of(DatasetSpec, ""))
 
 
 _WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true | false", "null": "null"}

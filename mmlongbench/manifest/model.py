@@ -317,7 +317,7 @@ class DatasetSpec(StrictModel):
     limits: Annotated[Limits, _FromMapping] = Limits()
     """Limits for documents and pictures."""
     exclude: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    """Ids of documents that are not used; questions about them are skipped."""
+    """Ids of documents that are not used; questions about them are skipped, which does not stop a `--strict` build."""
     seed: int = 42
     """The seed that all draws depend on."""
     drawn_as: str | None = None
@@ -332,7 +332,8 @@ class DatasetSpec(StrictModel):
     options: Annotated[dict[str, Any], BeforeValidator(json_values)] = Field(default={})
     """The options of the builder."""
     downloads: Annotated[tuple[DownloadSpec, ...], TupleOf] = ()
-    """Where the sources come from, for `mmlongbench fetch` and for the table of assets; it is not in the lock."""
+    """Where the sources come from, for `mmlongbench fetch` and for the table of assets; it is not in the lock. A place
+    has `to`, and one of `hub`, `url` and `steps`."""
 
     @model_validator(mode="before")
     @classmethod

@@ -6,8 +6,7 @@ from functools import partial
 
 from mmlongbench.scoring.report.breakdowns import EVERY
 from mmlongbench.scoring.report.correlations import Correlations, Matrix
-from mmlongbench.scoring.report.estimates import Counts
-from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
+from mmlongbench.scoring.report.grids import MEAN, Counts, Grid, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table

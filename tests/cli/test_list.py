@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tiny import command
 
+from mmlongbench.manifest.model import DatasetSpec
+
 
 def names() -> list[str]:
     listed = json.loads(command("list", "--json").out)
@@ -88,6 +90,18 @@ def test_the_whole_list_can_be_narrowed_to_a_kind() -> None:
     assert {each["kind"] for each in json.loads(command("list", "--kind", "metric", "--json").out)["plugins"]} == {
         "metric"
     }
+
+
+def test_every_key_of_a_manifest_is_shown_with_its_default_and_its_meaning() -> None:
+    shown = command("schema", "manifest", "--text").out
+    for key in DatasetSpec.model_fields:
+        assert f"\n  {key}" in shown
+    assert '\n  lengths: list of integers; by default ["8K", "16K", "32K", "64K", "128K"]\n      The lengths' in shown
+    assert (
+        "\n  pages\n      How pages become images.\n  pages.dpi: integer, at least 10, at most 1200; by default 144\n"
+        in shown
+    )
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_the_schema_of_a_manifest_is_json() -> None:

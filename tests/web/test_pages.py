@@ -23,8 +23,7 @@ from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import find_example
 from mmlongbench.release.shown_example import ShownExample, shown_example
-from mmlongbench.scoring.report.estimates import Counts, Estimate
-from mmlongbench.scoring.report.grids import Grid, Row
+from mmlongbench.scoring.report.grids import Counts, Estimate, Grid, Row
 from mmlongbench.shortcuts.audit import ShortcutAudit
 from mmlongbench.shortcuts.contexts.results import BlindCounts, BlindQuestion, ContextAudit, ContextRow, NeedVerdict
 from mmlongbench.shortcuts.difficulty import Difficulty
