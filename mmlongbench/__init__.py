@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.messages import Messages
-    from mmlongbench.mixes.mixing import Mixed
-    from mmlongbench.mixes.receipt import MixReceipt
+    from mmlongbench.mixes.mixing import Mixed, MixReceipt
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import RunResult
     from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
