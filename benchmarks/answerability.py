@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from worlds import LIMITS, REAL, run_stages
 
 import mmlongbench.task as mt
-from builders.docvqa.paths import page_index
+from builders.docvqa.evidence import page_index
 from mmlongbench.building.stages.records import finished_record, pack_row
 from mmlongbench.documents.pages import texts_of
 from mmlongbench.lengths import K, format_length, parse_length

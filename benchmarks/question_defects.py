@@ -26,7 +26,7 @@ from question_world import Doc, World, plain_words
 
 from mmlongbench.draws import Draws
 from mmlongbench.io.progress import Progress
-from mmlongbench.questions.writing.making import Made, prepare
+from mmlongbench.questions.writing.make import Made, prepare
 
 PAGES = 10
 WANTED = 60
@@ -77,7 +77,8 @@ def plant(documents: int, noise: float) -> None:
         with serving(answer) as server:
             answer.requests = server.requests
             found = made(world, folder / "out", server.url, settings, against=[against(world, folder)])
-        print(f"{documents} documents, noise {noise:.0%}: {time.monotonic() - begun:.0f} s; {json.dumps(found.counts)}")
+        counts = json.dumps(found.report.counts)
+        print(f"{documents} documents, noise {noise:.0%}: {time.monotonic() - begun:.0f} s; {counts}")
         _show_defects(world, found)
         for stage in found.report.stages:
             print(f"  {stage.stage:<26} {stage.reached:>6} {stage.went_on:>6}  {stage.reasons}")
@@ -88,22 +89,21 @@ def plant(documents: int, noise: float) -> None:
 def _ends(made: Made) -> dict[str, list[tuple[str, str, str]]]:
     """The stages at which each slot did not simply pass: name, outcome, reason."""
     found: dict[str, list[tuple[str, str, str]]] = {}
-    for stage in made.funnel.stages:
-        for line in stage.lines:
+    for stage, lines in made.funnel.stages.items():
+        for line in lines:
             if line.outcome != "passed":
-                name = stage.name.partition("-")[2] or stage.name
+                name = stage.partition("-")[2] or stage
                 found.setdefault(line.slot, []).append((name, line.outcome, line.reason))
     return found
 
 
 def _planted(world: World, made: Made) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield the slot, the defect (empty: none) and the reasons by which it counts as caught."""
-    for slot in made.funnel.drawn.slots:
+    for slot in made.funnel.slots:
         if slot.kind != "unanswerable":
             defect = world.drafts.get((slot.doc, slot.pages[0], slot.kind, slot.number), "")
             yield slot.id, defect, DEFECTS[defect].caught if defect else ()
-    edits = next(stage for stage in made.funnel.stages if stage.name == "edits")
-    for line in edits.lines:
+    for line in made.funnel.stages["edits"]:
         if line.candidate:
             defect = world.asked[plain_words(line.candidate.question)].defect
             known = defect if defect in EDIT_DEFECTS else ""
@@ -149,7 +149,7 @@ def cost(documents: int, wanted: int) -> None:
         with serving(answer) as server:
             answer.requests = server.requests
             found = made(world, folder / "out", server.url, settings)
-        print(f"{documents} documents × {wanted}: {time.monotonic() - begun:.0f} s; {json.dumps(found.counts)}")
+        print(f"{documents} documents × {wanted}: {time.monotonic() - begun:.0f} s; {json.dumps(found.report.counts)}")
         for what, expected in (("expected", plan.expected), ("at most", plan.at_most)):
             calls, taken = sum(each.calls for each in expected), sum(each.input_tokens for each in expected)
             given, paid = sum(each.output_tokens for each in expected), sum(each.cost(PRICES) for each in expected)
@@ -159,7 +159,7 @@ def cost(documents: int, wanted: int) -> None:
         made_calls = found.report.calls
         spent = (made_calls["input_tokens"] * PRICES[0] + made_calls["output_tokens"] * PRICES[1]) / 1e6
         print(f"happened: {made_calls}, cost {spent:,.2f}")
-        by_stage = {stage.name: sum(len(line.calls) for line in stage.lines) for stage in found.funnel.stages}
+        by_stage = {stage: sum(len(line.calls) for line in lines) for stage, lines in found.funnel.stages.items()}
         print(f"calls by stage: {by_stage}")
         print(f"expected by stage: {[(each.stage, round(each.calls)) for each in plan.expected]}")
         print(f"fifths {found.report.fifths}; words alone {found.report.words_alone}; notes {found.report.notes}")

@@ -23,7 +23,8 @@ from mmlongbench.shortcuts.leakage import Leakage
 from mmlongbench.shortcuts.measured import Measured, uniforms
 from mmlongbench.shortcuts.probes import Kept, keep_one, measure
 from mmlongbench.shortcuts.reading import asked_questions
-from mmlongbench.shortcuts.verdicts import judge, wilson
+from mmlongbench.shortcuts.verdicts import judge
+from mmlongbench.statistics import wilson
 
 MOST_DATASETS = 3
 SIZES = ((6, 12), (12, 30), (30, 60))

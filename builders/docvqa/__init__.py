@@ -4,8 +4,8 @@ from builders.docvqa.builder import DocVQA
 from builders.docvqa.longdocurl import LongDocURL
 from builders.docvqa.m_longdoc import MLongDoc
 from builders.docvqa.mmlongbench_doc import MMLongBenchDoc
-from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.own_documents import OwnDocuments
+from builders.docvqa.rows import DocVQAOptions
 from builders.docvqa.slidevqa import SlideVQA
 
 __all__ = ["DocVQA", "DocVQAOptions", "LongDocURL", "MLongDoc", "MMLongBenchDoc", "OwnDocuments", "SlideVQA"]

@@ -14,7 +14,7 @@ from pydantic import Field
 
 import mmlongbench.task as mt
 from builders.many_shot.public import OneObject
-from builders.many_shot.rows import ClassifiedImage
+from builders.many_shot.splits import ClassifiedImage
 
 INSTRUCTION = (
     "You need to recognize entities in images. Use the provided mapping from the image to label to assign a label to "

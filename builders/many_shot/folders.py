@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from builders.common.fields import is_unicode
-from builders.many_shot.rows import ClassifiedImage
+from builders.many_shot.splits import ClassifiedImage
 from mmlongbench.task import (
     PICTURE_ENDINGS,
     Fault,

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from builders.common.fields import is_unicode
 from builders.common.pictures import picture_below
-from builders.many_shot.rows import ClassifiedImage
+from builders.many_shot.splits import ClassifiedImage
 from mmlongbench.task import (
     Fault,
     ImageClass,

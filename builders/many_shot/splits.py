@@ -1,4 +1,6 @@
-"""The two splits of a set of classified pictures: the pictures with their classes, whatever form the set has."""
+"""The row that every reader of classified pictures makes for the builder, and the two splits of a set:
+the pictures with their classes, whatever form the set has.
+"""
 
 import os
 from collections import Counter
@@ -8,7 +10,17 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from builders.common.fields import is_unicode
-from mmlongbench.task import Fault, PictureFile, SourceError, file_inside
+from mmlongbench.task import Fault, PictureFile, Row, SourceError, file_inside
+
+
+class ClassifiedImage(Row):
+    """A picture to classify."""
+
+    image: str
+    """The name of the picture in the source."""
+    kind: str
+    """The id of its class among the reader's `image_classes`."""
+
 
 _CORRECT = "correct the list, or download it again"
 

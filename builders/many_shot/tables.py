@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from builders.many_shot import food101, parquet, stanford_cars, sun397
-from builders.many_shot.rows import ClassifiedImage
-from builders.many_shot.splits import Split, Splits, no_label
+from builders.many_shot.splits import ClassifiedImage, Split, Splits, no_label
 from mmlongbench.task import (
     Fault,
     ImageClass,

@@ -10,21 +10,25 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias, get_args
 
-from builders.mm_niah.fields import (
+from builders.mm_niah.ordinals import pictures_named
+from builders.mm_niah.rows import (
+    MARKER,
     Fields,
+    HaystackQuestion,
+    HiddenNeedle,
     Span,
+    WebPage,
     are_in_context,
     counts_of,
     find_sentences,
+    is_made,
+    is_web,
     names_of,
     numbers_of,
     read_fields,
     refuse,
     sentences_of,
 )
-from builders.mm_niah.ordinals import pictures_named
-from builders.mm_niah.pages import WebPage, is_made, is_web
-from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle
 from mmlongbench.task import Fault, Image, Rejected
 
 Category: TypeAlias = Literal[

@@ -2,20 +2,207 @@
 
 A text needle is a sentence between two sentences of a passage; an image needle is a separate picture. A single needle
 is put at six depths, several needles in three permutations. A counting question has an answer for each permutation,
-because the order of its needles differs.
+because the order of its needles differs. An ordinal in a
+question ("the second picture") is right for the place of the needle.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import mmlongbench.task as mt
-from builders.mm_niah.asking import Asked, Ordinal, ask, asked
-from builders.mm_niah.checks import check_pictures, check_row
-from builders.mm_niah.fillers import FillerCheck
-from builders.mm_niah.haystack import Haystack, Mode
-from builders.mm_niah.record_fields import RECORD_FIELDS
-from builders.mm_niah.remarks import FOLDER, filler_remarks, ordinal_remarks
-from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle
+from builders.mm_niah.haystack import FillerCheck, Haystack, Mode
+from builders.mm_niah.ordinals import (
+    MAX_PLACE,
+    NamedPicture,
+    all_ordinals,
+    pictures_named,
+    renamed,
+    without_ordinal,
+)
+from builders.mm_niah.rows import MARKER, HaystackQuestion, HiddenNeedle, check_pictures, check_row, is_made
+
+Ordinal = Literal["rewrite", "neutral", "source"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedlePlace(mt.Wording):
+    """A question that names the needle by an ordinal: the place of the needle among all pictures of the context."""
+
+    question: str
+    named: NamedPicture
+    needle: str
+    """The id of the needle's unit."""
+    choices: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The ordinals of all places."""
+        return all_ordinals()
+
+    def choose(self, units: Sequence[mt.Unit]) -> int:
+        """Return the needle's place among the pictures, from 0."""
+        pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
+        if (place := pictures.index(self.needle)) >= MAX_PLACE:
+            todo = "build a shorter length, or set options.ordinal to neutral"
+            bound = f"a needle among the first {MAX_PLACE:,} pictures"
+            raise mt.Rejected(mt.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
+        return place
+
+    def parts(self, text: str) -> tuple[mt.Part, ...]:
+        """Return the parts of the question, with the given ordinal."""
+        return ask(self.asked(text), self.choices, has_choices=True)
+
+    def asked(self, text: str) -> str:
+        """Return the text of the question, with the given ordinal."""
+        return renamed(self.question, self.named, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question of a draft, and the ordinals that the question has in the source."""
+
+    text: str
+    wording: NeedlePlace | None = None
+    named: tuple[NamedPicture, ...] = ()
+    """The ordinals in the source's question."""
+
+
+def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> Asked:
+    """Return the question of a row. An ordinal is looked for only if the question has picture options.
+
+    Raises:
+        Rejected: the ordinal must be replaced or left out, but the question has several ordinals or needles; or the
+            ordinal must be left out, but no other words describe the needle.
+
+    """
+    named = pictures_named(row.question) if row.choices else ()
+    if not named or ordinal == "source":
+        return Asked(row.question, named=named)
+    if len(named) > 1 or len(row.needles) > 1:
+        expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
+        todo = "set options.ordinal to source to keep the question as it is"
+        raise mt.Rejected(mt.Fault("several-ordinals", expected, found, field="question", todo=todo))
+    if ordinal == "rewrite":
+        wording = NeedlePlace(row.question, named[0], row.needles[0].id, choices)
+        return Asked(wording.asked(all_ordinals()[0]), wording, named)
+    text = without_ordinal(row.question, named[0])
+    if text is None:
+        expected = "words that describe the image, such as `whose corner is missing`"
+        todo = "set options.ordinal to rewrite"
+        raise mt.Rejected(mt.Fault("ordinal-without-description", expected, "none", field="question", todo=todo))
+    return Asked(text, named=named)
+
+
+def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
+    """Return a question with its pictures. With `has_choices`, the pictures follow the question as lettered choices.
+    Without it, they replace the markers in the question.
+    """
+    shown = iter(paths)
+    if has_choices:
+        options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
+        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
+    return ("\n\nQuestion: ", *_with_pictures(question, shown), "\nAnswer:")
+
+
+def _with_pictures(question: str, shown: Iterator[str]) -> Iterator[mt.Part]:
+    first, *others = question.split(MARKER)
+    yield first
+    for text in others:
+        yield mt.Image(next(shown))
+        yield text
+
+
+FOLDER = "mm-niah/"
+"""The folder in which the pictures are released."""
+_UNKNOWN_NEEDLE = "that cannot be compared: the record does not say which picture is the needle"
+
+
+def ordinal_remarks(record: mt.Record, *, is_promised: bool) -> Iterator[mt.Remark]:
+    """Yield a remark that says whether the ordinals of a question name its needles; nothing for a question without an
+    ordinal.
+    """
+    named = pictures_named(record["question"]) if record.get("choices_image") else ()
+    if named:
+        needles = _needle_places(record)
+        is_right = sorted({each.place for each in named}) == needles
+        fault = "" if is_right else "naming another picture than the needle" if needles else _UNKNOWN_NEEDLE
+        yield mt.Remark("questions with an ordinal", fault, is_promised=is_promised)
+
+
+def filler_remarks(record: mt.Record, *, has_picture_needles: bool) -> Iterator[mt.Remark]:
+    """Yield a remark that says whether a picture that the benchmark made, or a picture of the question, is a filler of
+    the context.
+
+    Only names are compared; the bytes of pictures are compared when a release is built.
+    """
+    needles, images = _needle_places(record), record.get("image_list") or []
+    fillers = [path for place, path in enumerate(images, 1) if place not in needles]
+    if not fillers:
+        return
+    beside = {*(record.get("choices_image") or ()), *(record.get("needle_image_list") or ())}
+    fault = ""
+    if has_picture_needles and not needles:
+        fault = _UNKNOWN_NEEDLE
+    elif any(is_made(path) for path in fillers):
+        fault = "filled with a picture that was made for a question"
+    elif not beside.isdisjoint(fillers):
+        fault = "filled with a picture that is shown beside the question"
+    yield mt.Remark("contexts with other pictures than needles", fault, is_promised=True)
+
+
+def _needle_places(record: mt.Record) -> list[int]:
+    """Return the places of the needles among the pictures, from 1. Needles are the pictures whose `has_ans` is true or,
+    if there are none, the pictures whose paths are in `positive_ctxs`.
+    """
+    pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
+    if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:
+        return flagged
+    needles = {f"{FOLDER}{positive['image']}" for positive in record.get("positive_ctxs") or () if "image" in positive}
+    return [place for place, path in enumerate(record["image_list"], 1) if path in needles]
+
+
+RECORD_FIELDS: Mapping[str, str] = {
+    "id": "The id of the question, the same at every length and placement.",
+    "question": (
+        "The question as it is asked; when counting over pictures, it has one `<image>` for each picture "
+        "of needle_image_list."
+    ),
+    "question_source": "The question of the source; only if it names pictures by ordinals, such as `the second image`.",
+    "ordinal": (
+        "The place, from 1, that the question names, or null if the ordinal is left out; only with question_source."
+    ),
+    "ordinal_source": (
+        "The place, from 1, that the question of the source names; a list if it names several; only with "
+        "question_source."
+    ),
+    "answer": (
+        "A text; the index of the right choice in choices_image; or counts: one for each needle of text in "
+        "the order of the prompt, or one for each picture of the context."
+    ),
+    "answer_total": "The sum of the counts of the needles; only when counting over pictures.",
+    "answer_needles": "The counts of the needles alone, in the order of the prompt; only when counting over pictures.",
+    "ctxs": (
+        "The units of the context in the order of the prompt: text (`<image>` for a picture), type (text "
+        "or image), len (tokens of its text), and has_answer or has_ans (whether it is or contains a "
+        "needle)."
+    ),
+    "positive_ctxs": (
+        "The needles in the order of the prompt, with the keys of ctxs; a picture also has image (its path "
+        "below `mmlb_image/mm-niah/`) and nid (the needle's id)."
+    ),
+    "category": "The category in the public files, such as find-text or count-image.",
+    "image_list": "The paths of the pictures of the context below `mmlb_image/`, in the order of the prompt.",
+    "choices_image": (
+        "The paths of the pictures to choose from, in the order of the letters; only with needles that are "
+        "pictures, except when counting."
+    ),
+    "needle_image_list": (
+        "The path of the right choice or, when counting, the paths of the pictures beside the question; "
+        "only with needles that are pictures."
+    ),
+}
+
 
 INSTRUCTION = (
     "You are given interleaved text and images. Please answer the question{letter} based on the given text and images. "

@@ -15,8 +15,7 @@ from posixpath import normpath
 from typing import Any, ClassVar
 
 from builders.common.pictures import picture_below
-from builders.mm_niah.pages import Pages, WebPage
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, Pages, WebPage
 from mmlongbench.task import (
     PICTURE_ENDINGS,
     Fault,

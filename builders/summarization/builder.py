@@ -5,18 +5,88 @@ examples whose full prompt is about as long as the manifest's `reference_length`
 length has the same examples. A report's own summary pages are removed first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal, TypedDict
+
+from pydantic import Field
 
 import mmlongbench.task as mt
+from builders.common import pages
 from builders.common.pages import page_number, text_fields, text_unit, with_text
-from builders.summarization.gold import joined_summary
-from builders.summarization.options import SummaryOptions
-from builders.summarization.removal import removed_pages
-from builders.summarization.rows import Summarised
-from builders.summarization.templates import INSTRUCTIONS, ask, page_unit
+from builders.summarization.highlights import removed_pages
+from builders.summarization.rows import Kind, Summarised
+
+
+class SummaryOptions(mt.Options):
+    """The options that a manifest may set."""
+
+    kind: Kind = "report"
+    """What is summarized: one `report`, whose own summary pages are removed, or the documents of a `case`."""
+    reference: Literal["short", "long", "tiny"] = "short"
+    """Which summary of a case is the reference; a case without this summary is rejected."""
+    share: float = Field(default=0.2, gt=0, le=1)
+    """A page with more than this share of the summary's word 5-grams is a summary page; after the first pages, such a
+    page is a leak, and the report is rejected."""
+    first_pages: int = Field(default=6, ge=1)
+    """How many pages at the beginning may be summary pages."""
+    without_summary_page: Literal["reject", "keep"] = "reject"
+    """What happens to a report in which no summary page is found."""
+    pages_as: Literal["image", "text"] = "image"
+    """Whether pages are shown as images or as the text that the PDF has."""
+    text_fill: Literal["same_pages", "budget"] = "same_pages"
+    """Which pages are shown if `pages_as` is `text`. `same_pages`: the pages that would fit as images; the full prompt
+    is also counted with images. `budget`: as many pages as fit as text; the full prompt is also counted with texts."""
+
+    @property
+    def packs_text(self) -> bool:
+        """Whether pages are chosen by the length of their text."""
+        return self.pages_as == "text" and self.text_fill == "budget"
+
+
+INSTRUCTIONS = {
+    "report": (
+        "You are given a government report from U.S. Government Accountability Office (GAO), and you are tasked to "
+        "summarize the report. Write a concise summary (around 550 words) organized in multiple paragraphs. Where "
+        "applicable, the summary should contain a short description of why GAO did this study, what GAO found, and "
+        "what GAO recommends.\n\nGovernment Report:\n"
+    ),
+    "case": (
+        "You are given the legal documents in a civil rights lawsuit, and you are tasked to summarize the case. Write "
+        "a concise summary of one paragraph (200 to 250 words). The summary should contain a short description of the "
+        "background, the parties involved, and the outcomes of the case.\n\nLegal documents:\n"
+    ),
+}
+
+
+def ask(kind: str) -> tuple[mt.Part, ...]:
+    """Return the text after the pages of a `report` or a `case`."""
+    return (f"\n\nNow please summarize the {kind}.\nSummary:",)
+
+
+def page_unit(path: str, index: int, document: int = 0) -> mt.Unit:
+    """Return a page as an image, after a line that names its document and has the page's number, from 0."""
+    return pages.page_unit(path, index, "own", (document, index), f" (page {index})")
+
+
+class SectionOfRecord(TypedDict):
+    """A section of a report's summary, as a record has it."""
+
+    section_title: str
+    paragraphs: Sequence[str]
+
+
+def joined_summary(summary: str | Sequence[SectionOfRecord]) -> str:
+    r"""Return the summary of a case, which is a text, or of a report, whose sections have titles and paragraphs.
+
+    >>> joined_summary([{"section_title": "Findings", "paragraphs": ["One.", "Two."]}])
+    'Findings:\nOne.\nTwo.'
+    """
+    if isinstance(summary, str):
+        return summary
+    return "\n\n".join("\n".join((f"{section['section_title']}:", *section["paragraphs"])) for section in summary)
+
 
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
 """The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""

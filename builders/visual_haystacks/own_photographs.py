@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.visual_haystacks.coco import Annotations, Objects
-from builders.visual_haystacks.fields import against, answer_of, asked_objects, pictures_in, question_of, text_in
-from builders.visual_haystacks.rows import PhotographQuestion
+from builders.visual_haystacks.rows import (
+    PhotographQuestion,
+    against,
+    answer_of,
+    asked_objects,
+    pictures_in,
+    question_of,
+    text_in,
+)
 from mmlongbench.task import (
     Fault,
     RawRow,

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias, TypeGuard
 
-from builders.vrag.fields import texts_of
-from builders.vrag.rows import EntityQuestion
+from builders.vrag.rows import EntityQuestion, texts_of
 from mmlongbench.task import (
     Fault,
     RawRow,

@@ -12,8 +12,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import ClassVar
 
-from builders.vrag.fields import texts_of
-from builders.vrag.rows import EntityQuestion
+from builders.vrag.rows import EntityQuestion, texts_of
 from mmlongbench.task import (
     Fault,
     RawRow,

@@ -39,6 +39,8 @@ class Diagnosis:
     """The corrections that the builder proposes for some of these suspects, in the form of an errata file."""
     fields: Mapping[str, Mapping[str, object]]
     """The fields of the source's row of each suspect, by id; a row that cannot be read has none."""
+    places: Mapping[str, str]
+    """Where the row of each suspect stands in the source, by id: file and line or row."""
     not_judged: Mapping[str, int]
     """The number of rows about which nothing is known, by reason."""
 
@@ -58,8 +60,13 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
 def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:
     reader = plan.bound.reader_type()
     raw: dict[str, RawRow | RowFault] = {}
+    again: list[Suspect] = []
     for raw_row in raw_rows(reader, plan.sources, plan.spec.reader):
-        raw.setdefault(raw_row.id, raw_row)  # where two rows have one id, a build takes the first
+        if raw_row.id in raw:
+            said = f"{_place(raw_row) or 'a later row'} has the id of {_place(raw[raw_row.id]) or 'an earlier row'}"
+            again.append(Suspect(raw_row.id, "duplicate-id", f"{said}; a build takes the first and rejects the other"))
+        else:
+            raw[raw_row.id] = raw_row
     rows, suspects = [], dict[str, Suspect]()
     for id, raw_row in raw.items():
         row = raw_row if isinstance(raw_row, RowFault) else cleaned(reader, plan.sources, raw_row, plan.spec.reader)
@@ -74,7 +81,7 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
         examined = list(builder.suspects(rows, sources))
     suspects |= {suspect.id: suspect for suspect in examined if suspect.could_judge}
     not_judged = Counter(suspect.kind for suspect in examined if not suspect.could_judge)
-    ordered = tuple(suspects[id] for id in raw if id in suspects)
+    ordered = (*(suspects[id] for id in raw if id in suspects), *again)
     fields = {id: given.fields for id in suspects if isinstance(given := raw.get(id), RawRow)}
     errata = {}
     for suspect in ordered:
@@ -82,7 +89,13 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
             was = {field: fields[suspect.id].get(field) for field in suspect.correction}
             source = f"mmlongbench doctor: {suspect.kind}: {suspect.evidence}"
             errata[suspect.id] = {"source": source, "set": dict(suspect.correction), "was": was}
-    return Diagnosis(plan.spec.name, len(raw), ordered, errata, fields, not_judged)
+    places = {suspect.id: _place(raw[suspect.id]) for suspect in ordered if suspect.id in raw}
+    return Diagnosis(plan.spec.name, len(raw) + len(again), ordered, errata, fields, places, not_judged)
+
+
+def _place(row: RawRow | RowFault) -> str:
+    at = row.fault if isinstance(row, RowFault) else row
+    return ", ".join(filter(None, (at.file, at.place)))
 
 
 def _documents(plan: DatasetPlan, ids: set[str], progress: Progress) -> Documents:

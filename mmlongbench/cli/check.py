@@ -48,11 +48,14 @@ def doctor(manifest: Manifest, out: Path | None, as_json: bool) -> None:
         errata.update(found.errata)
         for suspect in found.suspects:
             if as_json:
-                fields = found.fields.get(suspect.id, {})
-                click.echo(json.dumps({"dataset": found.dataset, **asdict(suspect), "fields": fields}, default=str))
+                line = {"dataset": found.dataset, **asdict(suspect), "place": found.places.get(suspect.id, "")}
+                click.echo(json.dumps({**line, "fields": found.fields.get(suspect.id, {})}, default=str))
             else:
                 proposal = f" → {dict(suspect.correction)}" if suspect.correction else ""
-                say(f"{suspect.id}  {suspect.kind}: {suspect.evidence}{proposal}")
+                # a row that cannot be read says itself where it stands
+                place = found.places.get(suspect.id, "") if suspect.id in found.fields else ""
+                place = f" ({place})" if place and suspect.kind != "duplicate-id" else ""
+                say(f"{suspect.id}{place}  {suspect.kind}: {suspect.evidence}{proposal}")
         if not as_json:
             say(
                 f"{found.dataset}: {len(found.suspects)} suspects among {found.rows} rows, {len(found.errata)} with a "

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import click
 
 from mmlongbench.cli.console import print_table, say
-from mmlongbench.cli.options import PATH, json_option, number_of, tokenizers_option
+from mmlongbench.cli.options import json_option, number_of, tokenizers_option
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_sizes
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, header_size, unreadable
@@ -36,7 +36,7 @@ _Content: TypeAlias = tuple[str, list[str], list[tuple[int, int]]]
 
 
 @click.command()
-@click.argument("things", nargs=-1, required=True, type=PATH)
+@click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--models", default="all", show_default=True, metavar="A,B|all", help="Count on these models too.")
 @click.option(
     "--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="The resolution of PDF pages."
@@ -54,6 +54,9 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     rows: list[dict[str, Any]] = []
     faults: list[str] = []
     for thing in things:
+        if not thing.exists():
+            faults.append(f"{thing}: no such file or folder; correct the path")
+            continue
         try:
             what, texts, sizes = _of_folder(thing, dpi, faults) if thing.is_dir() else _of_file(thing, dpi)
             tokens = _tokens(texts, sizes, counted, progress)

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from mmlongbench.cli.console import say
 from mmlongbench.cli.options import json_option
 from mmlongbench.errors import PluginError, nearest
-from mmlongbench.exports.registry import InstalledTarget, installed_targets, target_named
+from mmlongbench.exports.export import InstalledTarget, installed_targets, target_named
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.describing import (
     code_and_about,

@@ -11,13 +11,11 @@ import click
 from mmlongbench.cli.console import print_table, say, say_notes
 from mmlongbench.cli.options import FILE, FOLDER, NEW_PATH, bars, json_option, options_of, with_tasks
 from mmlongbench.manifest.task_files import TaskFiles
-from mmlongbench.publishing.about import About, read_about
-from mmlongbench.publishing.publish import Publishing
+from mmlongbench.publishing.facts import About, read_about
+from mmlongbench.publishing.publish import Publishing, repository_of, upload
 from mmlongbench.publishing.publish import publish as make_folder
 from mmlongbench.publishing.rights import Rights, rights_of_release
-from mmlongbench.publishing.takedown import take_down
-from mmlongbench.publishing.upload import repository_of, upload
-from mmlongbench.publishing.withdrawn import Kind, Withdrawal
+from mmlongbench.publishing.takedown import Kind, Withdrawal, take_down
 from mmlongbench.table import Table, Value
 
 

@@ -31,10 +31,10 @@ from mmlongbench.io.pool import cores
 from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.questions.layer.make import DOCUMENTS, LAYERS, Made, Settings, make_questions
 from mmlongbench.questions.table import MANIFEST, REJECTS
-from mmlongbench.questions.writing.making import CALLS, Prepared, prepare
-from mmlongbench.questions.writing.making import Made as Written
-from mmlongbench.questions.writing.making import make as write_questions
-from mmlongbench.questions.writing.settings import WritingSettings
+from mmlongbench.questions.writing.asking import WritingSettings
+from mmlongbench.questions.writing.make import CALLS, Plan, prepare
+from mmlongbench.questions.writing.make import Made as Written
+from mmlongbench.questions.writing.make import make as write_questions
 from mmlongbench.table import Table
 
 _FAULTS = 10
@@ -214,10 +214,10 @@ def make(
     if max_cost is not None and not endpoint.prices:
         raise click.UsageError("--max-cost needs --prices")
     settings = WritingSettings(**{**writing, "per_document": writing["per_document"] or 0})
-    prepared = prepare(documents, out, settings, progress, about=about, against=against, rule=count_as)
-    cost = prepared.cost(endpoint.prices)
+    plan = prepare(documents, out, settings, progress, about=about, against=against, rule=count_as)
+    cost = plan.cost(endpoint.prices)
     if not (quiet or as_json):
-        _show_plan(prepared, endpoint.prices)
+        _show_plan(plan, endpoint.prices)
     if max_cost is not None and cost > max_cost:
         raise click.UsageError(
             f"expected cost {cost:,.2f}, --max-cost {max_cost:,.2f}: ask for fewer questions (--per-document), or "
@@ -228,34 +228,34 @@ def make(
             numbers = ("calls", "input_tokens", "output_tokens")
             expected = [
                 {"stage": stage.stage, **{name: round(getattr(stage, name)) for name in numbers}}
-                for stage in prepared.expected
+                for stage in plan.expected
             ]
             click.echo(json.dumps({"expected": expected, "cost": cost}))
         return
     used = replace(endpoint, url=endpoint.url or "http://127.0.0.1", cache=cache or out / CALLS, is_dry=replay)
-    written = write_questions(prepared, used, progress)
+    written = write_questions(plan, used, progress)
     if as_json:
-        click.echo(json.dumps({"out": str(out), "counts": dict(written.counts), "usage": dict(written.usage)}))
+        click.echo(json.dumps({"out": str(out), "counts": written.report.counts, "usage": dict(written.usage)}))
     elif not quiet:
         _show_written(written, out)
-    if not written.is_complete or not written.counts["accepted"]:
+    if not written.is_complete or not written.report.counts["accepted"]:
         sys.exit(1)
 
 
-def _show_plan(prepared: Prepared, prices: tuple[float, float] | None) -> None:
-    library, drawn = prepared.library, prepared.drawn
-    wanted = sum(quota.wanted for quota in drawn.quotas)
+def _show_plan(plan: Plan, prices: tuple[float, float] | None) -> None:
+    library = plan.library
+    wanted = sum(quota.wanted for quota in plan.quotas)
     left = f", {len(library.left_out)} left out" if library.left_out else ""
     documents = number_of(len(library.documents), "document")
-    say(f"{documents}{left}: {wanted:,} questions wanted, {len(drawn.slots):,} drafts")
+    say(f"{documents}{left}: {wanted:,} questions wanted, {len(plan.slots):,} drafts")
     for line in library.left_out[:_NAMED]:
         say(f"  {line.doc} is left out, {line.reason}: {line.detail}")
-    fewer = [quota for quota in drawn.quotas if quota.why_fewer]
+    fewer = [quota for quota in plan.quotas if quota.why_fewer]
     for quota in fewer[:_NAMED]:
         say(f"  {quota.doc}: {quota.kind}: {quota.slots} of {quota.wanted} can be asked ({quota.why_fewer})")
     if len(fewer) > _NAMED:
         say(f"  and {len(fewer) - _NAMED} more; stages/03-quotas.jsonl has all")
-    for what, stages in (("expected", prepared.expected), ("if every draft passes every check", prepared.at_most)):
+    for what, stages in (("expected", plan.expected), ("if every draft passes every check", plan.at_most)):
         names = ("calls", "input_tokens", "output_tokens")
         calls, prompts, answers = (sum(getattr(stage, name) for stage in stages) for name in names)
         cost = f", cost {sum(stage.cost(prices) for stage in stages):,.2f}" if prices else ""
@@ -263,7 +263,8 @@ def _show_plan(prepared: Prepared, prices: tuple[float, float] | None) -> None:
 
 
 def _show_written(written: Written, out: Path) -> None:
-    counts, report = written.counts, written.report
+    report = written.report
+    counts = report.counts
     rows = []
     for stage in report.stages:
         why = [f"{reason} {count}" for reason, count in stage.reasons.items() if reason not in ("all", "some")]

@@ -2,26 +2,21 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias
 
 import click
 
 from mmlongbench.cli.console import print_table, say
-from mmlongbench.cli.options import FILE, PATH, html_option, json_option, quiet_option
-from mmlongbench.scoring.report.agreement import Agreement
+from mmlongbench.cli.options import PATH, html_option, json_option, quiet_option
 from mmlongbench.scoring.report.averages import SAMPLES
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
-from mmlongbench.scoring.report.calibration import Calibration, calibration
 from mmlongbench.scoring.report.correlations import Correlations
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
-from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
+from mmlongbench.scoring.report.grids import ALL, Counts, Estimate, Grid, Row, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.report import report as report_of
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
-from mmlongbench.scoring.report.volatility import Volatility
 from mmlongbench.scoring.scores import UNKNOWN
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table, Value
 
 _WIDTH = 100
@@ -80,8 +75,6 @@ def _show_report(report: Report) -> None:
             rows = [(f"{row.of} {row.metric}: {row.name}", *map(_figure, cells)) for row, cells in figures]
             _print(f"{title}, {part.profile}", models.values(), rows)
     _show_correlations(report.correlations)
-    _show_agreement(report.agreement, models)
-    _show_volatilities(report.volatilities, models)
     _show_missing(report)
     for note in (*report.averages.notes, *report.notes):
         say(note)
@@ -175,32 +168,6 @@ def _show_correlations(correlations: Correlations) -> None:
         _print(f"between datasets: Spearman's ρ, {where}", [*heads, "others"], rows)
 
 
-def _show_agreement(agreement: Agreement, models: Labels) -> None:
-    if agreement.reason:
-        say(f"between metrics: {agreement.reason}")
-        return
-    pairs: list[tuple[Value, ...]] = []
-    for pair in agreement.pairs:
-        tau = pair.reason if pair.tau is None else f"{pair.tau:.2f}"
-        pairs.append((" and ".join(pair.metrics), pair.examples, tau))
-    _print("between metrics: Kendall's τ of the models' ranking", ["examples", "τ"], pairs)
-    shifts = agreement.shifts or {}
-    moves = [(models[name], f"{100 * shift.score:.1f}", shift.rank, shift.pairs) for name, shift in shifts.items()]
-    _print("shift: how far a model moves between two metrics", ["points", "places", "pairs"], moves)
-
-
-def _show_volatilities(volatilities: Sequence[Volatility], models: Labels) -> None:
-    rows: list[tuple[str, ...]] = []
-    for key in dict.fromkeys((each.dataset, each.metric) for each in volatilities):
-        rows.append((" ".join(key),))
-        for each in (each for each in volatilities if (each.dataset, each.metric) == key):
-            places = (f"{each.rank:.2f}", f"{each.median_rank:g}", f"{each.robustness:.2f}")
-            rows.append((f"  {models[each.model]}", f"{each.subsets}", f"{100 * each.score:.1f}", *places))
-    title = "volatility over T groups of the questions, and robustness of the rank (smaller: steadier, better)"
-    if volatilities:
-        _print(title, ["T", "points", "places", "median rank", "robustness"], rows)
-
-
 def _show_missing(report: Report) -> None:
     """Print how many examples are absent, failed or skipped in all files; the page and the JSON have each file."""
     if not report.missing:
@@ -254,14 +221,7 @@ def _print(title: str, columns: Iterable[str], rows: Sequence[Sequence[Value]]) 
 @click.option(
     "--profile",
     type=click.Choice(["official", "paper", "ours", "unknown"]),
-    help="Show or calibrate only the scores under one profile; by default each profile has its own tables.",
-)
-@click.option(
-    "--calibrate-alpha",
-    "given",
-    type=FILE,
-    metavar="FILE",
-    help="Print only the α at which SMuDGE agrees best with FILE (scores of examples, or an ECE of each model).",
+    help="Show only the scores under one profile; by default each profile has its own tables.",
 )
 @html_option
 @json_option()
@@ -270,7 +230,6 @@ def report(
     scores: Path,
     preferred: tuple[str, ...],
     profile: str | None,
-    given: Path | None,
     html: Path | None,
     as_json: bool,
     quiet: bool,
@@ -278,14 +237,9 @@ def report(
     """Compare models by SCORES, a folder that `score` has written to.
 
     Shows scores by dataset and length, averages as in the paper, scores by depth and by every facet of the questions,
-    and comparisons between datasets, metrics and groups of questions, with intervals. Absent, failed and skipped
+    and correlations between datasets, with intervals. Absent, failed and skipped
     examples are counted.
     """
-    if given:
-        if html or preferred:
-            raise click.UsageError("--calibrate-alpha prints a table of its own: leave out --html and --metric")
-        _show_calibration(calibration(scores, given, profile or ""), as_json=as_json, is_quiet=quiet)
-        return
     found = report_of(scores, preferred, profile or "")
     if html:
         from mmlongbench.web.kit import write_page
@@ -296,25 +250,3 @@ def report(
         click.echo(json.dumps(found.summary()))
     elif not quiet:
         _show_report(found)
-
-
-def _show_calibration(found: Calibration, *, as_json: bool, is_quiet: bool) -> None:
-    """Print how well the scores at each α agree with given scores, and the best α (the match's weight in SMuDGE)."""
-    bests = {"ece": found.best_by_ece, "pearson": found.best_by_pearson}
-    if as_json:
-        best = {name: row.alpha if row else None for name, row in bests.items()}
-        rows = [asdict(row) for row in found.rows]
-        click.echo(json.dumps({"given": found.given, "count": found.count, "best": best, "rows": rows}))
-    if as_json or is_quiet:
-        return
-    is_of_examples = found.given == "examples"
-    ending = "the scores of examples" if is_of_examples else "the calibration errors of models"
-    say(f"α against {ending}: {found.count:,} in both")
-    lines = []
-    for row in found.rows:
-        lines.append([f"{row.alpha:.2f}", *("n/a" if n is None else f"{n:.3f}" for n in (row.ece, row.pearson))])
-    print_table(Table(("α", "ECE", "Pearson"), lines, align="rrr"))
-    words = {"ece": "least ECE", "pearson": f"{'highest' if is_of_examples else 'lowest'} Pearson"}
-    for name, best_row in bests.items():
-        if best_row:
-            say(f"best α by the {words[name]}: {best_row.alpha:g}")

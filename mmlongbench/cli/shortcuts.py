@@ -16,8 +16,6 @@ from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.release import open_release
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.shortcuts.audit import ShortcutAudit, audit_shortcuts
 from mmlongbench.shortcuts.contexts.audit import audit_contexts
 from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
@@ -30,6 +28,7 @@ from mmlongbench.shortcuts.pruning.naming import errata_files, options, write_er
 from mmlongbench.shortcuts.pruning.release import prune_shortcuts
 from mmlongbench.shortcuts.pruning.results import Pruned
 from mmlongbench.shortcuts.to_look_at import questions_to_look_at
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table, Value
 
 _REASONS = {FEW: FEW, UNSOLVED: "full is not above chance"}

@@ -1,6 +1,6 @@
 """Says what the layer of a PDF tells about each page: its key, its text, its rows of cells, how much of it is drawn.
 
-Nothing is decided here; `mmlongbench.questions.writing.kinds` has the rules.
+Nothing is decided here; `mmlongbench.questions.writing.pages` has the rules.
 """
 
 import importlib.metadata

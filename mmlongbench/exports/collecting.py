@@ -1,19 +1,25 @@
-"""Makes a file of predictions from the results of batch requests. An error of a server never becomes an answer."""
+"""Makes a file of predictions from the results of batch requests. An error of a server never becomes an answer.
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+OpenAI's Batch API and `vllm run-batch` write results in the same form. The fields that are needed are checked; all
+others are ignored.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
 from mmlongbench.errors import Fault, ReleaseError
-from mmlongbench.exports.results import Failure, read_result
-from mmlongbench.exports.writing import named
+from mmlongbench.exports.target import named
 from mmlongbench.io.files import write_whole
 from mmlongbench.io.json_lines import json_lines
 from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
-from mmlongbench.models.replies import Reply
-from mmlongbench.release.release import Example, Release, custom_id
+from mmlongbench.models.replies import Reply, RequestError, read_reply
+from mmlongbench.release.release import Release, custom_id
 from mmlongbench.release.selection import Selection, select
 
 REASONS = {
@@ -36,7 +42,6 @@ class ResultProblem:
     words: str
     """The problem in words that can follow a number."""
     count: int
-    """How often it occurs."""
     first: tuple[str, ...]
     """The first places where it occurs."""
 
@@ -59,24 +64,6 @@ class Collected:
         return {**asdict(self), "out": str(self.out)}
 
 
-class _Problems:
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._first: dict[str, list[str]] = defaultdict(list)
-
-    def add(self, reason: str, place: str) -> None:
-        self._counts[reason] += 1
-        if len(self._first[reason]) < _NAMED:
-            self._first[reason].append(place)
-
-    def found(self) -> tuple[ResultProblem, ...]:
-        return tuple(
-            ResultProblem(reason, words, self._counts[reason], tuple(self._first[reason]))
-            for reason, words in REASONS.items()
-            if self._counts[reason]
-        )
-
-
 def collect(release: Release, results: Sequence[Path], model: str, out: Path | None = None) -> Collected:
     """Write the answers in files of results as predictions, in the order of the release.
 
@@ -93,74 +80,56 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
     """
     if not model.strip():
         raise ReleaseError("model: expected the name of the model, found an empty text")
-    problems = _Problems()
-    read = _read(results, problems)
-    lines, examples = _predictions(release, read, model, problems)
-    if not lines:
-        why = "; ".join(f"{each.count:,} {each.words}: {each.first[0]}" for each in problems.found())
-        raise ReleaseError(f"{', '.join(map(str, results))}: no answer for {release.path.name}: {why or 'no line'}")
-    target = out or predictions_file(model)
-    _write(target, lines)
-    return Collected(target, len(lines), examples, problems.found())
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The results of all files, by the names of the requests; each with the place of its line."""
-
-    answers: dict[str, tuple[Reply, str]]
-    failures: dict[str, tuple[Failure, str]]
-
-
-def _read(results: Sequence[Path], problems: _Problems) -> _Read:
-    read = _Read({}, {})
+    places: dict[str, list[str]] = defaultdict(list)  # of each kind of problem, all of them
+    # The results by the names of the requests, each with the place of its line.
+    answers, errors = dict[str, tuple[Reply, str]](), dict[str, tuple[str, str]]()
     for path in results:
         for line in json_lines(path):
             place = f"{path.name}, line {line.number}"
-            result = line.value if isinstance(line.value, Fault) else read_result(line.value)
+            result = line.value if isinstance(line.value, Fault) else _read_result(line.value)
             if isinstance(result, Fault):
-                problems.add("unreadable-line", f"{place}: {result.reason}: {result.found}")
-            elif isinstance(result.outcome, Failure):
-                read.failures.setdefault(result.custom_id, (result.outcome, place))
-            elif result.custom_id in read.answers:
-                problems.add("duplicate", f"{place}: {result.custom_id}")
+                places["unreadable-line"].append(f"{place}: {result.reason}: {result.found}")
+                continue
+            name, reply = result
+            if isinstance(reply, str):
+                errors.setdefault(name, (reply, place))
+            elif name in answers:
+                places["duplicate"].append(f"{place}: {name}")
             else:
-                read.answers[result.custom_id] = (result.outcome, place)
-    return read
-
-
-def _predictions(release: Release, read: _Read, model: str, problems: _Problems) -> tuple[list[bytes], int]:
-    """Return a line for each example that has an answer, in the order of the release, and the number of examples."""
-    lines: list[bytes] = []
-    unknown, lock, count = {**read.failures, **read.answers}, release.lock_id, 0
+                answers[name] = (reply, place)
+    lines, examples, unknown = list[bytes](), 0, {**errors, **answers}
     for example in chain.from_iterable(cell.examples() for cell in select(release, Selection())):
-        count += 1
+        examples += 1
         name = custom_id(example)
         unknown.pop(name, None)
-        answer, failure = read.answers.get(name), read.failures.get(name)
-        if failure:
-            failed, place = failure
-            problems.add("error-and-answer" if answer else "error", f"{place}: {named(example)}: {failed.words}")
+        answer = answers.get(name)
+        if name in errors:
+            words, place = errors[name]
+            places["error-and-answer" if answer else "error"].append(f"{place}: {named(example)}: {words}")
         if answer:
-            lines.append(_line(example, answer[0], model, lock).json_line())
-    for name, (_, place) in unknown.items():
-        problems.add("unknown-request", f"{place}: {name[:80]}")
-    return lines, count
-
-
-def _line(example: Example, answer: Reply, model: str, lock: str) -> PredictionLine:
-    return PredictionLine.model_validate(
-        {
-            **example.key,
-            "prediction": answer.words,
-            "digest": example.digest,
-            "lock": lock,
-            "model": model,
-            "reasoning": answer.reasoning,
-            "finish_reason": answer.finish_reason,
-            "usage": answer.usage,
-        }
+            fields = {
+                **example.key,
+                "prediction": answer[0].words,
+                "digest": example.digest,
+                "lock": release.lock_id,
+                "model": model,
+                "reasoning": answer[0].reasoning,
+                "finish_reason": answer[0].finish_reason,
+                "usage": answer[0].usage,
+            }
+            lines.append(PredictionLine.model_validate(fields).json_line())
+    places["unknown-request"] += [f"{place}: {name[:80]}" for name, (_, place) in unknown.items()]
+    problems = tuple(
+        ResultProblem(reason, words, len(places[reason]), tuple(places[reason][:_NAMED]))
+        for reason, words in REASONS.items()
+        if places[reason]
     )
+    if not lines:
+        why = "; ".join(f"{each.count:,} {each.words}: {each.first[0]}" for each in problems)
+        raise ReleaseError(f"{', '.join(map(str, results))}: no answer for {release.path.name}: {why or 'no line'}")
+    target = out or predictions_file(model)
+    _write(target, lines)
+    return Collected(target, len(lines), examples, problems)
 
 
 def _write(path: Path, lines: Sequence[bytes]) -> None:
@@ -172,3 +141,49 @@ def _write(path: Path, lines: Sequence[bytes]) -> None:
             raise ReleaseError(f"--out {path}: already holds other predictions; give another file, or remove this one")
         return
     write_whole(path, lines)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Error(_Part):
+    code: str | int | None = None
+    message: str | None = None
+
+
+class _Response(_Part):
+    status_code: int | None = None
+    body: JsonValue = None
+
+
+class _Line(_Part):
+    custom_id: str
+    response: _Response | None = None
+    error: _Error | str | None = None
+
+
+def _read_result(fields: Mapping[str, object]) -> tuple[str, Reply | str] | Fault:
+    """Return the name of a request, and its reply or why there is none; or what is wrong with the line."""
+    try:
+        line = _Line.model_validate(fields)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "the line"
+        return Fault(
+            "not-a-result",
+            "a result of a batch",
+            f"{where}: {error.errors()[0]['msg']}",
+            todo="give the output file of a batch",
+        )
+    response = line.response
+    status = response.status_code if response else None
+    body = response.body if response else None
+    if line.error is None and response is not None and status in (None, 200):
+        reply = read_reply(json.dumps(body).encode())
+        return line.custom_id, reply.why if isinstance(reply, RequestError) else reply
+    # The error in few words: the status and what the server says.
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    inner_words = inner.get("message") or inner.get("code") if isinstance(inner, dict) else inner
+    own = line.error.message or line.error.code if isinstance(line.error, _Error) else line.error
+    said = " ".join(str(own or inner_words or "no response").split())[:160]
+    return line.custom_id, f"status {status}: {said}" if status is not None else said

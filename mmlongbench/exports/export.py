@@ -1,22 +1,88 @@
-"""Exports a selection of a release to a target: checks everything first, and lets the folder appear whole or not at
-all.
+"""Exports a selection of a release to a target: finds the target, checks everything first, and lets the folder appear
+whole or not at all.
 """
 
+import inspect
 import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError, nearest
-from mmlongbench.exports.registry import target_named
 from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.files import TEMPORARY
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Release
 from mmlongbench.release.selection import Cell, Selection, select
+
+GROUP = "mmlongbench.exports"
+"""The group of entry points of targets; the built-in ones are found in the same way as others."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledTarget:
+    """A target that is installed."""
+
+    name: str
+    origin: str
+    """The distribution that it belongs to."""
+    summary: str = ""
+    problem: str = ""
+    """Why it cannot be used; empty if it can."""
+
+
+def target_named(name: str) -> Target:
+    """Return a target.
+
+    Raises:
+        PluginError: no target has this name, two targets have it, or the target is broken.
+
+    """
+    points = entry_points(group=GROUP)
+    found = {(point.value, _origin(point)): point for point in points.select(name=name)}
+    if not found:
+        names = sorted({point.name for point in points})
+        raise PluginError(
+            f"no export target {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}"
+        )
+    if len(found) > 1:
+        origins = " and ".join(sorted(f"{value} of {origin}" for value, origin in found))
+        raise PluginError(f"two export targets are called {name!r}: {origins}; uninstall one")
+    ((value, origin), point) = next(iter(found.items()))
+    broken = f"export target {name!r} ({value} of {origin}) is broken: "
+    try:
+        loaded = point.load()
+    except (Exception, SystemExit) as error:  # the module of a plug-in may fail in any way; the cause is kept
+        raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Target)):
+        raise PluginError(f"{broken}{loaded!r} is not a subclass of {Target.__module__}.Target")
+    if missing := sorted(loaded.__abstractmethods__):
+        raise PluginError(f"{broken}{loaded!r} lacks {', '.join(missing)}, which a target needs")
+    if not isinstance(inspect.getattr_static(loaded, "summary", None), str):
+        raise PluginError(f"{broken}{loaded!r} lacks summary, a text that says what the target is")
+    try:
+        return loaded()
+    except Exception as error:  # the constructor of a plug-in may fail in any way
+        raise PluginError(f"{broken}it cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unnamed distribution"
+
+
+def installed_targets() -> list[InstalledTarget]:
+    """Return every target, after trying to load it; the `problem` of a broken one says what is wrong."""
+    targets = []
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        try:
+            targets.append(InstalledTarget(point.name, _origin(point), target_named(point.name).summary))
+        except PluginError as error:
+            targets.append(InstalledTarget(point.name, _origin(point), problem=str(error)))
+    return targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,61 +132,50 @@ def export_cells(
     `finish` may check what the target wrote, and write more files into the folder before it appears.
     """
     chosen = choices or Choices()
-    writer, folder, form = _ready(release, target, out, chosen)
+    writer, folder, form = check_choices(release, target, out, chosen)
     _check_examples(release, cells)
     with appearing(folder) as temporary:
-        made = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
-        written = _written(writer, made, target)
+        what = Export(release, tuple(cells), temporary, chosen.model, chosen.images, chosen.max_tokens, form)
+        try:
+            written = writer.write(what)
+        except (MMLongBenchError, OSError, MemoryError):
+            raise
+        except Exception as error:  # the code of a plug-in may fail in any way
+            said = " ".join(str(error).split())[:300]
+            raise PluginError(f"export target {target!r}: write: {type(error).__name__}: {said}") from error
+        if not isinstance(written, Exported):
+            name = type(written).__name__
+            raise PluginError(f"export target {target!r}: write returned a {name}, expected an Exported")
         if finish:
             finish(temporary, written)
         files = [Path(root, name) for root, _, names in os.walk(temporary) for name in names]
         own = [file for file in files if not file.is_symlink()]
-        _sync(own)
+        for file in own:  # on the disk before the folder gets its name
+            with file.open("rb") as opened:
+                os.fsync(opened.fileno())
         size = sum(file.stat().st_size for file in own if file.stat().st_nlink == 1)
     return replace(written, files=len(files), bytes=size)
 
 
-def check_choices(release: Release, target: str, out: Path, choices: Choices | None = None) -> None:
-    """Check the target, the folder and the choices of an export, before long work is done for it.
+def check_choices(release: Release, target: str, out: Path, choices: Choices | None = None) -> tuple[Target, Path, str]:
+    """Return the target, the folder to write and the form of the lines. Nothing of the examples is read.
 
     Raises:
         PluginError: the target is not installed, or is broken.
         ReleaseError: the folder cannot be used, or a choice does not fit the target.
 
     """
-    _ready(release, target, out, choices or Choices())
-
-
-def _ready(release: Release, target: str, out: Path, choices: Choices) -> tuple[Target, Path, str]:
-    """Return the target, the folder to write, and the form of the lines."""
-    writer = target_named(target)
-    if choices.max_tokens is not None and (type(choices.max_tokens) is not int or choices.max_tokens < 1):
-        raise ReleaseError(f"max_tokens {choices.max_tokens!r}: expected a whole number, at least 1")
-    if choices.images:
-        release.image_urls(choices.images)  # refuses a form that does not exist
-    return writer, checked_folder(out, release.path), _form(writer, target, choices.form)
-
-
-def _form(target: Target, name: str, form: str) -> str:
-    """Return the form of the lines: the chosen one, or the target's first."""
-    if form and form not in target.forms:
-        offered = f"expected {', '.join(target.forms)}" if target.forms else "it has only one form; leave it out"
-        raise ReleaseError(f"--format {form}: the target {name}: {offered}{nearest(form, target.forms)}")
-    return form or next(iter(target.forms), "")
-
-
-def _written(target: Target, export: Export, name: str) -> Exported:
-    """Let a target write; an error of its code names the target."""
-    try:
-        written = target.write(export)
-    except (MMLongBenchError, OSError, MemoryError):
-        raise
-    except Exception as error:  # the code of a plug-in may fail in any way
-        said = " ".join(str(error).split())[:300]
-        raise PluginError(f"export target {name!r}: write: {type(error).__name__}: {said}") from error
-    if not isinstance(written, Exported):
-        raise PluginError(f"export target {name!r}: write returned a {type(written).__name__}, expected an Exported")
-    return written
+    writer, chosen = target_named(target), choices or Choices()
+    if chosen.max_tokens is not None and (type(chosen.max_tokens) is not int or chosen.max_tokens < 1):
+        raise ReleaseError(f"max_tokens {chosen.max_tokens!r}: expected a whole number, at least 1")
+    if chosen.images:
+        release.image_urls(chosen.images)  # refuses a form that does not exist
+    writer.check(chosen.images, chosen.model, chosen.max_tokens)
+    folder, form, forms = checked_folder(out, release.path), chosen.form, writer.forms
+    if form and form not in forms:
+        offered = f"expected {', '.join(forms)}" if forms else "it has only one form; leave it out"
+        raise ReleaseError(f"--format {form}: the target {target}: {offered}{nearest(form, forms)}")
+    return writer, folder, form or next(iter(forms), "")
 
 
 def checked_folder(out: Path, release: Path) -> Path:
@@ -168,9 +223,13 @@ def _check_examples(release: Release, cells: Sequence[Cell]) -> None:
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `folder`, which is renamed to it if the block ends without an error."""
-    temporary = folder.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{folder.name}"[:200])
+    start, end = f"{TEMPORARY}{socket.gethostname()}-", f"-{folder.name}"
+    temporary = folder.with_name(f"{start}{os.getpid()}{end}"[:200])
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
+    for path in folder.parent.glob(f"{TEMPORARY}*"):  # what killed exports into the same folder left on this machine
+        process = path.name.removeprefix(start).removesuffix(end)
+        if path.name == f"{start}{process}{end}" and process.isdecimal() and not _runs(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
     temporary.mkdir()
     try:
         yield temporary
@@ -183,15 +242,6 @@ def appearing(folder: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what killed exports into the same folder left on this machine."""
-    start, end = f"{TEMPORARY}{socket.gethostname()}-", f"-{folder.name}"
-    for path in folder.parent.glob(f"{TEMPORARY}*"):
-        process = path.name.removeprefix(start).removesuffix(end)
-        if path.name == f"{start}{process}{end}" and process.isdecimal() and not _runs(int(process)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def _runs(process: int) -> bool:
     """Return whether another process with this id runs."""
     try:
@@ -201,10 +251,3 @@ def _runs(process: int) -> bool:
     except PermissionError:
         return True
     return process != os.getpid()
-
-
-def _sync(files: list[Path]) -> None:
-    """Make sure that the files are on the disk before they get their names."""
-    for file in files:
-        with file.open("rb") as opened:
-            os.fsync(opened.fileno())

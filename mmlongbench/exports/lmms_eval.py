@@ -6,13 +6,11 @@ as `0012`, a date, or a column of answers of different types.
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import ClassVar
 
 import yaml
 
-from mmlongbench.exports.harness import Facts, facts_of, json_text, link_release, refuse_forms, table_of, write_template
-from mmlongbench.exports.target import Export, Exported, Target
+from mmlongbench.exports.target import CellFacts, Export, Exported, Target, facts_of, json_text, table_of
 from mmlongbench.io.files import write_whole
 from mmlongbench.messages import messages
 from mmlongbench.task.file_formats import to_json
@@ -30,39 +28,26 @@ class LmmsEval(Target):
     """Tasks for lmms-eval, which call the metrics of this engine."""
 
     summary: ClassVar[str] = "tasks for lmms-eval (YAML, utils.py, data), scored by the metrics of mmlongbench"
+    image_forms: ClassVar[str] = "path"
+    image_advice: ClassVar[str] = "lmms-eval reads image files; expected path"
 
     def write(self, export: Export) -> Exported:
         """Write `mmlb/<task>.yaml`, `mmlb/utils.py`, `data/<name>.jsonl`, a link to the release, and README.md."""
-        refuse_forms(export, "lmms-eval", "path")
-        facts = facts_of(export)
-        for each in facts:
-            write_whole(export.out / _data(each), _rows(each))
-            write_whole(export.out / GROUP / f"{_task(each)}.yaml", [_yaml(each)])
-        group = {"group": GROUP, "task": [_task(each) for each in facts]}
+        tasks = {f"{GROUP}_{facts.name}": facts for facts in facts_of(export)}
+        for task, facts in tasks.items():
+            data = f"data/{facts.name}.jsonl"
+            write_whole(export.out / data, _rows(facts))
+            write_whole(export.out / GROUP / f"{task}.yaml", [_yaml(task, data, facts.answer)])
+        group = {"group": GROUP, "task": list(tasks)}
         write_whole(export.out / GROUP / f"{GROUP}.yaml", [yaml.safe_dump(group, sort_keys=False).encode()])
-        write_template(export.out / GROUP / "utils.py", "lmms_eval_utils.py.txt")
-        model, first = shlex.quote(export.model or "MODEL"), _task(facts[0])
-        write_template(
-            export.out / "README.md",
-            "lmms_eval.md",
-            tasks=table_of({_task(each): each for each in facts}),
-            first=first,
-            model=model,
-            group=GROUP,
-        )
-        link_release(export)
-        return Exported(sum(each.examples for each in facts), notes=_NOTES)
+        export.write_page("lmms_eval_utils.py.txt", f"{GROUP}/utils.py")
+        model, first = shlex.quote(export.model or "MODEL"), next(iter(tasks))
+        export.write_page("lmms_eval.md", tasks=table_of(tasks), first=first, model=model, group=GROUP)
+        export.link_release()
+        return Exported(sum(facts.examples for facts in tasks.values()), notes=_NOTES)
 
 
-def _task(facts: Facts) -> str:
-    return f"{GROUP}_{facts.name}"
-
-
-def _data(facts: Facts) -> Path:
-    return Path("data") / f"{facts.name}.jsonl"
-
-
-def _rows(facts: Facts) -> Iterator[bytes]:
+def _rows(facts: CellFacts) -> Iterator[bytes]:
     """Yield a line for each example; images are named by their paths below `mmlb_image/`."""
     for place, example in enumerate(facts.cell.examples()):
         row = {
@@ -74,22 +59,21 @@ def _rows(facts: Facts) -> Iterator[bytes]:
         yield to_json(row)
 
 
-def _yaml(facts: Facts) -> bytes:
+def _yaml(task: str, data: str, answer_tokens: int) -> bytes:
     """Return the configuration of a task. Without `until`, lmms-eval ends answers at the first blank line."""
-    means = {"aggregation": "mean", "higher_is_better": True}
+    functions = ("doc_to_messages", "doc_to_visual", "doc_to_text", "doc_to_target", "process_results")
+    metric = {"aggregation": "mean", "higher_is_better": True}
     config: dict[str, object] = {
-        "task": _task(facts),
+        "task": task,
         "dataset_path": "json",
-        "dataset_kwargs": {"data_files": {"test": _data(facts).as_posix()}},
+        "dataset_kwargs": {"data_files": {"test": data}},
         "test_split": "test",
         "output_type": "generate_until",
-        **{name: _Function(f"utils.{name}") for name in ("doc_to_messages", "doc_to_visual", "doc_to_text")},
-        "doc_to_target": _Function("utils.doc_to_target"),
-        "process_results": _Function("utils.process_results"),
-        "generation_kwargs": {"max_new_tokens": facts.answer, "temperature": 0, "do_sample": False, "until": []},
+        **{name: _Function(f"utils.{name}") for name in functions},
+        "generation_kwargs": {"max_new_tokens": answer_tokens, "temperature": 0, "do_sample": False, "until": []},
         "metric_list": [
-            {"metric": "mmlb_score", **means},
-            {"metric": "mmlb_failed", **means, "higher_is_better": False},
+            {"metric": "mmlb_score", **metric},
+            {"metric": "mmlb_failed", **metric, "higher_is_better": False},
         ],
         "metadata": [{"version": 1.0}],
     }
@@ -106,8 +90,4 @@ class _Dumper(yaml.SafeDumper):
     """Writes YAML in which functions have the tag of lmms-eval."""
 
 
-def _function(dumper: _Dumper, name: _Function) -> yaml.Node:
-    return dumper.represent_scalar("!function", str(name))
-
-
-_Dumper.add_representer(_Function, _function)
+_Dumper.add_representer(_Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))

@@ -13,18 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.exports.harness import (
-    Facts,
-    asked_of,
-    facts_of,
-    json_text,
-    link_release,
-    refuse_forms,
-    table_of,
-    text_of,
-    write_template,
-)
-from mmlongbench.exports.target import Export, Exported, Target
+from mmlongbench.exports.target import CellFacts, Export, Exported, Target, facts_of, json_text, table_of, text_of
 from mmlongbench.io.files import write_whole
 from mmlongbench.lengths import K, format_length
 from mmlongbench.messages import Message, messages
@@ -50,31 +39,46 @@ class VLMEvalKit(Target):
     """Tables for the class `MMLongBench` of VLMEvalKit."""
 
     summary: ClassVar[str] = "tables for the class MMLongBench of VLMEvalKit, one for each length"
+    image_forms: ClassVar[str] = "path"
+    image_advice: ClassVar[str] = "vlmevalkit reads image files; expected path"
 
     def write(self, export: Export) -> Exported:
         """Write `MMLongBench_<length>.tsv`, `MMLongBench_<length>.index.jsonl` (which example a row is),
         `predictions.py`, a link to the release, and README.md.
         """
-        refuse_forms(export, "vlmevalkit", "path")
-        facts = facts_of(export)
-        tables = [_Table(export, [each for each in facts if each.cell.length == length]) for length in _lengths(facts)]
-        for table in tables:
-            write_whole(export.out / f"{table.name}.tsv", table.rows())
-            write_whole(export.out / f"{table.name}.index.jsonl", map(to_json, table.keys))
-        write_template(export.out / "predictions.py", "vlmevalkit_predictions.py.txt")
-        names = [table.name for table in tables]
-        write_template(
-            export.out / "README.md",
+        cells = facts_of(export)
+        tables: dict[str, _Table] = {}
+        for facts in sorted(cells, key=lambda facts: facts.cell.length):
+            name = f"MMLongBench_{format_length(facts.cell.length)}"
+            tables.setdefault(name, _Table(export)).cells.append(facts)
+        for name, table in tables.items():
+            write_whole(export.out / f"{name}.tsv", table.rows())
+            write_whole(export.out / f"{name}.index.jsonl", map(to_json, table.keys))
+        export.write_page("vlmevalkit_predictions.py.txt", "predictions.py")
+        others = [name for name in tables if name not in KNOWN]
+        named = {f"MMLongBench_{format_length(each.cell.length)}, {each.cell.dataset}": each for each in cells}
+        export.write_page(
             "vlmevalkit.md",
-            first=names[0],
-            data=" ".join(names),
+            first=next(iter(tables)),
+            data=" ".join(tables),
             model=shlex.quote(export.model or "MODEL"),
-            register="; ".join(f"M.DATASET_SETS[{name!r}] = []" for name in names if name not in KNOWN) or "pass",
-            tables=table_of({f"{_name(each.cell.length)}, {each.cell.dataset}": each for each in facts}),
+            register="; ".join(f"M.DATASET_SETS[{name!r}] = []" for name in others) or "pass",
+            tables=table_of(named),
         )
-        link_release(export)
-        left_out = tuple(line for table in tables for line in table.left_out)
-        return Exported(sum(len(table.keys) for table in tables), left_out, tuple(_notes(tables)))
+        export.link_release()
+        notes = []
+        if changed := sum(table.changed for table in tables.values()):
+            notes.append(
+                f"{changed:,} prompts have the text <image> or <image token>, which VLMEvalKit takes for an image; it "
+                "is written with blanks, and `has_changed_markers` in *.index.jsonl marks these prompts"
+            )
+        if others:
+            notes.append(f"VLMEvalKit does not know {', '.join(others)}; README.md says how to register them")
+        if strange := sorted({file for table in tables.values() for file in table.strange}):
+            why = "predictions.py prepares the answers for `score`"
+            notes.append(f"VLMEvalKit has no metric for {', '.join(strange)}; {why}")
+        left_out = tuple(line for table in tables.values() for line in table.left_out)
+        return Exported(sum(len(table.keys) for table in tables.values()), left_out, tuple(notes))
 
 
 @dataclass(slots=True)
@@ -82,7 +86,7 @@ class _Table:
     """Writes the rows of one length, and keeps which example each row is."""
 
     export: Export
-    facts: list[Facts]
+    cells: list[CellFacts] = field(default_factory=list)
     keys: list[dict[str, object]] = field(default_factory=list)
     """The key of each row."""
     left_out: list[str] = field(default_factory=list)
@@ -91,30 +95,30 @@ class _Table:
     changed: int = 0
     """The number of rows in which a marker inside a text was rewritten with blanks."""
 
-    @property
-    def name(self) -> str:
-        """The name of the table, and of the dataset in VLMEvalKit."""
-        return _name(self.facts[0].cell.length)
-
     def rows(self) -> Iterator[bytes]:
         """Yield the lines of the table. A cell may have tabs and line ends of all kinds, so texts are quoted."""
-        buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        buffer.write("\t".join(COLUMNS) + "\n")
-        for each in self.facts:
-            for place, example in enumerate(each.cell.examples()):
+        yield ("\t".join(COLUMNS) + "\n").encode()
+        for facts in self.cells:
+            for place, example in enumerate(facts.cell.examples()):
                 if row := self._row(example, place):
+                    buffer = io.StringIO(newline="")
+                    writer = csv.writer(buffer, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
                     writer.writerow(row)
-                    yield _encoded(buffer, example)
-        yield buffer.getvalue().encode()
+                    try:
+                        yield buffer.getvalue().encode()
+                    except UnicodeEncodeError as error:
+                        name = f"{example.file}, {name_of(example.record)}"
+                        raise ReleaseError(
+                            f"{name}: a text that UTF-8 cannot write; see `mmlongbench audit`"
+                        ) from error
 
     def _row(self, example: Example, place: int) -> list[object] | None:
-        said = messages(example.prompt, self.export.release.image_urls("path") if self.export.images else str)
-        if len(said) > 1:
+        turns = messages(example.prompt, self.export.release.image_urls("path") if self.export.images else str)
+        if len(turns) > 1:
             self.left_out.append(f"{example.file}, {name_of(example.record)}: several turns, and a row has one")
             return None
-        text, images, is_changed = _joined(said[0])
-        asked, task = asked_of(self.export, example), example.file.split("/", maxsplit=1)[0]
+        text, images, is_changed = _joined(turns[0])
+        asked, task = self.export.scoring_input(example), example.file.split("/", maxsplit=1)[0]
         index = len(self.keys)
         self.keys.append(
             {"index": index, **example.key, "place": place, "dataset": example.dataset, "digest": example.digest}
@@ -139,18 +143,6 @@ class _Table:
         ]
 
 
-def _encoded(buffer: io.StringIO, example: Example) -> bytes:
-    """Return what is in the buffer, and empty it."""
-    text = buffer.getvalue()
-    buffer.seek(0)
-    buffer.truncate()
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        name = f"{example.file}, {name_of(example.record)}"
-        raise ReleaseError(f"{name}: a text that UTF-8 cannot write; see `mmlongbench audit`") from error
-
-
 def _joined(message: Message) -> tuple[str, list[str], bool]:
     """Return the text of a prompt with a marker for each image, the images, and whether a text was changed.
 
@@ -168,23 +160,3 @@ def _joined(message: Message) -> tuple[str, list[str], bool]:
         is_changed |= plain != part["text"]
         texts.append(plain)
     return "".join(texts), images, is_changed
-
-
-def _lengths(facts: list[Facts]) -> list[int]:
-    return sorted({each.cell.length for each in facts})
-
-
-def _name(length: int) -> str:
-    return f"MMLongBench_{format_length(length)}"
-
-
-def _notes(tables: list[_Table]) -> Iterator[str]:
-    if changed := sum(table.changed for table in tables):
-        yield (
-            f"{changed:,} prompts have the text <image> or <image token>, which VLMEvalKit takes for an image; it is "
-            "written with blanks, and `has_changed_markers` in *.index.jsonl marks these prompts"
-        )
-    if others := [table.name for table in tables if table.name not in KNOWN]:
-        yield f"VLMEvalKit does not know {', '.join(others)}; README.md says how to register them"
-    if strange := sorted({file for table in tables for file in table.strange}):
-        yield f"VLMEvalKit has no metric for {', '.join(strange)}; predictions.py prepares the answers for `score`"

@@ -6,11 +6,11 @@ have the id of the unit. The id names the document in the same place where the i
 
 from collections.abc import Mapping, Sequence
 
+from mmlongbench.likeness import words
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.layout import as_utf8
 from mmlongbench.release.release import Example, Release
-from mmlongbench.shortcuts.wording import words
 
 _ENDING = " pdf "
 _Units = Mapping[tuple[str, float | None], Sequence[str]]

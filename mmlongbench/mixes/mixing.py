@@ -17,6 +17,7 @@ from mmlongbench.exports.target import Exported
 from mmlongbench.io.files import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import format_length
+from mmlongbench.likeness import BITS, GRAM, SAME
 from mmlongbench.manifest.mix import MixSpec
 from mmlongbench.mixes.choosing import Chosen, choose
 from mmlongbench.mixes.overlaps import KINDS, Comparison, Evaluation, Overlap
@@ -35,9 +36,6 @@ from mmlongbench.mixes.receipt import (
 from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import Cell
-from mmlongbench.shortcuts.near import BITS
-from mmlongbench.shortcuts.questions import SAME
-from mmlongbench.shortcuts.wording import GRAM
 
 RULES = {
     "document": "the same name but for case and punctuation, or a page that is like a page of the document",

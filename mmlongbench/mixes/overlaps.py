@@ -11,15 +11,13 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench.lengths import format_length
+from mmlongbench.likeness import KnownQuestions, Look, NearIndex, Pictures, digest_of, words
 from mmlongbench.manifest.binding import calling
 from mmlongbench.mixes.documents import ContextDocuments, document_key
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.release import Example, Release
 from mmlongbench.shortcuts.against import is_passage
-from mmlongbench.shortcuts.near import Look, NearIndex, Pictures
-from mmlongbench.shortcuts.questions import KnownQuestions
 from mmlongbench.shortcuts.reading import AskedQuestion, asked_question
-from mmlongbench.shortcuts.wording import digest_of, words
 
 Kind: TypeAlias = Literal["document", "question", "picture", "passage"]
 """What is shared. A page of a document that an evaluation release asks about is a `document`; any other picture is a
@@ -126,7 +124,8 @@ class Evaluation:
         key = (dataset, shown.asked.id)
         if key not in self._asked and words(shown.asked.question):
             self._asked[key] = shown.asked.question
-            self._questions.add(key, shown.asked)
+            asked = shown.asked
+            self._questions.add(key, asked.question, asked.subject, () if asked.choices else asked.answers)
         for document in shown.documents:
             if name := document_key(document):
                 self._documents.setdefault(name, document)
@@ -142,7 +141,7 @@ class Evaluation:
         pictures = Pictures.of(release)
         for path in [name.removeprefix(f"{IMAGES}/") for name in release.lock.files if name.startswith(f"{IMAGES}/")]:
             look = pictures[path]
-            if is_blank(look):
+            if look.is_blank:
                 self.compared.blank_pictures += 1
             else:
                 self._index.add(look)
@@ -238,15 +237,9 @@ class Comparison:
         """Return what a picture is like, by the lock of the evaluation release."""
         if path not in self._known:
             look, found = self._pictures[path], dict[str, tuple[Kind, str]]()
-            if is_blank(look):
+            if look.is_blank:
                 self._blank.add(path)
             else:
                 found = {each.lock: hit for each in self._evaluations if (hit := each.picture(look))}
             self._known[path] = found
         return self._known[path]
-
-
-def is_blank(look: Look) -> bool:
-    """Return whether a picture has one colour, such as an empty page."""
-    cells = {look.colours[at : at + 3] for at in range(0, len(look.colours), 3)}
-    return look.bits is None and len(cells) == 1

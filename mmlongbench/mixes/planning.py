@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
+from mmlongbench.likeness import missing
 from mmlongbench.manifest.mix import MixSpec
 from mmlongbench.mixes.amounts import TOLERANCE, Column, Row, columns_of, rows_of
 from mmlongbench.mixes.pools import Offer
-from mmlongbench.shortcuts.extra import missing
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,89 +1,107 @@
-"""What a card and its metadata say about a publication, gathered once: the release, its rights, its tables, audits."""
+"""What a card and its metadata say about a publication: the publisher's words, the release, its rights, audits."""
 
+import datetime
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.files import read_regular
 from mmlongbench.io.json_lines import json_lines
+from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.strict_model import explain
-from mmlongbench.publishing.about import About
-from mmlongbench.publishing.clearing import Cleared
-from mmlongbench.publishing.rights import Rights
+from mmlongbench.publishing.rights import Cleared, Rights
 from mmlongbench.publishing.tables import Table, Tables
 from mmlongbench.release.file_audit import AuditLine
 from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.shortcuts.findings import Finding
 
-_Line = TypeVar("_Line", bound=BaseModel)
 LOCAL = "DIR"
 """What stands for the path of the folder in the code of a card, if it is not published on the Hub."""
-SHORT = 0.9
+_SHORT_FILL = 0.9
 """A mean fill below this is named as a limitation."""
+_Line = TypeVar("_Line", bound=BaseModel)
+_Texts = Annotated[
+    tuple[str, ...],
+    BeforeValidator(
+        lambda value: (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    ),
+]
+_Day = Annotated[
+    str,
+    BeforeValidator(lambda value: value.isoformat() if isinstance(value, datetime.date) else value),
+    Field(pattern=r"^(\d{4}-\d\d-\d\d)?$"),
+]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything that a card is made of."""
+class About(BaseModel):
+    """What a publisher says about a release, and nobody can read from it: the keys of the YAML file of `--about`.
 
-    name: str
-    """The name of the publication on the Hub, or `LOCAL`."""
-    about: About
-    """What the publisher says."""
-    lock: Lock
-    """What the release is made of."""
-    lock_id: str
-    """The first digits of the SHA-256 of the lock."""
-    rights: Rights
-    """The rights in the release."""
-    cleared: Cleared
-    """What of it may be published."""
-    tables: Tables
-    """The tables that were written."""
-    url: str
-    """Where it is published; empty if that is not known."""
-    image_config: str
-    """The name of the configuration with the images."""
-    canary: str = ""
-    """The canary of the release."""
-    shortcuts: tuple[Finding, ...] | None = None
-    """What `mmlongbench shortcuts --json` printed; None if it was not given."""
-    audit: tuple[AuditLine, ...] | None = None
-    """What `mmlongbench audit --json` printed; None if it was not given."""
+    Every key may be left out; the card and the metadata show what is missing.
+    """
 
-    @property
-    def title(self) -> str:
-        """The title."""
-        return self.about.title or self.name
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    @property
-    def datasets(self) -> dict[str, list[Table]]:
-        """The tables of each dataset, in the order of the manifest, the shortest length first."""
-        found: dict[str, list[Table]] = {}
-        for table in self.tables.examples:
-            found.setdefault(table.dataset, []).append(table)
-        return found
+    title: str = ""  # empty: the name of the folder of the release
+    description: str = ""
+    authors: _Texts = ()  # persons or organisations
+    contact: str = ""  # where to ask, report faults and request a takedown: an address or a page
+    url: str = ""
+    paper: str = ""
+    code: str = ""  # the page of the code that scores predictions, if it is not this package
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "1.0.0"
+    date: _Day = ""  # the day of the publication, such as 2026-11-25
+    keywords: _Texts = ("long-context", "vision-language", "benchmark")
+    languages: _Texts = ("en",)
+    tasks: _Texts = ("visual-question-answering",)  # task categories of the Hub
+    citation: str = ""  # BibTeX
+    use_cases: _Texts = ()  # what it is for, and what it is not for
+    limitations: _Texts = ()  # those that no audit finds
+    biases: _Texts = ()  # which groups, languages or subjects are shown more or less than others
+    sensitive: _Texts = ()  # personal or sensitive information in the sources
+    social_impact: str = ""
+    synthetic: bool | None = None  # whether sources contain data that a model made; None: not said
+    baselines: _Texts = ()  # scores to compare with: people, chance, models
 
-    @property
-    def examples(self) -> int:
-        """The number of examples."""
-        return sum(table.rows for table in self.tables.examples)
+    def missing(self) -> Iterator[str]:
+        """Yield the keys without which metadata of the publication are incomplete."""
+        wanted = (
+            "description",
+            "authors",
+            "contact",
+            "url",
+            "date",
+            "citation",
+            "biases",
+            "sensitive",
+            "social_impact",
+        )
+        yield from (key for key in (*wanted, "use_cases") if not getattr(self, key))
+        if self.synthetic is None:
+            yield "synthetic"
 
-    @property
-    def leaks(self) -> list[Finding]:
-        """The shortcuts that were found."""
-        return [each for each in self.shortcuts or () if each.verdict == "leak"]
 
-    def counts(self, table: Table) -> CellCounts | None:
-        """Return the counts that the lock has for a table."""
-        known = self.lock.counts(table.dataset)
-        return known.cells.get(format_length(table.length)) if known else None
+def read_about(path: Path) -> About:
+    """Read what a publisher says.
+
+    Raises:
+        ReleaseError: the file cannot be read, or has an unknown key or a value of another type.
+
+    """
+    try:
+        data: Any = load_yaml(read_regular(path, MAX_BYTES), twice=False)
+        return About.model_validate({} if data is None else data)
+    except ValidationError as error:
+        raise ReleaseError(explain(error, f"--about {path}", About, [])) from error
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"--about {path}: cannot be read: {error}") from error
 
 
 def read_shortcuts(path: Path, lock: Lock) -> tuple[Finding, ...]:
@@ -93,10 +111,10 @@ def read_shortcuts(path: Path, lock: Lock) -> tuple[Finding, ...]:
         ReleaseError: a line is not of it, or is about a dataset that the release does not have.
 
     """
-    found = tuple(_lines(path, Finding, "--shortcuts", "verdict"))
-    if strange := sorted({each.dataset for each in found} - {str(data.get("name")) for data in lock.manifest}):
+    findings = tuple(_lines(path, Finding, "--shortcuts", needs="verdict"))
+    if strange := sorted({finding.dataset for finding in findings} - {str(data.get("name")) for data in lock.manifest}):
         raise ReleaseError(f"--shortcuts {path}: is about {strange[0]!r}, which the release does not have")
-    return found
+    return findings
 
 
 def read_audit(path: Path, lock: Lock) -> tuple[AuditLine, ...]:
@@ -106,11 +124,11 @@ def read_audit(path: Path, lock: Lock) -> tuple[AuditLine, ...]:
         ReleaseError: a line is not of it, or is about a file that the release does not have.
 
     """
-    found = tuple(_lines(path, AuditLine, "--audit"))
+    lines = tuple(_lines(path, AuditLine, "--audit"))
     names = {name.partition("/")[2] for name in lock.files} | {name.split("/")[0] for name in lock.files}
-    if strange := [each.file for each in found if each.file not in names and each.examples]:
+    if strange := [line.file for line in lines if line.file not in names and line.examples]:
         raise ReleaseError(f"--audit {path}: is about {strange[0]!r:.200}, which the release does not have")
-    return found
+    return lines
 
 
 def _lines(path: Path, model: type[_Line], option: str, needs: str = "") -> Iterator[_Line]:
@@ -127,75 +145,107 @@ def _lines(path: Path, model: type[_Line], option: str, needs: str = "") -> Iter
             raise ReleaseError(explain(error, where, model, [])) from error
 
 
-def limitations(facts: Facts) -> Iterator[str]:
-    """Yield the limitations of a publication in sentences: what its publisher says, then what counts and audits say."""
-    yield from facts.about.limitations
-    yield from _of_questions(facts)
-    for name, tables in facts.datasets.items():
-        yield from _of_tables(facts, name, tables)
-    yield from _of_rights(facts)
-    yield from _of_audits(facts)
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that a card and the metadata are made of."""
 
+    name: str
+    """The name of the publication on the Hub, or `LOCAL`."""
+    about: About
+    lock: Lock
+    lock_id: str
+    rights: Rights
+    cleared: Cleared
+    tables: Tables
+    url: str
+    """Where it is published; empty if that is not known."""
+    image_config: str
+    """The name of the configuration with the images."""
+    canary: str = ""
+    shortcuts: tuple[Finding, ...] | None = None
+    """None: no audit of shortcuts was given."""
+    audit: tuple[AuditLine, ...] | None = None
+    """None: no audit was given."""
 
-def _of_questions(facts: Facts) -> Iterator[str]:
-    for name in facts.datasets:
-        known = facts.lock.counts(name)
-        if known is None:
-            continue
-        asked = known.questions
-        for what, counts in (("rejected", asked.rejected), ("left out as by the benchmark itself", asked.skipped)):
-            if counts:
-                yield f"{name}: {sum(counts.values()):,} of {asked.read:,} rows were {what} ({listed(counts)})."
-        if asked.repaired:
-            yield f"{name}: {sum(asked.repaired.values()):,} rows were repaired when read ({listed(asked.repaired)})."
-        if asked.not_sampled:
-            yield f"{name}: it is a sample; {asked.not_sampled:,} rows are not in it."
+    @property
+    def title(self) -> str:
+        """The title."""
+        return self.about.title or self.name
 
+    @property
+    def datasets(self) -> dict[str, list[Table]]:
+        """The tables of each dataset, in the order of the manifest, the shortest length first."""
+        by_name: dict[str, list[Table]] = {}
+        for table in self.tables.examples:
+            by_name.setdefault(table.dataset, []).append(table)
+        return by_name
 
-def _of_tables(facts: Facts, name: str, tables: Sequence[Table]) -> Iterator[str]:
-    """Yield what is short at single lengths."""
-    short = [f"{table.split} {mean(table):.0%}" for table in tables if mean(table) < SHORT]
-    if short:
-        yield f"{name}: prompts are shorter than their length; mean fill: {', '.join(short)}."
-    for table in tables:
-        counts = facts.counts(table)
-        if counts and counts.ran_dry:
-            yield (
-                f"{name} {table.split}: {counts.ran_dry:,} of {counts.examples:,} examples show all context that their "
-                "source gives."
-            )
-        if counts and counts.rejected:
-            yield f"{name} {table.split}: {counts.rejected:,} questions do not fit this length."
+    @property
+    def examples(self) -> int:
+        """The number of examples."""
+        return sum(table.rows for table in self.tables.examples)
 
+    @property
+    def leaks(self) -> list[Finding]:
+        """The shortcuts that were found."""
+        return [finding for finding in self.shortcuts or () if finding.verdict == "leak"]
 
-def _of_rights(facts: Facts) -> Iterator[str]:
-    for (dataset, length), count in sorted(facts.tables.left_out.items()):
-        yield f"{dataset} {format_length(length)}: {count:,} examples are left out, because a licence forbids them."
-    if facts.rights.unknown:
-        yield f"No licence is known of {facts.rights.unknown:,} images and texts."
+    def counts(self, table: Table) -> CellCounts | None:
+        """Return the counts that the lock has for a table."""
+        known = self.lock.counts(table.dataset)
+        return known.cells.get(format_length(table.length)) if known else None
 
+    def limitations(self) -> Iterator[str]:
+        """Yield the limitations in sentences: what the publisher says, then what counts, rights and audits say."""
+        yield from self.about.limitations
+        for name in self.datasets:
+            known = self.lock.counts(name)
+            if known is None:
+                continue
+            asked = known.questions
+            for counts, which, what in (
+                (asked.rejected, f" of {asked.read:,}", "rejected"),
+                (asked.skipped, f" of {asked.read:,}", "left out as by the benchmark itself"),
+                (asked.repaired, "", "repaired when read"),
+            ):
+                if counts:
+                    yield f"{name}: {sum(counts.values()):,}{which} rows were {what} ({listed(counts)})."
+            if asked.not_sampled:
+                yield f"{name}: it is a sample; {asked.not_sampled:,} rows are not in it."
+        for name, tables in self.datasets.items():
+            if short := [f"{table.split} {table.mean_fill:.0%}" for table in tables if table.mean_fill < _SHORT_FILL]:
+                yield f"{name}: prompts are shorter than their length; mean fill: {', '.join(short)}."
+            for table in tables:
+                counts_of_table = self.counts(table)
+                if counts_of_table and counts_of_table.ran_dry:
+                    yield (
+                        f"{name} {table.split}: {counts_of_table.ran_dry:,} of {counts_of_table.examples:,} examples "
+                        "show all context that their source gives."
+                    )
+                if counts_of_table and counts_of_table.rejected:
+                    yield f"{name} {table.split}: {counts_of_table.rejected:,} questions do not fit this length."
+        for (dataset, length), count in sorted(self.tables.left_out.items()):
+            yield f"{dataset} {format_length(length)}: {count:,} examples are left out, because a licence forbids them."
+        if self.rights.unknown:
+            yield f"No licence is known of {self.rights.unknown:,} images and texts."
+        yield from self._of_audits()
 
-def _of_audits(facts: Facts) -> Iterator[str]:
-    if facts.shortcuts is None:
-        yield "Whether answers can be told without looking was not audited (`mmlongbench shortcuts`)."
-    for each in facts.leaks:
-        yield f"{each.dataset}: a shortcut: {each.kind}: {each.found:.1%} {each.measure}, {each.chance:.1%} by chance."
-    undecided = [each for each in facts.shortcuts or () if each.verdict == "undecided"]
-    if undecided:
-        yield f"{len(undecided):,} probes for shortcuts had too few questions to decide."
-    if facts.audit is None:
-        yield "The figures are those of the build; they were not counted again (`mmlongbench audit`)."
-    for line in facts.audit or ():
-        for remark in line.remarks:
-            for fault in remark.faults:
-                yield f"{line.file}: {fault.count:,} of {remark.examples:,} {remark.subject} {fault.fault}."
-        for problem in line.problems:
-            yield f"{line.file}: {problem.count:,}: {problem.problem} (first: {problem.first})."
-
-
-def mean(table: Table) -> float:
-    """Return the mean fill of a table."""
-    return sum(table.fills) / len(table.fills) if table.fills else 0.0
+    def _of_audits(self) -> Iterator[str]:
+        if self.shortcuts is None:
+            yield "Whether answers can be told without looking was not audited (`mmlongbench shortcuts`)."
+        for leak in self.leaks:
+            found = f"{leak.found:.1%} {leak.measure}, {leak.chance:.1%} by chance"
+            yield f"{leak.dataset}: a shortcut: {leak.kind}: {found}."
+        if undecided := sum(finding.verdict == "undecided" for finding in self.shortcuts or ()):
+            yield f"{undecided:,} probes for shortcuts had too few questions to decide."
+        if self.audit is None:
+            yield "The figures are those of the build; they were not counted again (`mmlongbench audit`)."
+        for line in self.audit or ():
+            for remark in line.remarks:
+                for fault in remark.faults:
+                    yield f"{line.file}: {fault.count:,} of {remark.examples:,} {remark.subject} {fault.fault}."
+            for problem in line.problems:
+                yield f"{line.file}: {problem.count:,}: {problem.problem} (first: {problem.first})."
 
 
 def listed(counts: dict[str, int]) -> str:
@@ -204,5 +254,45 @@ def listed(counts: dict[str, int]) -> str:
     >>> listed({"a": 1, "b": 2})
     'b 2, a 1'
     """
-    ordered = sorted(Counter(counts).items(), key=lambda found: (-found[1], found[0]))
+    ordered = sorted(Counter(counts).items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{reason} {count:,}" for reason, count in ordered)
+
+
+State: TypeAlias = Literal["met", "not met", "not ours"]
+
+
+class Practice(NamedTuple):
+    """A practice for benchmarks, and whether a publication meets it."""
+
+    stage: str
+    name: str
+    state: State
+    is_told: bool
+    """Whether the state is told from the publication; otherwise it is the same for all."""
+    by: str
+
+
+def practices(facts: Facts) -> list[Practice]:
+    """Return the practices of `templates/practices.yaml`, and which of them a publication meets."""
+    audit, tables, rights = facts.audit, facts.tables.examples, facts.rights
+    checks = {
+        "shortcuts audited": facts.shortcuts is not None,
+        "no shortcut": facts.shortcuts is not None and not facts.leaks,
+        "fills": all(table.fills for table in tables),
+        "canary": bool(facts.canary),
+        "canary in records": bool(facts.lock.canary) and all(table.canary for table in tables),
+        "counted again": audit is not None and not any(line.problems for line in audit),
+        "limitations": bool(facts.about.limitations) or audit is not None,
+        "licences": not rights.without_licence,
+        "origins": rights.with_origin == rights.images + rights.texts,
+    }
+    content = load_yaml((files("mmlongbench.publishing") / "templates/practices.yaml").read_bytes(), twice=False)
+    found = []
+    for part in content:
+        for row in part["practices"]:
+            state = row.get("state")
+            if not state:
+                is_met = checks[row["if"]] if "if" in row else all(getattr(facts.about, key) for key in row["about"])
+                state = "met" if is_met else "not met"
+            found.append(Practice(part["stage"], row["name"], state, "state" not in row, row["by"]))
+    return found

@@ -1,39 +1,37 @@
-"""Makes a folder ready to publish from a release: tables, card, metadata, licences, citation, checksums.
+"""Makes a folder ready to publish from a release: tables, card, metadata, licences, citation, checksums. Uploads it.
 
-The same release and the same choices give the same bytes: nothing depends on the clock. Nothing leaves the machine.
+The same release and the same choices give the same bytes: nothing depends on the clock. Nothing leaves the machine but
+by `upload`.
 """
 
+import os
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, count
 from pathlib import Path
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.export import appearing, checked_folder
 from mmlongbench.exports.hf import UNOPENED
 from mmlongbench.io.files import sha256_of, write_whole
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
-from mmlongbench.publishing.about import About
-from mmlongbench.publishing.card import CARD, write_card
-from mmlongbench.publishing.card_pictures import write_pictures
-from mmlongbench.publishing.clearing import Cleared, clear
-from mmlongbench.publishing.croissant import CROISSANT, NamedFile, write_croissant
-from mmlongbench.publishing.earlier import Earlier
-from mmlongbench.publishing.facts import LOCAL, Facts, read_audit, read_shortcuts
-from mmlongbench.publishing.licence_files import write_citation, write_licences
-from mmlongbench.publishing.practices import PRACTICES, State
-from mmlongbench.publishing.rights import rights_of, stated_licences
+from mmlongbench.publishing.card import CARD, PICTURES, write_card, write_pictures
+from mmlongbench.publishing.facts import LOCAL, About, Facts, State, practices, read_audit, read_shortcuts
+from mmlongbench.publishing.metadata import CROISSANT, NamedFile, write_citation, write_croissant, write_licences
+from mmlongbench.publishing.rights import Cleared, clear, rights_of, stated_licences
 from mmlongbench.publishing.tables import write_tables
 from mmlongbench.release.assets import ASSETS, read_assets, write_assets
-from mmlongbench.release.layout import CHECKSUMS, LOCK, TOMBSTONES
-from mmlongbench.release.lock import Lock, canary_text, files_below
+from mmlongbench.release.layout import CHECKSUMS, LOCK, PUBLISHED_EXAMPLES, TOMBSTONES
+from mmlongbench.release.lock import canary_text, files_below
+from mmlongbench.release.published_folder import unlike_checksums
 from mmlongbench.release.release import Release, open_release
 
 MANIFEST = "manifest.resolved.yaml"
-IMAGE_CONFIG = "images"
-"""The configuration with the images, unless a dataset has this name (`_image_config`)."""
+IMAGE_CONFIGS = ("images", "image-table")
+"""The names of the configuration with the images, the first that no dataset has."""
 _MEDIA_TYPES = {
     ".parquet": "application/x-parquet",
     ".json": "application/json",
@@ -44,6 +42,7 @@ _MEDIA_TYPES = {
     ".yaml": "application/yaml",
     ".cff": "application/yaml",
 }
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +70,13 @@ class Published:
     """What was made."""
 
     out: Path
-    """The folder."""
     examples: int
-    """How many examples it has."""
     left_out: int
     """The examples that are not in it, because a licence forbids it."""
     images: int
     """How many images it has, each once."""
     image_bytes: int
-    """The bytes of these images."""
     files: int
-    """The number of files."""
     bytes: int
     """The size of all files."""
     missing: tuple[str, ...]
@@ -122,9 +117,13 @@ def publish(
     cleared = clear(release, rights, allow_unknown=how.allow_unknown_licence, cleared=how.cleared, tasks=tasks)
     shortcuts = read_shortcuts(how.shortcuts, lock) if how.shortcuts else None
     audit = read_audit(how.audit, lock) if how.audit else None
-    earlier = Earlier.open(how.after) if how.after else None
+    if how.after and next((how.after / PUBLISHED_EXAMPLES).glob("*/*.parquet"), None) is None:
+        raise ReleaseError(
+            f"--after: {how.after}: has no tables in {PUBLISHED_EXAMPLES}/; give a folder that publish made"
+        )
+    names = (*IMAGE_CONFIGS, *(f"{IMAGE_CONFIGS[-1]}-{number}" for number in range(2, len(opened.datasets) + 2)))
     with appearing(folder) as made:
-        tables = write_tables(opened, made, cleared, progress, earlier)
+        tables = write_tables(opened, made, cleared, progress, how.after)
         facts = Facts(
             name=how.repository or LOCAL,
             about=how.about if how.about.title else how.about.model_copy(update={"title": release.resolve().name}),
@@ -134,7 +133,7 @@ def publish(
             cleared=cleared,
             tables=tables,
             url=how.about.url or (f"https://huggingface.co/datasets/{how.repository}" if how.repository else ""),
-            image_config=_image_config(opened),
+            image_config=next(name for name in names if name not in opened.datasets),
             canary=lock.canary or (canary_text(dict(lock.manifest[0])) if lock.manifest else ""),
             shortcuts=shortcuts,
             audit=audit,
@@ -142,18 +141,25 @@ def publish(
         _copy(opened, made, cleared)
         write_licences(made, rights, stated)
         write_citation(made, facts)
-        shown = write_pictures(opened, made, cleared)
+        shown, states = write_pictures(opened, made, cleared), practices(facts)
         paths = (path for table in tables.examples for path in table.paths)
-        write_card(made, facts, shown, {path: (made / path).stat().st_size for path in paths})
+        write_card(made, facts, states, shown, {path: (made / path).stat().st_size for path in paths})
         incomplete = write_croissant(made, facts, list(_files(made)))
-        files = _write_checksums(made)
-    return _published(out, facts, files, incomplete)
-
-
-def _image_config(release: Release) -> str:
-    """Return the name of the configuration with the images, which no dataset has."""
-    further = (f"image-table-{number}" for number in count(2))
-    return next(name for name in chain((IMAGE_CONFIG, "image-table"), further) if name not in release.datasets)
+        files = {path.relative_to(made).as_posix(): sha256_of(path) for path in files_below(made)}
+        write_whole(made / CHECKSUMS, (f"{digest}  {name}\n".encode() for name, digest in sorted(files.items())))
+    return Published(
+        out=out,
+        examples=facts.examples,
+        left_out=sum(tables.left_out.values()),
+        images=len(tables.shown),
+        image_bytes=tables.image_bytes,
+        files=len(files) + 1,
+        bytes=sum(path.stat().st_size for path in files_below(out)),
+        missing=tuple(facts.about.missing()),
+        incomplete=incomplete,
+        practices={state: sum(each.state == state for each in states) for state in ("met", "not met", "not ours")},
+        notes=lock.licence_notes,
+    )
 
 
 def _copy(release: Release, out: Path, cleared: Cleared) -> None:
@@ -163,45 +169,82 @@ def _copy(release: Release, out: Path, cleared: Cleared) -> None:
     shutil.copyfile(release.path / LOCK, out / LOCK)
     if (release.path / TOMBSTONES).is_file():
         shutil.copyfile(release.path / TOMBSTONES, out / TOMBSTONES)
-    said = {"datasets": _plain(release.lock)}
-    text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=120)
+    manifest = {"datasets": [dict(data) for data in release.lock.manifest]}
+    text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120)
     write_whole(out / MANIFEST, [text.encode("utf-8", "backslashreplace")])
     write_assets(out / Path(ASSETS).name, filter(cleared.is_listed, read_assets(release.path)))
-
-
-def _plain(lock: Lock) -> Sequence[object]:
-    return [dict(data) for data in lock.manifest]
 
 
 def _files(out: Path) -> Iterator[NamedFile]:
     """Yield the files so far; the metadata name all of them but the card, the pictures in it and themselves."""
     for path in sorted(files_below(out)):
         name = path.relative_to(out).as_posix()
-        if name not in (CARD, CROISSANT, CHECKSUMS) and not name.startswith("pictures/"):
+        if name not in (CARD, CROISSANT, CHECKSUMS) and not name.startswith(f"{PICTURES}/"):
             kind = _MEDIA_TYPES.get(path.suffix, "application/octet-stream")
             yield NamedFile(name, path.stat().st_size, sha256_of(path), kind)
 
 
-def _write_checksums(out: Path) -> int:
-    """Write the SHA-256 of every file, and return how many files there are."""
-    files = {path.relative_to(out).as_posix(): sha256_of(path) for path in files_below(out)}
-    write_whole(out / CHECKSUMS, (f"{digest}  {name}\n".encode() for name, digest in sorted(files.items())))
-    return len(files) + 1
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """What was uploaded."""
+
+    repository: str
+    """The dataset on the Hub, as `owner/name`."""
+    commit: str
+    url: str
+    """The page of the commit."""
 
 
-def _published(out: Path, facts: Facts, files: int, incomplete: tuple[str, ...]) -> Published:
-    states = [each.state_of(facts) for each in PRACTICES]
-    tables = facts.tables
-    return Published(
-        out=out,
-        examples=facts.examples,
-        left_out=sum(tables.left_out.values()),
-        images=len(tables.shown),
-        image_bytes=sum(file.bytes for file in tables.images),
-        files=files,
-        bytes=sum(path.stat().st_size for path in files_below(out)),
-        missing=tuple(facts.about.missing()),
-        incomplete=incomplete,
-        practices={state: states.count(state) for state in ("met", "not met", "not ours")},
-        notes=facts.lock.licence_notes,
-    )
+def repository_of(to: str) -> str:
+    """Return the name of a dataset on the Hub.
+
+    Raises:
+        ReleaseError: `to` does not name one.
+
+    >>> repository_of("hub:owner/name")
+    'owner/name'
+
+    """
+    kind, _, name = to.partition(":")
+    if kind != "hub" or not _REPOSITORY.fullmatch(name):
+        raise ReleaseError(f"--to {to!r:.200}: expected hub:owner/name")
+    return name
+
+
+def upload(folder: Path, repository: str, *, is_public: bool = False) -> Uploaded:
+    """Upload a published folder, and remove files of the dataset that the folder does not have.
+
+    Files that the dataset already has are not sent again. The login is that of the Hub's own client.
+
+    Args:
+        folder: a folder that `publish` made.
+        repository: the dataset, as `owner/name`; it is made if it does not exist.
+        is_public: whether a dataset that is made here can be seen by everybody.
+
+    Raises:
+        ReleaseError: the folder has changed since it was made, or the Hub refuses it.
+
+    """
+    if found := next(unlike_checksums(folder), None):
+        raise ReleaseError(f"{folder}: {found[0]}: {found[1]}; publish the release again")
+    from huggingface_hub import HfApi
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+    try:
+        api.create_repo(repository, repo_type="dataset", private=not is_public, exist_ok=True)
+        done = api.upload_folder(
+            repo_id=repository,
+            repo_type="dataset",
+            folder_path=folder,
+            commit_message="Publish a release",
+            delete_patterns="*",
+        )
+    except Exception as error:  # the errors of the hub's client have no common base
+        what = without_secrets(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+        raise ReleaseError(
+            f"hub:{repository}: cannot be uploaded: {what}; check the name, the login (`hf auth login`) and the "
+            "network; the same command continues"
+        ) from error
+    return Uploaded(repository, done.oid, done.commit_url)

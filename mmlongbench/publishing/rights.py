@@ -1,6 +1,7 @@
-"""The rights in a release: how many of its assets have a licence and an origin, and what the combination allows.
+"""The rights in a release: how many of its assets have a licence and an origin, what the combination allows, and what
+of it may be published.
 
-Everything is computed from the table of assets and the licences of the lock; no image and no text is read.
+Rights are computed from the table of assets and the licences of the lock; no image and no text is read.
 """
 
 import re
@@ -11,17 +12,39 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.manifest.licences import ORDER, UNKNOWN, Condition, Licence, conditions_of, may_pass_on, strictness
+from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.licences import (
+    FORBIDDING,
+    ORDER,
+    UNKNOWN,
+    Condition,
+    Licence,
+    conditions_of,
+    may_pass_on,
+    strictness,
+)
+from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
+from mmlongbench.publishing.takedown import Withdrawn, add_same, dropped_of
 from mmlongbench.release.assets import Asset, read_assets
 from mmlongbench.release.lock import Lock, locked_licences, read_lock
+from mmlongbench.release.release import open_release
 
 MAX_NAMED = 5
 """How many contradicting hints are named for each source."""
-_FEW = 3
+_FIRST = 3
 _CREATIVE_COMMONS = re.compile(
     r"creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/|\bCC[ -](BY(?:[ -](?:NC|ND|SA))*|0)\b", re.IGNORECASE
 )
 _RESERVED = re.compile(r"all rights reserved|do not (?:copy|distribute)|no unauthori[sz]ed", re.IGNORECASE)
+_ADVICE: Mapping[Condition, str] = {
+    "no-redistribution": "Do not pass the files on, but the manifest and the lock: others build the same bytes from "
+    "their own download",
+    "no-derivatives": "Ask before passing on, because pages that are rendered or shrunk may be derivatives",
+    "non-commercial": "State that the release is for non-commercial use",
+    "share-alike": "Pass adaptations on under the same licence",
+    "attribution": "Name the authors and the licences with the release",
+}
+"""What to do about a condition."""
 
 
 class _Model(BaseModel):
@@ -32,7 +55,6 @@ class SourceRights(_Model):
     """The assets that one source of a dataset gave, under one licence."""
 
     dataset: str
-    """The name of the dataset."""
     source: str
     """The name of the source; empty if it is not known which source an asset is of."""
     origins: tuple[str, ...]
@@ -46,13 +68,9 @@ class SourceRights(_Model):
     reason: str
     """Why no licence is known, if the manifest says so."""
     images: int
-    """The images of the release that come from it."""
     texts: int
-    """The texts of the release that come from it."""
     with_licence: int
-    """The images and texts with a licence."""
     with_origin: int
-    """The images and texts with an origin."""
     conditions: tuple[Condition, ...]
     """What the licence asks for, the strictest first."""
     with_hint: int
@@ -77,22 +95,17 @@ class Demand(_Model):
     """A condition of the whole release."""
 
     condition: Condition
-    """What is asked for."""
     sources: tuple[str, ...]
     """The parts that ask for it, as dataset/source: licence."""
 
 
 class Rights(_Model):
-    """The rights in a release."""
+    """The rights in a release. Images and texts count once for each dataset that shows them."""
 
     images: int
-    """Its images, counted once for each dataset that shows them."""
     texts: int
-    """Its texts, counted once for each dataset that shows them."""
     with_licence: int
-    """The images and texts with a licence."""
     with_origin: int
-    """The images and texts with an origin."""
     sources: tuple[SourceRights, ...]
     """The sources, by dataset, source and licence."""
     demands: tuple[Demand, ...]
@@ -125,47 +138,24 @@ def rights_of_release(release: Path) -> Rights:
 
 
 def stated_licences(lock: Lock) -> Mapping[tuple[str, str], Licence]:
-    """Return the licence that the lock states for each source, by dataset and source.
-
-    Raises:
-        ReleaseError: the manifest of the lock cannot be read.
-
-    """
-    found: dict[tuple[str, str], Licence] = {}
+    """Return the licence that the lock states for each source, by dataset and source."""
+    stated: dict[tuple[str, str], Licence] = {}
     for data in lock.manifest:
         hashes = data.get("source_sha256")
         names = [*(hashes if isinstance(hashes, dict) else ()), "corpus", ""]
         licences = locked_licences(data)
-        found |= {(str(data.get("name")), name): licences.of(name).licence for name in names}
-    return found
+        stated |= {(str(data.get("name")), name): licences.of(name).licence for name in names}
+    return stated
 
 
 @dataclass(slots=True)
 class _Tally:
-    """The counts of one source under one licence."""
+    """What is counted of one source under one licence; `counts` has fields of `SourceRights`."""
 
     licence: Licence
     origins: set[str] = field(default_factory=set)
-    kinds: Counter[str] = field(default_factory=Counter)
-    licensed: int = 0
-    placed: int = 0
-    hinted: int = 0
-    against: list[str] = field(default_factory=list)
-    contradicting: int = 0
-
-    def add(self, asset: Asset) -> None:
-        if asset.origin:
-            self.origins.add(asset.origin)
-        if asset.kind == "source":
-            return
-        self.kinds[asset.kind] += 1
-        self.licensed += asset.has_licence
-        self.placed += asset.has_origin
-        self.hinted += bool(asset.hint)
-        if asset.hint and contradicts(asset.hint, self.licence):
-            self.contradicting += 1
-            if len(self.against) < MAX_NAMED:
-                self.against.append(f"{asset.name}: {asset.hint}")
+    counts: Counter[str] = field(default_factory=Counter)
+    contradictions: list[str] = field(default_factory=list)
 
 
 def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence], notes: Iterable[str] = ()) -> Rights:
@@ -178,19 +168,57 @@ def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]
         notes: what a user must know about the tables of licences (`Lock.licence_notes`); it becomes advice.
 
     """
-    named = _named_terms(stated)
+    # The terms that a dataset calls by a name; under an empty dataset, the strictest that any dataset calls so.
+    terms: dict[tuple[str, str], Licence] = {}
+    for (dataset, _), licence in stated.items():
+        for key in ((dataset, licence.name), ("", licence.name)) if licence.kind == "term" else ():
+            terms[key] = max(licence, terms.get(key, licence), key=strictness)
     tallies: dict[tuple[str, str, str], _Tally] = {}
     for asset in assets:
-        key = (asset.dataset, asset.source, asset.licence)
-        if asset.kind == "source":
-            key = (asset.dataset, asset.name, asset.licence)
-        if key not in tallies:
-            own = stated.get(key[:2], UNKNOWN)
+        key_of = (asset.dataset, asset.name if asset.kind == "source" else asset.source, asset.licence)
+        if key_of not in tallies:
+            own = stated.get(key_of[:2], UNKNOWN)
             is_own = (own.kind, own.name) == (asset.licence_kind, asset.licence)
-            tallies[key] = _Tally(own if is_own else _licence(asset, named))
-        tallies[key].add(asset)
-    sources = tuple(_source(key, tally) for key, tally in sorted(tallies.items()))
-    demands = tuple(_demands(sources))
+            tallies[key_of] = _Tally(own if is_own else _other_licence(asset, terms))
+        tally = tallies[key_of]
+        if asset.origin:
+            tally.origins.add(asset.origin)
+        if asset.kind == "source":
+            continue
+        is_against = bool(asset.hint) and contradicts(asset.hint, tally.licence)
+        tally.counts.update({"images" if asset.kind == "image" else "texts": 1})
+        tally.counts["with_licence"] += asset.has_licence
+        tally.counts["with_origin"] += asset.has_origin
+        tally.counts["with_hint"] += bool(asset.hint)
+        tally.counts["contradicting"] += is_against
+        if is_against and len(tally.contradictions) < MAX_NAMED:
+            tally.contradictions.append(f"{asset.name}: {asset.hint}")
+    sources = tuple(
+        SourceRights(
+            dataset=dataset,
+            source=source,
+            origins=tuple(sorted(tally.origins)),
+            licence=licence_name,
+            licence_kind=tally.licence.kind,
+            licence_url=tally.licence.url,
+            reason=tally.licence.reason,
+            conditions=tuple(each for each in ORDER if each in conditions_of(tally.licence)),
+            contradictions=tuple(tally.contradictions),
+            images=tally.counts["images"],
+            texts=tally.counts["texts"],
+            with_licence=tally.counts["with_licence"],
+            with_origin=tally.counts["with_origin"],
+            with_hint=tally.counts["with_hint"],
+            contradicting=tally.counts["contradicting"],
+        )
+        for (dataset, source, licence_name), tally in sorted(tallies.items())
+    )
+    # A condition of one part binds the whole.
+    parts: dict[Condition, dict[str, None]] = {}
+    for each in sources:
+        for condition in each.conditions:
+            parts.setdefault(condition, {})[f"{each.name}: {each.licence or 'no licence is known'}"] = None
+    demands = tuple(Demand(condition=each, sources=tuple(parts[each])) for each in ORDER if each in parts)
     return Rights(
         images=sum(each.images for each in sources),
         texts=sum(each.texts for each in sources),
@@ -203,109 +231,144 @@ def rights_of(assets: Iterable[Asset], stated: Mapping[tuple[str, str], Licence]
     )
 
 
-def _named_terms(stated: Mapping[tuple[str, str], Licence]) -> Mapping[tuple[str, str], Licence]:
-    """Return the terms that a dataset calls by a name, by dataset and name; under an empty dataset, the strictest that
-    any dataset calls so.
-    """
-    found: dict[tuple[str, str], Licence] = {}
-    for (dataset, _), licence in stated.items():
-        for key in ((dataset, licence.name), ("", licence.name)) if licence.kind == "term" else ():
-            found[key] = max(licence, found.get(key, licence), key=strictness)
-    return found
-
-
-def _licence(asset: Asset, named: Mapping[tuple[str, str], Licence]) -> Licence:
+def _other_licence(asset: Asset, terms: Mapping[tuple[str, str], Licence]) -> Licence:
     """Return the licence of an asset whose source has another one; terms are those of its dataset, if it has them."""
     if asset.licence_kind == "unknown":
         return UNKNOWN
     if asset.licence_kind == "spdx":
         return Licence("spdx", asset.licence)
-    known = named.get((asset.dataset, asset.licence)) or named.get(("", asset.licence))
+    known = terms.get((asset.dataset, asset.licence)) or terms.get(("", asset.licence))
     return known or Licence("term", asset.licence)
-
-
-def _source(key: tuple[str, str, str], tally: _Tally) -> SourceRights:
-    asked = conditions_of(tally.licence)
-    return SourceRights(
-        dataset=key[0],
-        source=key[1],
-        origins=tuple(sorted(tally.origins)),
-        licence=key[2],
-        licence_kind=tally.licence.kind,
-        licence_url=tally.licence.url,
-        reason=tally.licence.reason,
-        images=tally.kinds["image"],
-        texts=tally.kinds["text"],
-        with_licence=tally.licensed,
-        with_origin=tally.placed,
-        conditions=tuple(condition for condition in ORDER if condition in asked),
-        with_hint=tally.hinted,
-        contradictions=tuple(tally.against),
-        contradicting=tally.contradicting,
-    )
-
-
-def _demands(sources: Iterable[SourceRights]) -> Iterator[Demand]:
-    """Return what the combination asks for: a condition of one part binds the whole."""
-    parts: dict[Condition, dict[str, None]] = {}
-    for source in sources:
-        said = f"{source.name}: {source.licence or 'no licence is known'}"
-        for condition in source.conditions:
-            parts.setdefault(condition, {})[said] = None
-    return (Demand(condition=each, sources=tuple(parts[each])) for each in ORDER if each in parts)
 
 
 def contradicts(hint: str, licence: Licence) -> bool:
     """Return whether metadata name another Creative Commons licence than the stated one, or reserve all rights although
     the stated licence allows to pass the material on.
     """
-    if _RESERVED.search(hint) and licence.kind != "unknown":
-        return may_pass_on(conditions_of(licence))
-    found = _CREATIVE_COMMONS.search(hint)
-    if not found:
+    if licence.kind == "unknown":
         return False
-    said = (found[1] or found[2]).upper().replace(" ", "-")
-    said = {"ZERO": "CC0", "0": "CC0", "MARK": "PUBLIC DOMAIN"}.get(said, f"CC-{said}")
+    if _RESERVED.search(hint):
+        return may_pass_on(conditions_of(licence))
+    match = _CREATIVE_COMMONS.search(hint)
+    if not match:
+        return False
+    name = (match[1] or match[2]).upper().replace(" ", "-")
+    name = {"ZERO": "CC0", "0": "CC0", "MARK": "PUBLIC DOMAIN"}.get(name, f"CC-{name}")
     stated = licence.name.upper()
-    version = re.match(re.escape(said) + r"(-\d|$)", stated)
-    return not version and said not in stated.replace(" ", "-").split(";") and licence.kind != "unknown"
-
-
-_TODO: Mapping[Condition, str] = {
-    "no-redistribution": "Do not pass the files on, but the manifest and the lock: others build the same bytes from "
-    "their own download",
-    "no-derivatives": "Ask before passing on, because pages that are rendered or shrunk may be derivatives",
-    "non-commercial": "State that the release is for non-commercial use",
-    "share-alike": "Pass adaptations on under the same licence",
-    "attribution": "Name the authors and the licences with the release",
-}
-"""What to do about a condition."""
+    is_version = re.match(re.escape(name) + r"(-\d|$)", stated)
+    return not is_version and name not in stated.replace(" ", "-").split(";")
 
 
 def _advice(sources: Sequence[SourceRights], demands: Iterable[Demand]) -> Iterator[str]:
     """Yield what to do before the release is passed on, with reasons."""
-    unknown = [f"{each.name} ({each.reason})" if each.reason else each.name for each in sources if _is_unknown(each)]
-    if unknown:
+    without = [source for source in sources if source.licence_kind == "unknown"]
+    if unknown := [f"{source.name} ({source.reason})" if source.reason else source.name for source in without]:
         yield f"Find out the licence of {_named(unknown)}, or leave it out: without one, nobody may pass it on."
-    asked = [f"{each.name}: {each.licence}" for each in sources if "ask-first" in each.conditions]
+    asked = [f"{source.name}: {source.licence}" for source in sources if "ask-first" in source.conditions]
     if terms := [said for said in dict.fromkeys(asked) if not said.endswith(": ")]:
         yield f"Read the terms, or ask first, because it is not known here what they allow: {_named(terms)}."
     for demand in demands:
-        if todo := _TODO.get(demand.condition):
-            yield f"{todo}: {_named(demand.sources)} {'asks' if len(demand.sources) == 1 else 'ask'} for it."
-    for each in sources:
-        if each.contradicting:
-            said = f"metadata of {each.contradicting:,} assets contradict {each.licence}"
-            yield f"Look at {each.name}: {said}, such as {each.contradictions[0]}."
-        if missing := each.assets - each.with_origin:
-            yield f"Say where {missing:,} assets of {each.name} come from: in `downloads`, or in a table of licences."
-
-
-def _is_unknown(source: SourceRights) -> bool:
-    return source.licence_kind == "unknown"
+        if advice := _ADVICE.get(demand.condition):
+            yield f"{advice}: {_named(demand.sources)} {'asks' if len(demand.sources) == 1 else 'ask'} for it."
+    for source in sources:
+        if source.contradicting:
+            said = f"metadata of {source.contradicting:,} assets contradict {source.licence}"
+            yield f"Look at {source.name}: {said}, such as {source.contradictions[0]}."
+        if missing := source.assets - source.with_origin:
+            yield f"Say where {missing:,} assets of {source.name} come from: in `downloads`, or in a table of licences."
 
 
 def _named(parts: Sequence[str]) -> str:
     """Return the first parts, and how many more there are."""
-    more = len(parts) - _FEW
-    return "; ".join(parts[:_FEW]) + (f"; and {more:,} more" if more > 0 else "")
+    more = len(parts) - _FIRST
+    return "; ".join(parts[:_FIRST]) + (f"; and {more:,} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What may be published of a release."""
+
+    withheld_sources: tuple[SourceRights, ...] = ()
+    """The sources whose licence forbids it."""
+    withheld_datasets: frozenset[str] = frozenset()
+    """The datasets of which nothing is published, because their questions are of such a source."""
+    left_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The ids of the questions that are left out, by public file: their examples show an asset of such a source."""
+    withheld: Withdrawn = field(default_factory=Withdrawn)
+    """The images and texts that are not published."""
+
+    def is_published(self, dataset: str, file: str, id: str) -> bool:
+        """Return whether an example may be published."""
+        return dataset not in self.withheld_datasets and id not in self.left_out.get(file, ())
+
+    def is_listed(self, asset: Asset) -> bool:
+        """Return whether an asset may be in the table of assets."""
+        return asset.dataset not in self.withheld_datasets and asset not in self.withheld
+
+
+def clear(
+    release: Path,
+    rights: Rights,
+    *,
+    allow_unknown: bool = False,
+    cleared: Sequence[str] = (),
+    tasks: TaskFiles = NO_TASK_FILES,
+) -> Cleared:
+    """Return what may be published.
+
+    Args:
+        release: the folder of the release.
+        rights: its rights.
+        allow_unknown: whether assets without a licence are published.
+        cleared: the names of licences that ask to be asked first, and whose owners agreed.
+        tasks: the task files that the release was built with.
+
+    Raises:
+        ReleaseError: a licence is unknown, or asks to be asked first, and nobody has said that it is allowed.
+
+    """
+
+    def names(sources: Iterable[SourceRights]) -> str:
+        said = (f"{source.name}: {source.licence}" if source.licence else source.name for source in sources)
+        return _named(list(dict.fromkeys(said)))
+
+    if rights.without_licence and not allow_unknown:
+        raise ReleaseError(
+            f"{release.name}: no licence is known of {names(rights.without_licence)}; state it in the manifest and "
+            "build again, take the source out, or publish with --allow-unknown-licence"
+        )
+    known = {source.licence for source in rights.sources}
+    if wrong := sorted(set(cleared) - known):
+        raise ReleaseError(f"--cleared {wrong[0]!r}: no source has this licence; there are {', '.join(sorted(known))}")
+    stated = [source for source in rights.sources if source.licence_kind != "unknown"]
+    open_terms = [source for source in stated if "ask-first" in source.conditions and source.licence not in cleared]
+    if asked := [source for source in open_terms if not FORBIDDING & set(source.conditions)]:
+        raise ReleaseError(
+            f"{release.name}: it is not known what these licences allow: {names(asked)}; state their conditions in "
+            f"the manifest, or say with --cleared {asked[0].licence!r} that passing the material on was agreed to"
+        )
+    # A source that gives nothing else under any licence gives questions.
+    giving = {(source.dataset, source.source) for source in rights.sources if source.assets}
+    withheld = tuple(
+        source
+        for source in rights.sources
+        if FORBIDDING & set(source.conditions) and (source.assets or (source.dataset, source.source) not in giving)
+    )
+    if not withheld:
+        return Cleared()
+    # The examples that show an asset of these sources, one that equals it under another name, or the same page in
+    # another form.
+    datasets = frozenset(source.dataset for source in withheld if not source.assets)
+    gone, hashes = Withdrawn(), set[str]()
+    keys = {(source.dataset, source.source, source.licence) for source in withheld}
+    for asset in read_assets(release):
+        if asset.kind != "source" and (asset.dataset, asset.source, asset.licence) in keys:
+            gone.add(asset)
+            if asset.chars != 0:
+                hashes.add(asset.sha256)
+    add_same(gone, hashes, release)
+    opened, left_out = open_release(release, tasks), dict[str, frozenset[str]]()
+    for file in opened.files:
+        if file.dataset and not file.is_bundle and file.dataset.name not in datasets:
+            left_out[file.name] = frozenset(dropped_of(opened, file, file.dataset, gone).dropped)
+    return Cleared(withheld, datasets, left_out, gone)

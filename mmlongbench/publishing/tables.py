@@ -3,12 +3,12 @@
 An example names its images by their SHA-256. An image is in the table of the shortest length, and there of the first
 dataset, that shows it, in the order in which it is first shown. So tables of longer lengths, or of later datasets with
 other images, can be added, and the files of the others stay as they are. With an earlier publication, its tables stay
-too if every row of them is wanted (`Earlier`), and further files have the rest.
+too if every row of them is wanted, and further files have the rest.
 """
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain, count
@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.row_groups import picture_of, picture_schema, write_rows
-from mmlongbench.exports.writing import answer_type
+from mmlongbench.exports.target import answer_type
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.prompt import MARKER, Turn
-from mmlongbench.publishing.clearing import Cleared
-from mmlongbench.publishing.earlier import Earlier, keep_examples, row_digest
+from mmlongbench.prompt import MARKER
+from mmlongbench.publishing.rights import Cleared
 from mmlongbench.release.layout import IMAGES, PUBLISHED_EXAMPLES, PUBLISHED_IMAGES
 from mmlongbench.release.release import Example, Release
 from mmlongbench.task.file_formats import to_json
@@ -65,39 +64,30 @@ IMAGE_COLUMNS = {
 
 @dataclass(slots=True)
 class Table:
-    """A table that was written."""
+    """A table of examples that was written."""
 
     dataset: str
-    """The name of the dataset."""
     length: int
     """In tokens."""
+    canary: bool = False
+    """Whether it has the column `canary`."""
     paths: list[str] = field(default_factory=list)
     """The paths of its files below the folder of the publication; one, unless some are of an earlier publication."""
     rows: int = 0
-    """The number of examples."""
     images: int = 0
     """How many images the examples show, each counted as often as it is shown."""
     fills: list[float] = field(default_factory=list)
     """(prompt + reserve) / length of each example."""
-    canary: bool = False
-    """Whether it has the column `canary`."""
 
     @property
     def split(self) -> str:
         """The name of the split, such as `K8`."""
         return f"K{self.length // K}"
 
-
-@dataclass(slots=True)
-class ImageFile:
-    """A file of images that was written."""
-
-    path: str
-    """The path below the folder of the publication."""
-    rows: int = 0
-    """The number of images."""
-    bytes: int = 0
-    """The bytes of its images."""
+    @property
+    def mean_fill(self) -> float:
+        """The mean fill; 0 without examples."""
+        return sum(self.fills) / len(self.fills) if self.fills else 0.0
 
 
 @dataclass(slots=True)
@@ -106,8 +96,9 @@ class Tables:
 
     examples: list[Table] = field(default_factory=list)
     """Those of examples, in the order of the manifest, the shortest length first."""
-    images: list[ImageFile] = field(default_factory=list)
-    """The files of images, those of an earlier publication first; then in the order in which images are shown."""
+    image_files: int = 0
+    image_bytes: int = 0
+    """The bytes of all images."""
     shown: dict[str, str] = field(default_factory=dict)
     """The path of each image in the release, by its SHA-256, in the order of the tables."""
     left_out: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -115,7 +106,7 @@ class Tables:
 
 
 def write_tables(
-    release: Release, out: Path, cleared: Cleared, progress: Progress, earlier: Earlier | None = None
+    release: Release, out: Path, cleared: Cleared, progress: Progress, after: Path | None = None
 ) -> Tables:
     """Write all tables, the shortest length first.
 
@@ -124,37 +115,37 @@ def write_tables(
         out: the folder of the publication.
         cleared: what may be published.
         progress: shows the bar.
-        earlier: an earlier publication, whose tables are kept where every row of them is wanted.
+        after: an earlier publication, whose tables are kept where every row of them is wanted.
 
     Raises:
-        ReleaseError: an image is missing or is not the one of the lock, a table of `earlier` cannot be read, or nothing
+        ReleaseError: an image is missing or is not the one of the lock, a table of `after` cannot be read, or nothing
             may be published.
 
     """
-    written = Tables()
+    tables = Tables()
     cells = [(length, dataset) for dataset in release.datasets for length in release.lengths(dataset)]
-    first_shown: list[tuple[str, dict[str, str]]] = []
+    new_images: list[tuple[str, list[str]]] = []
     with progress.bar("publish: tables", 2 * len(cells)) as advance:
         for length, dataset in sorted(cells, key=lambda cell: cell[0]):
-            before = len(written.shown)
-            table = _write_examples(release, Table(dataset, length), out, cleared, written, earlier)
+            before, table = len(tables.shown), Table(dataset, length, bool(release.lock.canary))
+            _write_examples(release, table, out, cleared, tables, after)
             if table.rows:
-                written.examples.append(table)
-            first_shown.append((f"{table.split}-{dataset}", dict(list(written.shown.items())[before:])))
+                tables.examples.append(table)
+            new_images.append((f"{table.split}-{dataset}", list(tables.shown)[before:]))
             advance()
-        kept = frozenset[str]()
-        for each in earlier.keep_images(written.shown) if earlier else ():
-            path = _copy(each.file, out / PUBLISHED_IMAGES, out)
-            written.images.append(ImageFile(path, len(each.keys), each.bytes))
-            kept |= each.keys
-        for name, images in first_shown:
-            new = {digest: path for digest, path in images.items() if digest not in kept}
-            written.images += _write_images(release, name, new, out)
+        kept = set[str]()
+        for file, sizes in keep_images(after, tables.shown) if after else ():
+            _copy(file, out / PUBLISHED_IMAGES, out)
+            tables.image_files += 1
+            tables.image_bytes += sum(sizes.values())
+            kept |= sizes.keys()
+        for name, digests in new_images:
+            _write_images(release, name, [digest for digest in digests if digest not in kept], out, tables)
             advance()
-    if not written.examples:
+    if not tables.examples:
         raise ReleaseError(f"{release.path.name}: no example may be published; `mmlongbench rights` says why")
-    written.examples.sort(key=lambda table: (release.datasets.index(table.dataset), table.length))
-    return written
+    tables.examples.sort(key=lambda table: (release.datasets.index(table.dataset), table.length))
+    return tables
 
 
 def _copy(file: Path, folder: Path, out: Path) -> str:
@@ -164,43 +155,42 @@ def _copy(file: Path, folder: Path, out: Path) -> str:
     return (folder / file.name).relative_to(out).as_posix()
 
 
-def _new_path(out: Path, stem: str) -> str:
-    """Return a path that no file has: `stem.parquet`, or one with a number."""
-    names = chain((f"{stem}.parquet",), (f"{stem}-{number:05}.parquet" for number in count(1)))
-    return next(name for name in names if not (out / name).exists())
-
-
 def _write_examples(
-    release: Release, table: Table, out: Path, cleared: Cleared, written: Tables, earlier: Earlier | None
-) -> Table:
+    release: Release, table: Table, out: Path, cleared: Cleared, tables: Tables, after: Path | None
+) -> None:
     """Write the examples of a dataset at a length, and note the images that no table has yet."""
-    table.canary = bool(release.lock.canary)
-    schema, known = example_schema(canary=table.canary), frozenset[str]()
-    if earlier and (files := earlier.examples(table.dataset, table.split)):
-        wanted = {row_digest(row) for _, _, row in _rows(release, table, cleared) if row}
-        for each in keep_examples(files, schema, wanted):
-            table.paths.append(_copy(each.file, out / PUBLISHED_EXAMPLES / table.dataset, out))
-            known |= each.keys
+    schema, known = example_schema(canary=table.canary), set[str]()
+    folder = f"{PUBLISHED_EXAMPLES}/{table.dataset}"
+    if after:
+        earlier = (
+            after / folder / f"{table.split}.parquet",
+            *sorted((after / folder).glob(f"{table.split}-*.parquet")),
+        )
+        if files := list(filter(Path.is_file, earlier)):
+            wanted = {row_digest(row) for _, _, row in _rows(release, table, cleared) if row}
+            for file, digests in keep_examples(files, schema, wanted):
+                table.paths.append(_copy(file, out / folder, out))
+                known |= digests
 
     def new_rows() -> Iterator[tuple[Mapping[str, object], int]]:
         for example, images, row in _rows(release, table, cleared):
             if not row:
                 cell = table.dataset, table.length
-                written.left_out[cell] = written.left_out.get(cell, 0) + 1
+                tables.left_out[cell] = tables.left_out.get(cell, 0) + 1
                 continue
             for digest, image in images:
-                written.shown.setdefault(digest, image)
+                tables.shown.setdefault(digest, image)
             table.rows += 1
             table.images += len(images)
             table.fills.append((example.tokens.text + example.tokens.image + example.reserve) / table.length)
             if not known or row_digest(row) not in known:
                 yield row, sum(len(turn) for turn in _turns(example)) + len(str(row["record"]))
 
-    path = _new_path(out, f"{PUBLISHED_EXAMPLES}/{table.dataset}/{table.split}")
+    names = chain((f"{table.split}.parquet",), (f"{table.split}-{number:05}.parquet" for number in count(1)))
+    path = next(path for path in (f"{folder}/{name}" for name in names) if not (out / path).exists())
     write_rows(out / path, schema, new_rows())
     if (out / path).exists():
         table.paths.append(path)
-    return table
 
 
 def _rows(
@@ -219,42 +209,31 @@ def _rows(
             if (locked := files.get(f"{IMAGES}/{image}")) is None:
                 raise ReleaseError(f"{example.name}: image {image!r:.200} is not in the lock; see verify")
             images.append((locked.sha256, image))
-        row = {**example_row(example, [digest for digest, _ in images]), "metric": metric}
-        yield example, images, row | ({"canary": example.record.get("canary", "")} if table.canary else {})
+        row = {
+            "id": example.id,
+            "roles": [turn.role for turn in example.prompt.turns],
+            "turns": _turns(example),
+            "images": [digest for digest, _ in images],
+            "answer": json.dumps(example.answer, ensure_ascii=False),
+            "answer_type": answer_type(example.answer),
+            "file": example.file,
+            "digest": example.digest,
+            "record": to_json(example.record).decode().removesuffix("\n"),
+            "depth": example.record.get("depth"),
+            "permutation": example.record.get("permutation"),
+            "length": example.length,
+            "text_tokens": example.tokens.text,
+            "image_tokens": example.tokens.image,
+            "reserve": example.reserve,
+            "metric": metric,
+            **({"canary": example.record.get("canary", "")} if table.canary else {}),
+        }
+        yield example, images, row
 
 
 def _turns(example: Example) -> list[str]:
-    return [_text(turn) for turn in example.prompt.turns]
-
-
-def _text(turn: Turn) -> str:
-    return "".join(part if isinstance(part, str) else MARKER for part in turn.parts)
-
-
-def example_row(example: Example, hashes: Sequence[str]) -> dict[str, object]:
-    """Return an example as a row, without its metric; `hashes` are those of its images, in order."""
-    return {
-        "id": example.id,
-        "roles": [turn.role for turn in example.prompt.turns],
-        "turns": _turns(example),
-        "images": list(hashes),
-        "answer": json.dumps(example.answer, ensure_ascii=False),
-        "answer_type": answer_type(example.answer),
-        "file": example.file,
-        "digest": example.digest,
-        "record": to_json(example.record).decode().removesuffix("\n"),
-        "depth": example.record.get("depth"),
-        "permutation": example.record.get("permutation"),
-        "length": example.length,
-        "text_tokens": example.tokens.text,
-        "image_tokens": example.tokens.image,
-        "reserve": example.reserve,
-    }
-
-
-def described_columns(*, has_canary: bool) -> dict[str, str]:
-    """Return what each column of a table of examples has, with or without a canary."""
-    return {name: said for name, said in COLUMNS.items() if has_canary or name != "canary"}
+    turns = example.prompt.turns
+    return ["".join(part if isinstance(part, str) else MARKER for part in turn.parts) for turn in turns]
 
 
 def example_schema(*, canary: bool) -> "pa.Schema":
@@ -273,28 +252,98 @@ def example_schema(*, canary: bool) -> "pa.Schema":
     )
 
 
-def _write_images(release: Release, name: str, images: Mapping[str, str], out: Path) -> list[ImageFile]:
+def _write_images(release: Release, name: str, digests: Sequence[str], out: Path, tables: Tables) -> None:
     """Write images to as many files as they need."""
-    left, files, numbers = list(images.items()), list[ImageFile](), count()
-    while left:
+
+    def rows(part: Sequence[str]) -> Iterator[tuple[Mapping[str, object], int]]:
+        for digest in part:
+            path = tables.shown[digest]
+            try:
+                data = (release.path / IMAGES / path).read_bytes()
+            except OSError as error:
+                raise ReleaseError(f"{IMAGES}/{path}: cannot be read: {error.strerror}; see verify") from error
+            if sha256(data).hexdigest() != digest:
+                raise ReleaseError(f"{IMAGES}/{path}: is not the file of the lock; see `mmlongbench verify`")
+            yield {"sha256": digest, "image": picture_of(data, digest, path), "path": path}, len(data)
+
+    numbers = count()
+    while digests:
         size, end = 0, 0
-        while end < len(left) and size < FILE_BYTES:
-            size += release.lock.files[f"{IMAGES}/{left[end][1]}"].bytes
+        while end < len(digests) and size < FILE_BYTES:
+            size += release.lock.files[f"{IMAGES}/{tables.shown[digests[end]]}"].bytes
             end += 1
-        part, left = left[:end], left[end:]
-        paths = (f"{PUBLISHED_IMAGES}/{name}-{number:05}.parquet" for number in numbers)
-        file = ImageFile(next(path for path in paths if not (out / path).exists()), len(part), size)
-        write_rows(out / file.path, picture_schema("sha256", "path"), _image_rows(release, part), is_packed=True)
-        files.append(file)
-    return files
+        part, digests = digests[:end], digests[end:]
+        paths = (out / PUBLISHED_IMAGES / f"{name}-{number:05}.parquet" for number in numbers)
+        path = next(path for path in paths if not path.exists())
+        write_rows(path, picture_schema("sha256", "path"), rows(part), is_packed=True)
+        tables.image_files += 1
+        tables.image_bytes += size
 
 
-def _image_rows(release: Release, images: Sequence[tuple[str, str]]) -> Iterator[tuple[Mapping[str, object], int]]:
-    for digest, path in images:
-        try:
-            data = (release.path / IMAGES / path).read_bytes()
-        except OSError as error:
-            raise ReleaseError(f"{IMAGES}/{path}: cannot be read: {error.strerror}; see verify") from error
-        if sha256(data).hexdigest() != digest:
-            raise ReleaseError(f"{IMAGES}/{path}: is not the file of the lock; see `mmlongbench verify`")
-        yield {"sha256": digest, "image": picture_of(data, digest, path), "path": path}, len(data)
+def keep_images(after: Path, wanted: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, int]]]:
+    """Yield the tables of images of an earlier publication of which every image is wanted, with the bytes of each image
+    by its SHA-256. `wanted` has the path of each by its SHA-256.
+
+    Raises:
+        ReleaseError: a table cannot be read, or an image is not the one of its SHA-256.
+
+    """
+    known, schema = set[str](), picture_schema("sha256", "path")
+    for file in sorted(filter(Path.is_file, (after / PUBLISHED_IMAGES).glob("*.parquet"))):
+        sizes = dict[str, int]()
+        for row in _stored_rows(file, schema):
+            digest, path, image = str(row["sha256"]), str(row["path"]), row["image"]
+            data = image.get("bytes") if isinstance(image, dict) else None
+            data = data if isinstance(data, bytes) else b""
+            is_wanted = wanted.get(digest) == path and image == picture_of(data, digest, path)
+            if not is_wanted or digest in known or digest in sizes:
+                break
+            if sha256(data).hexdigest() != digest:
+                raise ReleaseError(f"--after: {file}: image {digest} is damaged; give another publication")
+            sizes[digest] = len(data)
+        else:
+            if sizes:
+                known |= sizes.keys()
+                yield file, sizes
+
+
+def keep_examples(files: Sequence[Path], schema: "pa.Schema", wanted: Set[str]) -> Iterator[tuple[Path, Set[str]]]:
+    """Yield the tables of which every row is wanted, with the digests of its rows (`row_digest`).
+
+    Raises:
+        ReleaseError: a table cannot be read.
+
+    """
+    known = set[str]()
+    for file in files:
+        rows = [row_digest(row) for row in _stored_rows(file, schema)]
+        digests = set(rows)
+        if digests and len(digests) == len(rows) and digests <= wanted and digests.isdisjoint(known):
+            known |= digests
+            yield file, digests
+
+
+def row_digest(row: Mapping[str, object]) -> str:
+    """Return a digest of all values of a row.
+
+    >>> row_digest({"id": "a", "depth": 0}) == row_digest({"depth": 0.0, "id": "a"})
+    True
+    """
+    values = {name: float(value) if type(value) is int else value for name, value in row.items()}
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _stored_rows(file: Path, schema: "pa.Schema") -> Iterator[dict[str, object]]:
+    """Yield the rows of a table of an earlier publication; none if its schema is another one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as table:
+            stored = table.schema_arrow
+            # compared apart: with metadata, also the names of list elements, which Parquet changes, would have to agree
+            if stored.equals(schema) and (stored.metadata or {}) == (schema.metadata or {}):
+                for batch in table.iter_batches(32):
+                    yield from batch.to_pylist()
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise ReleaseError(f"--after: {file}: cannot be read as Parquet: {error}; give another publication") from error

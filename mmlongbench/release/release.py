@@ -207,6 +207,9 @@ class Release:
         """
         if len(paths) == 1 and (paths[0] / LOCK).is_file():
             return _open_locked(paths[0], images, tokenizer, variant, tasks, with_images=with_images)
+        if tokenizer:  # public files of other origin are counted as the benchmark counts
+            said = f"{paths[0]} has no {LOCK}, so its text is counted with Llama 2; leave it out"
+            raise ReleaseError(f"--tokenizer {tokenizer}: {said}, or give a model's with --text-tokenizer")
         return _open_public(paths, images, variant, builder)
 
     @property

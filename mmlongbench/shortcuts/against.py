@@ -12,19 +12,15 @@ from mmlongbench.documents.image_urls import MAX_BYTES
 from mmlongbench.documents.pixels import PICTURE_ENDINGS, unreadable
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.files import bounded_lines, read_regular
+from mmlongbench.likeness import LONGEST, KnownQuestions, Look, NearIndex, Pictures, digest_of, is_long, look_of, words
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.near import Look, NearIndex, Pictures, look_of
-from mmlongbench.shortcuts.questions import LONGEST, KnownQuestions
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit, asked_questions
-from mmlongbench.shortcuts.wording import digest_of, words
 
 _TEXTS = (".txt", ".md")
 _LINES = (".jsonl", ".ndjson")
-_LEAST = 8
-"""The fewest words of a passage that is compared; shorter ones, such as labels, are equal by chance."""
 _Key = tuple[str, str]
 """The dataset and the id of a question."""
 
@@ -69,10 +65,10 @@ class Answering:
                 Count("passage shared with another", "questions with an answering passage that is elsewhere"),
             ),
         )
-        self._asked[key] = small = asked.without_context()
+        self._asked[key] = asked.without_context()
         if words(asked.question):
             counts[0].attempt(asked)
-            self._questions.add(key, small)
+            self._questions.add(key, asked.question, asked.subject, () if asked.choices else asked.answers)
         paths = dict.fromkeys([*asked.images, *(path for unit in _answering(asked) for path in unit.images)])
         for path in paths:
             look = self.pictures[path]
@@ -172,7 +168,7 @@ def _lines(path: Path, where: str, *, is_json: bool) -> Iterator[Other]:
                 continue
             for text in _texts_of(line) if is_json else [line.decode("utf-8", "replace")]:
                 if words(text):
-                    yield Other(f"{where}, line {number}", question=text, passage=text if _is_long(text) else "")
+                    yield Other(f"{where}, line {number}", question=text, passage=text if is_long(text) else "")
 
 
 def _texts_of(line: bytes) -> Iterator[str]:
@@ -195,8 +191,4 @@ def _answering(asked: AskedQuestion) -> list[ShownUnit]:
 
 def is_passage(unit: ShownUnit) -> bool:
     """Return whether a unit is a text that is long enough; beside an image, a text is a title or a label."""
-    return not unit.images and _is_long(unit.passage)
-
-
-def _is_long(text: str) -> bool:
-    return words(text).count(" ") > _LEAST
+    return not unit.images and is_long(unit.passage)

@@ -11,12 +11,12 @@ import numpy as np
 
 from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
 from mmlongbench.corpus.retrieval.text import tokens
+from mmlongbench.likeness import words
 from mmlongbench.shortcuts.guesses import guess_answers, scaled
 from mmlongbench.shortcuts.measured import Floats, Measured
 from mmlongbench.shortcuts.pages import PageTexts
 from mmlongbench.shortcuts.reading import AskedQuestion
 from mmlongbench.shortcuts.vectors import NAMED, of_named, of_questions
-from mmlongbench.shortcuts.wording import words
 
 _REFUSALS = frozenset(map(words, ("not answerable", "unanswerable", "cannot be answered", "no answer")))
 _YES, _NO = "answerable", "not answerable"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.io.progress import Progress
+from mmlongbench.likeness import Pictures
 from mmlongbench.packing.place import Depth
 from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
@@ -17,7 +18,6 @@ from mmlongbench.shortcuts.features import ImageFacts
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.leakage import Leakage
 from mmlongbench.shortcuts.measured import MIN_CLUSTERS, Measured
-from mmlongbench.shortcuts.near import Pictures
 from mmlongbench.shortcuts.overlap import Overlap
 from mmlongbench.shortcuts.pages import PageTexts
 from mmlongbench.shortcuts.probes import Kept, keep_one, measure

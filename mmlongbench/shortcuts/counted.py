@@ -6,7 +6,8 @@ from math import exp, lgamma, log
 
 from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.reading import AskedQuestion
-from mmlongbench.shortcuts.verdicts import TOLERATED, wilson
+from mmlongbench.shortcuts.verdicts import TOLERATED
+from mmlongbench.statistics import wilson
 
 _MAX_EXAMPLES = 10
 

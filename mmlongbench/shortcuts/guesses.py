@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmlongbench.likeness import missing
 from mmlongbench.shortcuts import trees
-from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.measured import (
     FOLDS,
     PERMUTATIONS,

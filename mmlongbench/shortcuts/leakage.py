@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmlongbench.draws import Draws
+from mmlongbench.likeness import digest_of, letters, words
 from mmlongbench.shortcuts.counted import Count, most_hits
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.shortcuts.wording import digest_of, letters, words
 
 LETTERS = 4
 """The fewest letters of an answer that is looked for; shorter ones, and numbers, stand anywhere."""

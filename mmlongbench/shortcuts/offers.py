@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mmlongbench.draws import digest
+from mmlongbench.likeness import words
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.shortcuts.wording import words
 
 OFFER = ("words of the other choices", "places out of order", "its number", "words of the question")
 LABEL = (

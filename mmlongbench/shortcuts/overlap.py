@@ -4,13 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from mmlongbench.likeness import Look, NearIndex, Pictures, digest_of, is_same_wording, words
 from mmlongbench.prompt import Image
 from mmlongbench.shortcuts.counted import Count, findings_of
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.near import Look, NearIndex, Pictures
-from mmlongbench.shortcuts.questions import is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
-from mmlongbench.shortcuts.wording import digest_of, words
 
 _MAX_COMPARED = 200
 """The most questions about one thing that a question is compared with by resemblance; equal words are always found."""

@@ -20,7 +20,7 @@ from mmlongbench.shortcuts.measured import (
     has_enough,
     uniforms,
 )
-from mmlongbench.shortcuts.verdicts import effective_number
+from mmlongbench.statistics import effective_number
 
 TOLERATED = 0.05
 """How often a free answer may be right without any reading: in one question of twenty."""

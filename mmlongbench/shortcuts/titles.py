@@ -5,8 +5,8 @@ one of an article.
 import re
 from collections.abc import Sequence
 
+from mmlongbench.likeness import letters, words
 from mmlongbench.shortcuts.reading import ShownUnit
-from mmlongbench.shortcuts.wording import letters, words
 
 TITLE = (
     *("characters of the first line", "words of the first line", "capitals of the first line"),

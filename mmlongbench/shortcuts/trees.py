@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlongbench.shortcuts.extra import missing
+from mmlongbench.likeness import missing
 from mmlongbench.shortcuts.measured import Floats, Ints
 
 if TYPE_CHECKING:

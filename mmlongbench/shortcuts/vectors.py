@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmlongbench.likeness import missing
 from mmlongbench.shortcuts import features as f
-from mmlongbench.shortcuts.extra import missing
 from mmlongbench.shortcuts.guesses import scaled
 from mmlongbench.shortcuts.measured import Floats
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from mmlongbench.shortcuts.findings import Finding, Verdict
 from mmlongbench.shortcuts.measured import PERMUTATIONS, Floats, Measured
+from mmlongbench.statistics import discoveries, effective_number, wilson
 
 TOLERATED = 0.05
 """The excess under which a file is clean, as a share: 5 points."""
 FALSE_DISCOVERIES = 0.05
 """The share of findings that may be false."""
-_Z = NormalDist().inv_cdf(0.975)
 _Z_ONE = NormalDist().inv_cdf(0.95)
 _Z_POWER = _Z_ONE + NormalDist().inv_cdf(0.8)
 """A one-sided test at 5 % with a power of 0.8."""
@@ -62,7 +62,7 @@ def judge(measured: Sequence[tuple[str, str, Measured]]) -> Judged:
     null = np.array([np.max([draws for _, draws, _ in group], axis=0) for group in of_lengths.values()])
     reached = int((null.max(axis=0) >= max(strength for strength, _, _ in strongest) - _EQUAL).sum())
     p = [_p(strength, draws) for (strength, _, _), draws in zip(strongest, null, strict=True)]
-    chosen = _chosen(p)
+    chosen = discoveries(p, FALSE_DISCOVERIES)
     found = []
     for number, group in enumerate(of_lengths.values()):
         best = _finding(*strongest[number][2], p[number], number in chosen)
@@ -100,17 +100,6 @@ def _p(real: float, null: Floats) -> float:
         return (1 + reached) / (1 + len(null))
     over = max(float((tail - tail[0]).mean()), float(steps.min()))
     return max(len(tail) / len(null) * math.exp(-(real - tail[0]) / over), reached / len(null), 1e-12)
-
-
-def _chosen(p: Sequence[float]) -> set[int]:
-    """Return the places of the p-values that Benjamini and Hochberg choose.
-
-    >>> sorted(_chosen([0.001, 0.5, 0.03, 0.9]))
-    [0]
-    """
-    order = sorted(range(len(p)), key=lambda at: p[at])
-    last = max((n for n, at in enumerate(order, 1) if p[at] <= FALSE_DISCOVERIES * n / len(p)), default=0)
-    return set(order[:last])
 
 
 def _finding(dataset: str, file: str, each: Measured, p: float, is_chosen: bool) -> Finding:
@@ -156,36 +145,3 @@ def _carriers(each: Measured) -> tuple[str, ...]:
     """Return the questions with the highest scores, at most 10."""
     order = sorted(range(len(each.ids)), key=lambda at: (-each.scores[at], each.ids[at]))
     return tuple(each.ids[at] for at in order[:10] if each.scores[at] > 0)
-
-
-def effective_number(scores: Sequence[float] | Floats, clusters: Sequence[str]) -> float:
-    """Return of how many independent questions, each right or wrong, the mean would be as exact.
-
-    It is at most the number of questions if each is right or wrong, and at most four times this number if scores lie
-    between: such scores spread less.
-
-    >>> effective_number([1, 1, 0, 0], ["a", "a", "b", "b"])
-    2.0
-    """
-    mean = float(np.mean(scores))
-    sums = dict.fromkeys(clusters, 0.0)
-    for score, cluster in zip(scores, clusters, strict=True):
-        sums[cluster] += float(score) - mean
-    most = len(clusters) * mean * (1 - mean)
-    is_binary = all(score in (0, 1) for score in scores)
-    design = sum(total**2 for total in sums.values()) / most if most > 0 else len(clusters) / len(sums)
-    return len(clusters) / max(1.0 if is_binary else 0.25, design)
-
-
-def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share of n questions.
-
-    >>> [round(end, 3) for end in wilson(0.5, 100)], wilson(0.0, 0)
-    ([0.404, 0.596], (0.0, 1.0))
-    """
-    if not n:
-        return 0.0, 1.0
-    z2 = _Z**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return (max(0.0, centre - half) if share > 0 else 0.0), (min(1.0, centre + half) if share < 1 else 1.0)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmlongbench.scoring.report.estimates import Estimate
-from mmlongbench.scoring.report.grids import Grid, Row
+from mmlongbench.scoring.report.grids import Estimate, Grid, Row
 from mmlongbench.web.numbers import points
 
 COLOURS = 7

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmlongbench.lengths import format_length
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
 from mmlongbench.shortcuts.contexts.needs import MARGIN
 from mmlongbench.shortcuts.contexts.results import ContextAudit, ContextRow, Difference, NeedVerdict
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.web.intervals import Interval, Look, interval
 from mmlongbench.web.kit import Section, render
 from mmlongbench.web.numbers import points

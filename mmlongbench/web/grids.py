@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 from mmlongbench.scoring.report.breakdowns import MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlation, Matrix
-from mmlongbench.scoring.report.estimates import Counts, Estimate
-from mmlongbench.scoring.report.grids import Grid, Row
+from mmlongbench.scoring.report.grids import Counts, Estimate, Grid, Row
 from mmlongbench.web.numbers import points, whole_points
 from mmlongbench.web.tables import DASH, EMPTY, Cell, Group, HeatMaps, Line, Ramp, Table
 

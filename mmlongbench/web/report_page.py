@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 
-from mmlongbench.scoring.report.agreement import Agreement, Pair
 from mmlongbench.scoring.report.breakdowns import EVERY
 from mmlongbench.scoring.report.correlations import Correlations, Matrix
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts
-from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
+from mmlongbench.scoring.report.grids import MEAN, Counts, Grid, length_name
 from mmlongbench.scoring.report.report import Report
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
-from mmlongbench.scoring.report.volatility import Volatility
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Table
 from mmlongbench.web.charts import Chart, length_charts, look_of
 from mmlongbench.web.grids import WHOLE, beside, by_title, correlation_table, heat_maps, small_tables
@@ -57,9 +54,6 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.facets:
         yield Section("facets", "By facet", [(name, "") for name in by_title(report.facets)])
     yield Section("correlations", "Between datasets")
-    yield Section("agreement", "Between metrics")
-    if report.volatilities:
-        yield Section("volatility", "Between subsets of the questions")
     if report.totals.rows:
         yield Section("totals", "Figures of whole files")
     if report.missing:
@@ -114,15 +108,6 @@ def _listings(report: Report) -> dict[str, Table]:
         ),
         "reasoning": _reasoning(report.reasoning),
         "releases": Table(("model", "releases"), [(name, ", ".join(found)) for name, found in report.locks.items()]),
-        "pairs": _pairs(report.agreement),
-        "shifts": Table(
-            ("model", "points", "places", "pairs of metrics"),
-            [
-                (model, 100 * each.score, each.rank, each.pairs)
-                for model, each in (report.agreement.shifts or {}).items()
-            ],
-        ),
-        "volatilities": _volatilities(report.volatilities),
         "missing": _missing(report),
         "failures": Table(
             ("model", "metric", "reason", "times"),
@@ -136,41 +121,6 @@ def _reasoning(counts: Mapping[str, Mapping[str, int]]) -> Table:
         (model, *(found.get(kind, 0) for kind in _REASONING)) for model, found in counts.items()
     ]
     return Table(("model", *_REASONING), rows)
-
-
-def _pairs(found: Agreement) -> Table:
-    models = sorted(found.shifts or {})
-    rows = [
-        (*pair.metrics, pair.examples, pair.reason if pair.tau is None else pair.tau, *_moved(pair, models))
-        for pair in found.pairs
-    ]
-    return Table(("metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)), rows)
-
-
-def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
-    """Return each model's scores and ranks under two metrics; a dash if one of the metrics has not scored the model."""
-    moved = {
-        model: f"{points(pair.scores[model][0])} → {points(pair.scores[model][1])}, {one:g} → {two:g}"
-        for model, (one, two) in pair.ranks().items()
-    }
-    return [moved.get(model, "–") for model in models]
-
-
-def _volatilities(found: Sequence[Volatility]) -> Table:
-    rows = [
-        (
-            each.dataset,
-            each.metric,
-            each.model,
-            each.subsets,
-            100 * each.score,
-            each.rank,
-            each.median_rank,
-            each.robustness,
-        )
-        for each in found
-    ]
-    return Table(("dataset", "metric", "model", "T", "score", "rank", "median rank", "robustness"), rows)
 
 
 def _missing(report: Report) -> Table:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
-from builders.docvqa.paths import evidence_positions, folder_of, page_index, path_of_page
+from builders.docvqa.evidence import evidence_positions, folder_of, page_index, path_of_page
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.building.dataset import joined
 from mmlongbench.lengths import K, TokenBudget

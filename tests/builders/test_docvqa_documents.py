@@ -21,8 +21,8 @@ from tiny import draw_pdf
 import mmlongbench as mm
 import mmlongbench.task as mt
 from builders.docvqa import DocVQAOptions, LongDocURL, MLongDoc, OwnDocuments, SlideVQA
-from builders.docvqa.parsed_pages import PAGES, parsed_documents, write_parsed
-from builders.docvqa.slide_tables import written_decks
+from builders.docvqa.m_longdoc import PAGES, parsed_documents, write_parsed
+from builders.docvqa.slidevqa import written_decks
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.planning import plan_datasets
 from mmlongbench.building.stages.rows import read_rows

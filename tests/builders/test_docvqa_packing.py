@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.builder import page_unit
-from builders.docvqa.options import PageLabel
-from builders.docvqa.paths import NAMES_PAGE, page_index
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.evidence import NAMES_PAGE, page_index
+from builders.docvqa.rows import DocumentQuestion, PageLabel
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.packing.pricing import Pricer

@@ -387,14 +387,31 @@ def test_doctor_finds_what_may_be_wrong_and_raises_no_false_alarm(tmp_path: Path
         assert each["correction"] == ({"evidence_pages": right} if right else {})
         assert evidence in each["evidence"]
 
+    assert {each["place"] for each in found} == {f"samples.json, row {each['id'].split('_')[1]}" for each in found}
+
     drafted = command("doctor", path, "--out", tmp_path / "errata.yaml")
     assert "page-beyond-the-document" in drafted.out
+    assert f"{found[0]['id']} ({found[0]['place']})  {found[0]['kind']}: " in drafted.out
     errata = yaml.safe_load((tmp_path / "errata.yaml").read_text("utf-8"))
     assert len(errata) == sum(1 for _, _, right, _ in expected if right)
     assert all(erratum["source"].startswith("mmlongbench doctor: ") for erratum in errata.values())
     before = built(tmp_path / "before", {**dataset, "lengths": ["2K"]})
     after = built(tmp_path / "after", {**dataset, "lengths": ["2K"], "errata": str(tmp_path / "errata.yaml")})
     assert (before.questions["kept"], after.questions["kept"]) == (len(rows) - 1, len(rows))
+
+
+def test_doctor_names_a_row_whose_id_stood_before(tmp_path: Path) -> None:
+    pdf(tmp_path / "documents/bells.pdf", "The bell weighs 12 tons.")
+    rows = [
+        {"id": id, "doc": "bells.pdf", "question": f"How many tons? {id}", "answer": "12", "pages": [1]} for id in "aba"
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    source = {"questions": tmp_path / "rows.jsonl", "documents": tmp_path / "documents"}
+    dataset = {"name": "bells", "builder": "docvqa", "reader": "own_documents", "source": source}
+    (found,) = map(json.loads, command("doctor", manifest(tmp_path / "m.yaml", dataset), "--json").out.splitlines())
+    assert (found["id"], found["kind"]) == ("a", "duplicate-id")
+    assert "rows.jsonl, line 3" in found["evidence"]
+    assert "rows.jsonl, line 1" in found["evidence"]
 
 
 def test_doctor_compares_every_answer_that_is_specific_and_counts_the_others_by_reason(tmp_path: Path) -> None:

@@ -14,12 +14,9 @@ import mmlongbench.task as mt
 from builders.common.pictures import picture_below
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
-from builders.mm_niah.asking import NeedlePlace, asked
-from builders.mm_niah.builder import MMNIAHOptions
-from builders.mm_niah.checks import check_row
-from builders.mm_niah.fields import find_sentences
+from builders.mm_niah.builder import MMNIAHOptions, NeedlePlace, asked
 from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
-from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle, check_row, find_sentences
 from mmlongbench.building.stages.rows import read_rows
 
 STAR = "\u2605"

@@ -22,8 +22,7 @@ from builders.samples.summarization.reports import (
     summary_of,
 )
 from builders.summarization import GovReport, MultiLexSum
-from builders.summarization.highlights import find_highlights, grams, heading_in
-from builders.summarization.removal import removed_pages
+from builders.summarization.highlights import find_highlights, grams, heading_in, removed_pages
 from builders.summarization.rows import Section, Summarised
 from mmlongbench.building.stages.rows import read_rows
 

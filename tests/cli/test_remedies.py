@@ -167,6 +167,14 @@ def test_a_folder_with_nothing_to_count_is_refused(tmp_path: Path) -> None:
     assert "broken-image" in command("count", tmp_path).err
 
 
+def test_a_path_that_does_not_exist_is_named_and_the_others_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Which bell rings at the mill?")
+    ran = command("count", tmp_path / "b.txt", tmp_path / "a.txt", "--json")
+    assert (ran.code, len(ran.out.splitlines())) == (1, 1)
+    assert f"{tmp_path / 'b.txt'}: no such file or folder" in ran.err
+    assert command("count", tmp_path / "b.txt").code == 2
+
+
 def test_a_text_is_counted_once_for_all_models_of_one_tokenizer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ from mmlongbench.documents.page_facts import page_facts
 from mmlongbench.documents.pages import KeptTexts, PageImages, images_to_read, read_pages_of, texts_of
 from mmlongbench.documents.pdf import open_pdf, pages_to_read
 from mmlongbench.errors import Fault, ReaderDiedError, SourceError
-from mmlongbench.questions.writing.kinds import grid_rows, kind_of
+from mmlongbench.questions.writing.pages import grid_rows, kind_of
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
 LETTER = "/MediaBox[0 0 612 792]"
@@ -423,7 +423,7 @@ def test_tables_and_figures_are_seen_without_a_network(tmp_path: Path) -> None:
     value = str(doc.value(2, "Winter", "Barges", doc.years[0]))
     assert ["Winter"] in pages[1].rows
     assert grid_rows(pages[1].rows) >= 4
-    assert {*kind_of(pages[1], 2).kinds} == {"table", "figure", "text"}
+    assert {*kind_of(pages[1], 2)[0]} == {"table", "figure", "text"}
     assert ["Barges", value] == next(row for row in reversed(pages[1].rows) if row[0] == "Barges")[:2]
     assert (pages[0].width, pages[0].height, pages[0].raster) == (420, 595, 0)
     assert pages[0].drawings < 100 <= pages[1].drawings
@@ -437,7 +437,7 @@ def test_a_page_under_a_picture_is_a_scan(tmp_path: Path) -> None:
         document.save(tmp_path / "scan.pdf")
     facts = list(page_facts(tmp_path / "scan.pdf", Limits()))
     assert facts[0].raster == 1
-    assert kind_of(facts[0], 2).kinds == ("scan",)
+    assert kind_of(facts[0], 2)[0] == ("scan",)
 
 
 # OCR

@@ -1,7 +1,7 @@
 """Makes `ScoringInput` from records of document questions, with any fields that a test sets."""
 
 from builders.docvqa.builder import DocVQA
-from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.rows import DocVQAOptions
 from mmlongbench.task import Record, ScoringInput
 
 

@@ -21,12 +21,12 @@ from question_world import World
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.settings import EndpointSettings
-from mmlongbench.questions.writing.making import CALLS, Made, make, prepare
-from mmlongbench.questions.writing.settings import WritingSettings
+from mmlongbench.questions.writing.asking import WritingSettings
+from mmlongbench.questions.writing.make import CALLS, Made, make, prepare
 
 MODELS = ("gpt-4o", "claude-3", "gemini-2")
 CHECKER = "qwen-2"
-CLIENT = "mmlongbench.questions.writing.making.ModelClient"
+CLIENT = "mmlongbench.questions.writing.make.ModelClient"
 
 
 def settings_of(**changes: Any) -> WritingSettings:

@@ -19,9 +19,8 @@ from tiny import command
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.exports.row_groups import picture_of, picture_schema, write_rows
-from mmlongbench.publishing.earlier import Earlier, keep_examples, row_digest
-from mmlongbench.publishing.tables import example_schema
-from mmlongbench.publishing.upload import upload
+from mmlongbench.publishing.publish import upload
+from mmlongbench.publishing.tables import example_schema, keep_examples, keep_images, row_digest
 
 
 @pytest.fixture(scope="session")
@@ -194,13 +193,11 @@ def test_a_folder_that_was_changed_is_not_uploaded(first: Path, tmp_path: Path) 
         upload(tmp_path / "copy", "me/harbours")
 
 
-def stored(folder: Path, table: pa.Table) -> Earlier:
+def stored(folder: Path, table: pa.Table) -> Path:
     """A publication with a table of one image."""
-    for name in ("data/a", "images"):
-        (folder / name).mkdir(parents=True)
-    pq.write_table(pa.table({}), folder / "data/a/K8.parquet")
+    (folder / "images").mkdir()
     pq.write_table(table, folder / "images/K8-00000.parquet")
-    return Earlier.open(folder)
+    return folder
 
 
 @pytest.mark.parametrize("kind", ["same", "another name", "other metadata", "other types", "no text"])
@@ -219,17 +216,17 @@ def test_a_table_of_images_is_kept_only_if_it_is_what_would_be_written(tmp_path:
         table = table.set_column(2, "path", pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers()))
         table = table.replace_schema_metadata(schema.metadata)
         with pytest.raises(ReleaseError, match=r"K8-00000\.parquet: cannot be read as Parquet"):
-            list(stored(tmp_path, table).keep_images({digest: "ash/1.jpg"}))
+            list(keep_images(stored(tmp_path, table), {digest: "ash/1.jpg"}))
         return
-    kept = list(stored(tmp_path, table).keep_images({digest: "ash/1.jpg"}))
-    assert [each.keys for each in kept] == [{digest}] * (kind == "same")
+    kept = list(keep_images(stored(tmp_path, table), {digest: "ash/1.jpg"}))
+    assert [sizes for _, sizes in kept] == [{digest: len(data)}] * (kind == "same")
 
 
 def test_a_table_of_examples_with_other_types_is_not_kept(tmp_path: Path) -> None:
     schema, file = example_schema(canary=False), tmp_path / "K8.parquet"
     (row,) = pa.Table.from_pylist([{"id": "a", "turns": ["b"]}], schema).to_pylist()
     pq.write_table(pa.Table.from_pylist([row], schema), file)
-    assert [each.keys for each in keep_examples([file], schema, {row_digest(row)})] == [{row_digest(row)}]
+    assert list(keep_examples([file], schema, {row_digest(row)})) == [(file, {row_digest(row)})]
     pq.write_table(pa.table({name: [b"a" if name == "id" else row[name]] for name in schema.names}), file)
     assert not list(keep_examples([file], schema, {row_digest(row)}))
 

@@ -18,9 +18,9 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.rights_hints import pdf_hint, picture_hint
 from mmlongbench.manifest.licences import Licence, conditions_of, spdx_expression, terms_of
 from mmlongbench.manifest.loading import load_manifest
-from mmlongbench.publishing.licence_files import file_name, write_licences
+from mmlongbench.publishing.metadata import file_name, write_licences
 from mmlongbench.publishing.rights import contradicts, rights_of
-from mmlongbench.publishing.withdrawn import Withdrawal, Withdrawn, add_same, find_withdrawn
+from mmlongbench.publishing.takedown import Withdrawal, Withdrawn, add_same, find_withdrawn
 from mmlongbench.release.assets import ASSETS, Asset, write_assets
 
 

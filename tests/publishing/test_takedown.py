@@ -183,7 +183,7 @@ def test_a_takedown_appears_whole_or_not_at_all(trees: Path, tmp_path: Path, mon
 
     words = ("takedown", trees, "--document", "ash", "--out", tmp_path / "new")
     with monkeypatch.context() as patched:
-        patched.setattr("mmlongbench.publishing.takedown.write_tombstones", stop)
+        patched.setattr("mmlongbench.publishing.takedown.near_images", stop)
         assert command(*words).code == 130
     assert [*tmp_path.iterdir()] == []
     assert command(*words).code == 0

@@ -58,12 +58,12 @@ def form_of(request: Request) -> str:
 
 def test_every_planted_defect_is_caught_for_its_reason(planted: Run) -> None:
     reasons: dict[str, set[str]] = {}
-    for stage in planted.made.funnel.stages:
-        for line in stage.lines:
+    for lines in planted.made.funnel.stages.values():
+        for line in lines:
             reasons.setdefault(line.slot, set()).add(line.reason)
     missed = Counter[str]()
     caught = Counter[str]()
-    for slot in planted.made.funnel.drawn.slots:
+    for slot in planted.made.funnel.slots:
         defect = planted.world.drafts.get((slot.doc, slot.pages[0] if slot.pages else 0, slot.kind, slot.number), "")
         if defect:
             is_caught = reasons[slot.id] & {*DEFECTS[defect].caught, "duplicate", "near-duplicate"}
@@ -73,12 +73,12 @@ def test_every_planted_defect_is_caught_for_its_reason(planted: Run) -> None:
 
 
 def test_no_clean_draft_is_lost_and_every_slot_is_counted_once(planted: Run) -> None:
-    drawn, ended = planted.made.funnel.drawn.slots, planted.made.funnel.ended
+    drawn, ended = planted.made.funnel.slots, planted.made.funnel.ended
     drafts = planted.world.drafts
     clean = [slot for slot in drawn if slot.pages and drafts[slot.doc, slot.pages[0], slot.kind, slot.number] == ""]
     assert len(clean) >= 12
     assert not [ended[slot.id] for slot in clean if slot.id in ended]
-    counts = dict(planted.made.counts)
+    counts = dict(planted.made.report.counts)
     assert counts.pop("slots") == sum(counts.values()) == len(drawn)
     assert counts["accepted"] > 0 < counts["held"]
     assert counts["pending"] == 0
@@ -87,9 +87,9 @@ def test_no_clean_draft_is_lost_and_every_slot_is_counted_once(planted: Run) -> 
 
 
 def test_planted_edits_are_caught(planted: Run) -> None:
-    edits = next(stage for stage in planted.made.funnel.stages if stage.name == "edits")
+    edits = planted.made.funnel.stages["edits"]
     asked = planted.world.asked
-    defects = {line.slot: asked[plain_words(line.candidate.question)].defect for line in edits.lines if line.candidate}
+    defects = {line.slot: asked[plain_words(line.candidate.question)].defect for line in edits if line.candidate}
     ended = planted.made.funnel.ended
     for slot, defect in defects.items():
         if defect in EDIT_DEFECTS:
@@ -133,9 +133,9 @@ def test_the_probe_without_document_shows_nothing_of_it_but_the_title(planted: R
 
 
 def test_a_model_never_checks_what_its_own_family_wrote(planted: Run) -> None:
-    for stage in planted.made.funnel.stages:
-        if stage.name not in ("drafts", "edits"):
-            for line in stage.lines:
+    for stage, lines in planted.made.funnel.stages.items():
+        if stage not in ("drafts", "edits"):
+            for line in lines:
                 author = line.candidate.author if line.candidate else ""
                 assert author not in [call.model for call in line.calls] or not author
 
@@ -174,7 +174,7 @@ def test_calls_that_fail_leave_questions_pending_and_no_table(tmp_path: Path) ->
     settings = settings_of(over=1.0)
     with serving(script) as server:
         first = made(world, out, server.url, settings)
-        assert first.counts["pending"] > 0
+        assert first.report.counts["pending"] > 0
         assert not first.is_complete
         assert not (out / "table.jsonl").exists()
         broken["on"] = False

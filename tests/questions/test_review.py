@@ -12,17 +12,17 @@ import yaml
 from tiny import command, lock, records
 
 from builders.docvqa import DocVQA, OwnDocuments
-from builders.docvqa.options import DocVQAOptions
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import DocumentQuestion, DocVQAOptions
 from builders.docvqa.rows import format_of as format_of_builders
 from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import SourceError
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.questions import table
 from mmlongbench.questions.question import Grounding, Question, Reject, format_of, question_id
-from mmlongbench.questions.reviewing.kappa import ac1, agreement, kappa
+from mmlongbench.questions.reviewing.kappa import agreement
 from mmlongbench.questions.reviewing.merging import HELD, merge, read_folder, write_review
 from mmlongbench.questions.reviewing.sheet import write_sheet
+from mmlongbench.statistics import ac1, kappa
 
 ASKED = (
     ("Who keeps the lamp of Quarl Bay?", "Anna Tolm", (2,)),

@@ -14,24 +14,51 @@ from question_world import Doc
 from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.pictures import Picture
-from mmlongbench.questions.writing import agreement, checklist, funnel, probes, whole
-from mmlongbench.questions.writing.answers import Faulty, agrees, normal
-from mmlongbench.questions.writing.asking import NoAnswer, Request, Said, Shown, read
-from mmlongbench.questions.writing.balance import balanced
-from mmlongbench.questions.writing.context import Context, Rankings, passed, rejected, revised
-from mmlongbench.questions.writing.decontamination import Benchmark, of_document, of_question
-from mmlongbench.questions.writing.documents import Library, ReadDocument, read_library
-from mmlongbench.questions.writing.forms import Answered, Checklist, Drafted, Graded, Guessed
-from mmlongbench.questions.writing.funnel import Runner
-from mmlongbench.questions.writing.kinds import kind_of
-from mmlongbench.questions.writing.lines import Candidate, DocumentLine, Judged, PageLine, QuotaLine
-from mmlongbench.questions.writing.near import without_duplicates
-from mmlongbench.questions.writing.quotas import FORMATS, minima_of
-from mmlongbench.questions.writing.settings import WritingError, WritingSettings
-from mmlongbench.questions.writing.slots import quotas, slots
-from mmlongbench.questions.writing.stages import AGAIN, CHECKS, Check
-from mmlongbench.questions.writing.statics import check, wording_fault
-from mmlongbench.questions.writing.words_alone import MOST, told, words_alone
+from mmlongbench.questions.writing import funnel, model_stages
+from mmlongbench.questions.writing.answers import agrees, normal
+from mmlongbench.questions.writing.asking import (
+    Answered,
+    Checklist,
+    Desk,
+    Drafted,
+    Graded,
+    Guessed,
+    NoAnswer,
+    Request,
+    Said,
+    WritingError,
+    WritingSettings,
+    read,
+)
+from mmlongbench.questions.writing.documents import Benchmark, Library, ReadDocument, of_benchmark, read_library
+from mmlongbench.questions.writing.funnel import AGAIN, CHECKS, Check, Funnel
+from mmlongbench.questions.writing.lines import (
+    Candidate,
+    DocumentLine,
+    Judged,
+    PageLine,
+    QuotaLine,
+    passed,
+    rejected,
+    revised,
+)
+from mmlongbench.questions.writing.pages import kind_of
+from mmlongbench.questions.writing.quotas import (
+    FORMATS,
+    MOST,
+    balanced,
+    minima_of,
+    quotas,
+    slots,
+    without_told,
+    words_alone,
+)
+from mmlongbench.questions.writing.text_checks import (
+    decontaminated,
+    duplicates,
+    static,
+    wording_fault,
+)
 
 SETTINGS = WritingSettings(authors=("gpt-4o",), checkers=("qwen-2", "claude-3", "gemini-2"))
 PAGES = (
@@ -74,17 +101,29 @@ class Silent(Library):
     """Documents whose pages are not drawn."""
 
     def shown(self, doc: str, pages: Any) -> Any:
-        return tuple(Shown(f"Page {page}", Picture(Path(doc), str(page))) for page in pages)
+        return tuple((f"Page {page}", Picture(Path(doc), str(page))) for page in pages)
 
 
 def pages_in(request: Request[Any]) -> tuple[int, ...]:
     """The numbers of the pages in a request."""
-    return tuple(int(each.picture.sha256) for each in request.pages)
+    return tuple(int(picture.sha256) for _, picture in request.pages)
 
 
-def context(ask: Any = None, *documents: ReadDocument, **settings: Any) -> Context:
+class Scripted(Desk):
+    """A desk whose models answer as a function says."""
+
+    script: Any = None
+
+    def ask(self, request: Request[Any]) -> Any:
+        return self.script(request)
+
+
+def desk(script: Any = None, *documents: ReadDocument, **settings: Any) -> Scripted:
     library = Silent({each.name: each for each in (documents or (document(), document("other")))}, (), Path(), 144)
-    return Context(library, SETTINGS.model_copy(update=settings), Rankings(library), ask)
+    client: Any = None
+    scripted = Scripted(library, SETTINGS.model_copy(update=settings), client)
+    scripted.script = script
+    return scripted
 
 
 @pytest.mark.parametrize(
@@ -114,7 +153,7 @@ def context(ask: Any = None, *documents: ReadDocument, **settings: Any) -> Conte
     ],
 )
 def test_what_is_wrong_with_a_draft(reason: str, changes: dict[str, Any]) -> None:
-    assert check(candidate(**changes), context()).reason == reason
+    assert static(candidate(**changes), desk()).reason == reason
 
 
 def test_a_draft_that_is_right_passes_and_evidence_elsewhere_or_a_printed_number_is_repaired() -> None:
@@ -122,10 +161,10 @@ def test_a_draft_that_is_right_passes_and_evidence_elsewhere_or_a_printed_number
         assert found.candidate is not None
         return found.outcome, found.reason, found.candidate.pages, found.candidate.grounding
 
-    assert located(check(candidate(), context())) == ("passed", "", (2,), "located")
-    assert located(check(candidate(pages=(3,)), context()))[:3] == ("revised", "evidence-page-elsewhere", (2,))
+    assert located(static(candidate(), desk())) == ("passed", "", (2,), "located")
+    assert located(static(candidate(pages=(3,)), desk()))[:3] == ("revised", "evidence-page-elsewhere", (2,))
     shifted = document(pages=(*PAGES[:1], f"{PAGES[1][:-1]} 17", f"{PAGES[2][:-1]} 18", PAGES[3]))
-    found = check(candidate(pages=(17,)), context(None, shifted))
+    found = static(candidate(pages=(17,)), desk(None, shifted))
     assert located(found)[2] == (2,)
     assert found.candidate
     assert "printed-page-number" in found.candidate.repairs
@@ -146,8 +185,8 @@ def test_rows_of_one_label_need_a_word_that_tells_them_apart() -> None:
     asked = {"kind": "table", "answer": ("12",), "declared": "Integer"}
     loose = candidate(question="How many barges called at Quarl Bay in the first year?", **asked)
     told = candidate(question="How many barges called at Quarl Bay in the first summer?", **asked)
-    assert check(loose, context(None, doc)).reason == "qualifier-missing"
-    assert check(told, context(None, doc)).outcome == "passed"
+    assert static(loose, desk(None, doc)).reason == "qualifier-missing"
+    assert static(told, desk(None, doc)).outcome == "passed"
 
 
 def test_a_minimal_edit_changes_one_qualifier_that_the_document_does_not_have() -> None:
@@ -156,7 +195,7 @@ def test_a_minimal_edit_changes_one_qualifier_that_the_document_does_not_have() 
         made = candidate(
             kind="unanswerable", question=question, was=was, answer=("Not answerable",), answer_format="None"
         )
-        return check(made.model_copy(update={"pages": (), "parent": "board-text-001"}), context()).reason
+        return static(made.model_copy(update={"pages": (), "parent": "board-text-001"}), desk()).reason
 
     assert edit("How much did the board pay for rope in 2016?") == ""
     assert edit("How much did the board pay for rope in 12?") == "qualifier-in-document"
@@ -175,19 +214,21 @@ def test_the_smaller_slot_survives_in_any_order() -> None:
     )
     other_year = candidate(slot="e", question="Who is the keeper of Quarl Bay since the great storm of 1903?")
     for order in ([first, same, reworded, another, other_year], [other_year, another, reworded, same, first]):
-        found = {line.slot: line.reason for line in without_duplicates(order)}
+        found = {line.slot: line.reason for line in duplicates(order)}
         assert found == {"a": "", "b": "duplicate", "c": "near-duplicate", "d": "", "e": ""}
 
 
 def test_a_named_benchmark_takes_out_questions_pages_and_documents() -> None:
     near = "Who is the keeper of the Quarl Bay since the great storm?"
     known = Benchmark("known", (("line 3", near),), (("board", ""),), {"board 1": "theirs", PAGES[2][:20]: "theirs"})
-    assert of_question(candidate(pages=(4,)), context(), [known]).reason == "benchmark-question"
+    against = desk()
+    against.library = replace(against.library, benchmarks=(known,))
+    assert decontaminated(candidate(pages=(4,)), against).reason == "benchmark-question"
     far = {"question": "What did the board pay for rope and timber in the year 2019?"}
-    assert of_question(candidate(pages=(3,), **far), context(), [known]).reason == "benchmark-page"
-    assert of_question(candidate(pages=(4,), **far), context(), [known]).outcome == "passed"
-    assert of_document(document(), [known]) == ("benchmark-document", "known has board")
-    assert of_document(document("another"), [Benchmark("known", keys={PAGES[3][:20]: "x"})]) is None
+    assert decontaminated(candidate(pages=(3,), **far), against).reason == "benchmark-page"
+    assert decontaminated(candidate(pages=(4,), **far), against).outcome == "passed"
+    assert of_benchmark(document(), [known]) == "known has board"
+    assert of_benchmark(document("another"), [Benchmark("known", keys={PAGES[3][:20]: "x"})]) == ""
 
 
 @pytest.mark.parametrize(
@@ -215,8 +256,8 @@ def test_formats_are_repaired_by_name() -> None:
     assert normal(["21%"], "Int") == normal(["21%"], "integer")
     assert getattr(normal(["21%"], "Integer"), "format", "") == "Float"
     assert getattr(normal(["red", "blue"], "String"), "repairs", ()) == ("string-to-list",)
-    assert isinstance(normal([""], "String"), Faulty)
-    assert [isinstance(normal(["ж" * letters], "String"), Faulty) for letters in (80, 81)] == [False, True]
+    assert isinstance(normal([""], "String"), tuple)
+    assert [isinstance(normal(["ж" * letters], "String"), tuple) for letters in (80, 81)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +301,7 @@ def by_pages(said: dict[tuple[int, ...], Answered]) -> Any:
 
 def test_a_page_that_gives_the_answer_too_is_recorded_and_the_question_stays() -> None:
     ask = by_pages({(1, 3, 4): answers("Anna Tolm", pages=(4,)), (4,): answers("Anna Tolm", pages=(4,))})
-    found = probes.necessity(candidate(), context(ask))
+    found = model_stages.necessity(candidate(), desk(ask))
     assert (found.outcome, found.reason) == ("revised", "evidence-elsewhere")
     assert found.candidate is not None
     assert found.candidate.alternatives == (4,)
@@ -275,14 +316,14 @@ def test_pages_that_repeat_an_evidence_page_are_not_shown_but_recorded() -> None
         asked.append(pages_in(request))
         return answers()
 
-    found = probes.necessity(candidate(), context(ask, repeated))
+    found = model_stages.necessity(candidate(), desk(ask, repeated))
     assert found.candidate is not None
     assert found.candidate.alternatives == (5,)
     assert asked == [(1, 3, 4)]
 
 
 def test_a_page_that_is_not_needed_leaves_the_evidence() -> None:
-    found = probes.each_page(candidate(kind="cross", pages=(2, 3)), context(by_pages({(2,): answers("Anna Tolm")})))
+    found = model_stages.each_page(candidate(kind="cross", pages=(2, 3)), desk(by_pages({(2,): answers("Anna Tolm")})))
     assert (found.outcome, found.reason) == ("revised", "shortcut")
     assert found.candidate is not None
     assert (found.candidate.pages, found.candidate.kind) == ((2,), "text")
@@ -290,8 +331,8 @@ def test_a_page_that_is_not_needed_leaves_the_evidence() -> None:
 
 def test_figures_that_models_cannot_read_are_held_and_others_rejected() -> None:
     nothing = by_pages({})
-    assert probes.sufficiency(candidate(), context(nothing)).outcome == "rejected"
-    assert probes.sufficiency(candidate(kind="figure"), context(nothing)).outcome == "held"
+    assert model_stages.sufficiency(candidate(), desk(nothing)).outcome == "rejected"
+    assert model_stages.sufficiency(candidate(kind="figure"), desk(nothing)).outcome == "held"
 
 
 def test_small_numbers_count_as_known_if_two_of_three_guesses_are_right() -> None:
@@ -300,17 +341,17 @@ def test_small_numbers_count_as_known_if_two_of_three_guesses_are_right() -> Non
         return lambda request: Guessed(reason="", answers=[left.pop(0)])
 
     small = candidate(answer=("12",), answer_format="Integer")
-    assert probes.without_document(small, context(guesses("12", "7", "9"))).outcome == "passed"
-    assert probes.without_document(small, context(guesses("12", "7", "12"))).reason == "answerable-without-document"
-    assert probes.without_document(candidate(), context(guesses("Anna Tolm"))).outcome == "rejected"
+    assert model_stages.without_document(small, desk(guesses("12", "7", "9"))).outcome == "passed"
+    assert model_stages.without_document(small, desk(guesses("12", "7", "12"))).reason == "answerable-without-document"
+    assert model_stages.without_document(candidate(), desk(guesses("Anna Tolm"))).outcome == "rejected"
 
 
 def test_another_document_with_another_answer_is_noted_or_rejected() -> None:
     firm = by_pages({(2,): answers("Somebody Else")})
-    assert probes.wrong_document(candidate(), context(firm)).reason == "anchor-weak"
-    assert probes.wrong_document(candidate(), context(firm, strict_anchor=True)).outcome == "rejected"
-    alone = context(firm, document())
-    assert probes.wrong_document(candidate(), alone).detail == "there is no other document"
+    assert model_stages.wrong_document(candidate(), desk(firm)).reason == "anchor-weak"
+    assert model_stages.wrong_document(candidate(), desk(firm, strict_anchor=True)).outcome == "rejected"
+    alone = desk(firm, document())
+    assert model_stages.wrong_document(candidate(), alone).detail == "there is no other document"
 
 
 def test_a_checklist_without_four_verdicts_never_passes() -> None:
@@ -320,22 +361,22 @@ def test_a_checklist_without_four_verdicts_never_passes() -> None:
         asked.append(request.model)
         return NoAnswer("invalid-reply", "no JSON object")
 
-    found = checklist.check(candidate(), context(prose))
+    found = model_stages.checklist(candidate(), desk(prose))
     assert (found.outcome, found.reason) == ("rejected", "invalid-reply")
     assert len({*asked}) == 2
     assert "gpt-4o" not in asked
     held = {name: True for name in Checklist.model_fields if not name.endswith("reason")}
     reasons = {name: "" for name in Checklist.model_fields if name.endswith("reason")}
-    for reason, verdict, _ in checklist.ITEMS:
+    for reason, verdict, _ in model_stages.ITEMS:
         failing = Checklist.model_validate({**reasons, **held, verdict: False})
-        assert checklist.check(candidate(), context(lambda request, failing=failing: failing)).reason == reason
+        assert model_stages.checklist(candidate(), desk(lambda request, failing=failing: failing)).reason == reason
 
 
 def test_models_that_differ_and_judges_that_contradict_each_other_leave_the_decision_to_people() -> None:
     def say(qwen: str, claude: str, gemini: str) -> tuple[str, str]:
         said = {"qwen": qwen, "claude": claude, "gemini": gemini}
-        ask = context(lambda request: answers(said[request.model.partition("-")[0]]))
-        found = agreement.round_trip(candidate(), ask)
+        ask = desk(lambda request: answers(said[request.model.partition("-")[0]]))
+        found = model_stages.round_trip(candidate(), ask)
         return found.outcome, found.reason
 
     right, wrong = "Anna Tolm", "Quite Another"
@@ -345,8 +386,8 @@ def test_models_that_differ_and_judges_that_contradict_each_other_leave_the_deci
 
     def grade(qwen: int, claude: int, gemini: int) -> Judged:
         said = {"qwen": qwen, "claude": claude, "gemini": gemini}
-        ask = context(lambda request: Graded(reason="", grade=said[request.model.partition("-")[0]]))
-        return agreement.grades(candidate(), ask)
+        ask = desk(lambda request: Graded(reason="", grade=said[request.model.partition("-")[0]]))
+        return model_stages.grades(candidate(), ask)
 
     found = grade(5, 1, 5)
     assert (found.outcome, found.reason) == ("held", "judges-contradict")
@@ -364,11 +405,12 @@ def test_an_unanswerable_question_is_asked_of_every_page() -> None:
         return answers()
 
     long = document(pages=tuple(f"{PAGES[1]} {n}" for n in range(45)))
-    assert whole.check(made, context(ask, long)).outcome == "passed"
+    assert model_stages.whole_document(made, desk(ask, long)).outcome == "passed"
     assert {*asked} == {*range(1, 46)}
-    assert len(asked) == 45 + whole.RANKED
+    assert len(asked) == 45 + model_stages.RANKED
     assert (
-        whole.check(made, context(lambda request: answers("here", pages=(3,)), long)).reason == "answerable-after-all"
+        model_stages.whole_document(made, desk(lambda request: answers("here", pages=(3,)), long)).reason
+        == "answerable-after-all"
     )
 
 
@@ -376,7 +418,7 @@ def test_a_question_about_all_pages_is_held_if_no_model_gives_a_usable_reply() -
     nothing = candidate(kind="unanswerable", answer=("Not answerable",), answer_format="None", pages=())
     listed = candidate(answer_format="List", answer=("a", "b"))
     for made in (nothing, listed):
-        found = whole.check(made, context(lambda request: NoAnswer("refusal", "no")))
+        found = model_stages.whole_document(made, desk(lambda request: NoAnswer("refusal", "no")))
         assert (found.outcome, found.reason) == ("held", "unchecked-whole-document")
     refused = list[str]()
 
@@ -384,23 +426,23 @@ def test_a_question_about_all_pages_is_held_if_no_model_gives_a_usable_reply() -
         refused.append(request.model)
         return NoAnswer("refusal", "no") if request.model == refused[0] else answers("here", pages=(3,))
 
-    assert whole.check(nothing, context(second_alone)).reason == "answerable-after-all"
+    assert model_stages.whole_document(nothing, desk(second_alone)).reason == "answerable-after-all"
 
 
 def test_kinds_of_pages_have_reasons() -> None:
     table = [["", "2019", "2020"], ["Barges", "12", "14"], ["Tugs", "3", "4"], ["Sum", "15", "18"]]
     long = "Words of a paragraph about the harbour, the mole and the tide. " * 15
-    assert kind_of(facts("", raster=0.0), 2).kinds == ("blank",)
+    assert kind_of(facts("", raster=0.0), 2)[0] == ("blank",)
     damaged = kind_of(facts("Rope and timber of the board. " * 40, lost="padding truncated image"), 2)
-    assert (damaged.kinds, damaged.worth, damaged.why) == (("damaged",), 0.0, ("padding truncated image",))
-    assert kind_of(facts("", raster=0.9), 2).kinds == ("scan",)
-    assert set(kind_of(facts(long, rows=table), 2).kinds) == {"text", "table"}
-    assert "figure" in kind_of(facts(f"{long}\nFigure 3: depths"), 2).kinds
-    assert kind_of(facts("\n".join(f"Chapter {n} ........ {n * 4}" for n in range(9))), 2).kinds == ("contents",)
-    assert kind_of(facts(long), 1).worth == 0
-    assert kind_of(facts(long, key="k"), 3, {"k"}).worth == 0
+    assert damaged == (("damaged",), 0.0, ("padding truncated image",))
+    assert kind_of(facts("", raster=0.9), 2)[0] == ("scan",)
+    assert set(kind_of(facts(long, rows=table), 2)[0]) == {"text", "table"}
+    assert "figure" in kind_of(facts(f"{long}\nFigure 3: depths"), 2)[0]
+    assert kind_of(facts("\n".join(f"Chapter {n} ........ {n * 4}" for n in range(9))), 2)[0] == ("contents",)
+    assert kind_of(facts(long), 1)[1] == 0
+    assert kind_of(facts(long, key="k"), 3, {"k"})[1] == 0
     for found in (kind_of(facts(long, rows=table), 2), kind_of(facts("", raster=0.9), 2)):
-        assert found.why
+        assert found[2]
 
 
 def test_a_page_has_at_most_two_questions_and_the_rest_is_surplus() -> None:
@@ -447,7 +489,7 @@ def test_a_question_whose_evidence_is_revised_is_probed_again(tmp_path: Path, mo
     asked: list[tuple[str, str, tuple[int, ...]]] = []
 
     def doing(name: str) -> Any:
-        def one(candidate: Candidate, context: Context) -> Judged:
+        def one(candidate: Candidate, desk: Desk) -> Judged:
             asked.append((name, candidate.slot, candidate.pages))
             if name == "each-page" and candidate.slot != "c" and len(candidate.pages) == 2:
                 return revised(candidate, "shortcut", "", pages=candidate.pages[:1])
@@ -458,15 +500,14 @@ def test_a_question_whose_evidence_is_revised_is_probed_again(tmp_path: Path, mo
         return one
 
     def quiet(check: Check) -> Check:
-        return replace(check, one=doing(check.name), is_for="all")
+        return replace(check, judge=doing(check.name), is_for="all")
 
     monkeypatch.setattr(funnel, "CHECKS", [quiet(check) for check in CHECKS])
     library = Library({}, (), tmp_path, 72)
     client: Any = SimpleNamespace(settings=SimpleNamespace(concurrency=1), stop=lambda: None)
-    runner = Runner(library, WritingSettings(authors=("gpt-4o",)), client, tmp_path, Progress(False))
-    runner.rankings = Rankings(library)
+    runner = Funnel(library, WritingSettings(authors=("gpt-4o",)), client, tmp_path, Progress(False))
     questions = [candidate(slot=slot, kind="cross", pages=(1, 2), about=(1, 2)) for slot in "abc"]
-    found = runner.checks(questions, "drafts")
+    found = runner.checked(questions, "drafts")
     assert [(each.slot, each.pages) for each in found] == [("b", (1,)), ("c", (1, 2))]
     again = [name for name, slot, pages in asked if slot == "b" and len(pages) == 1]
     assert again == [*AGAIN, "whole-document", "round-trip", "grades"]
@@ -498,11 +539,11 @@ def test_minima_of_the_type_are_wanted(doc_type: str) -> None:
     pages = lines(doc, "text", "table", "figure")
     found = {quota.kind: quota for quota in quotas(doc, pages, AUTHORS)}
     least = minima_of(doc_type)
-    assert sum(quota.wanted for quota in found.values()) >= least.all
-    assert found["cross"].wanted >= least.cross
-    assert least.unanswerable <= found["unanswerable"].wanted
-    assert least.table <= (found["table"].wanted if "table" in found else 0)
-    assert least.figure <= (found["figure"].wanted if "figure" in found else 0)
+    assert sum(quota.wanted for quota in found.values()) >= least["all"]
+    assert found["cross"].wanted >= least["cross"]
+    assert least["unanswerable"] <= found["unanswerable"].wanted
+    assert least["table"] <= (found["table"].wanted if "table" in found else 0)
+    assert least["figure"] <= (found["figure"].wanted if "figure" in found else 0)
     assert all(quota.slots >= 2 * quota.wanted and not quota.why_fewer for quota in found.values())
 
 
@@ -569,15 +610,19 @@ def questions(*, tells: bool) -> list[Candidate]:
     return found
 
 
+def told(questions: list[Candidate]) -> set[str]:
+    return {line.slot for line in without_told(questions) if line.outcome == "rejected"}
+
+
 def test_an_edit_like_the_questions_of_other_documents_is_not_told_and_a_word_that_only_edits_have_is() -> None:
-    same, other = words_alone(questions(tells=False)), words_alone(questions(tells=True))
+    same, other = words_alone(questions(tells=False))[0], words_alone(questions(tells=True))[0]
     assert same.area is not None
     assert other.area is not None
     assert same.area <= MOST < 0.9 < other.area
     assert (same.is_told, other.is_told) == (False, True)
-    assert told(questions(tells=False)) == {}
+    assert told(questions(tells=False)) == set()
     few = [question(DOCS[0], 2, 0)]
-    assert (words_alone(few).area, words_alone(few).is_undecided, told(few)) == (None, True, {})
+    assert (words_alone(few)[0].area, words_alone(few)[0].is_undecided, told(few)) == (None, True, set())
 
 
 def test_edits_that_are_told_are_dropped_until_no_word_tells() -> None:
@@ -586,10 +631,10 @@ def test_edits_that_are_told_are_dropped_until_no_word_tells() -> None:
     edits = [each.slot for each in plain if not each.is_answerable]
     marked = {slot for at, slot in enumerate(edits) if at // 2 % 2}
     mixed = [new if new.slot in marked else old for old, new in zip(plain, telling, strict=True)]
-    assert words_alone(mixed).is_told
+    assert words_alone(mixed)[0].is_told
     dropped = told(mixed)
-    assert dropped.keys() <= set(edits)
-    assert len(dropped.keys() & marked) > 0.8 * len(dropped)
-    left = words_alone([each for each in mixed if each.slot not in dropped])
+    assert dropped <= set(edits)
+    assert len(dropped & marked) > 0.8 * len(dropped)
+    left, _ = words_alone([each for each in mixed if each.slot not in dropped])
     assert not left.is_told
     assert told(mixed[::-1]) == dropped

@@ -148,6 +148,8 @@ def test_a_wrong_tokenizer_or_fit_is_named_before_an_example_is_read(
         assert (ran.code, name in ran.err, ran.err.count("\n")) == (2, True, 1)
     assert "its window is not known" in command("audit", *given, "--fit", "gemma3").err
     assert "is not among --models" in command("audit", *given, "--fit", "claude").err
+    refused = command("audit", *given, "--tokenizer", "other.json")
+    assert (refused.code, "other.json" in refused.err) == (2, True)
 
 
 def test_all_is_every_family_once_and_no_variant(finished: Path) -> None:

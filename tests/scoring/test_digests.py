@@ -216,23 +216,6 @@ def test_nothing_is_said_of_scores_without_digests_unless_others_have_some(tmp_p
     assert reported(tmp_path, other)["different_examples"]["without"] == {}
 
 
-def test_comparisons_of_metrics_leave_out_examples_that_differ(tmp_path: Path) -> None:
-    def lines(model: str, letter: str, better: float) -> list[Line]:
-        made = []
-        for metric, points in (("em", better), ("f1", 1 - better)):
-            about: Line = {"model": model, "metric": metric, "is_own": metric == "em"}
-            made += [each | {"score": points} for each in digested("a", *range(4), **about)]
-            made += [each | {"score": 0.0} for each in digested(letter, 4, **about)]
-        return made
-
-    every = [*lines("m", "a", 0.2), *lines("n", "a", 0.4), *lines("o", "a", 0.6)]
-    assert [pair["examples"] for pair in reported(tmp_path, every)["agreement"]["pairs"]] == [5]
-    some = [*lines("m", "a", 0.2), *lines("n", "a", 0.4), *lines("o", "b", 0.6)]
-    (pair,) = reported(tmp_path, some)["agreement"]["pairs"]
-    assert (pair["examples"], pair["tau"], pair["scores"]["o"]) == (4, pytest.approx(-1.0), [0.6, 0.4])
-    assert "agreement, shift and volatility leave these examples out" in " ".join(printed(tmp_path).split())
-
-
 def test_a_report_shows_releases_in_html_and_escapes_them(tmp_path: Path) -> None:
     lines = [line(1, 1.0, digest="<b>", lock="<i>"), line(1, 1.0, model="n", digest="a", lock="l")]
     html = page(write(tmp_path / "scores", lines))

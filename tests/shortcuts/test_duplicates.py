@@ -15,14 +15,13 @@ from PIL import Image as Pillow
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
+from mmlongbench.likeness import BITS, KnownQuestions, Look, NearIndex, Pictures, is_same_wording, look_of
 from mmlongbench.prompt import Image, Part
 from mmlongbench.shortcuts.against import Answering, Other, others_of
 from mmlongbench.shortcuts.findings import Finding
 from mmlongbench.shortcuts.leakage import NEGATIVE, REST, Leakage, in_other_questions, searched
 from mmlongbench.shortcuts.leakage import TWICE as TEXT_TWICE
-from mmlongbench.shortcuts.near import BITS, Look, NearIndex, Pictures, look_of
 from mmlongbench.shortcuts.overlap import ASKED_WITH, GOLD, OFFERED, SHARED, TWICE, Overlap
-from mmlongbench.shortcuts.questions import KnownQuestions, is_same_wording
 from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
 from mmlongbench.task.builder import Choices
 
@@ -46,7 +45,7 @@ CREWS = "How many crews were sent to sea by the harbours board in the winter of 
 def is_known(question: str, answer: str, other: str, *answers: str, subject: str = "another ledger") -> bool:
     """Whether a question is found again as another one."""
     found = KnownQuestions()
-    found.add(("x", "1"), asked("1", question, subject="ledger", answers=(answer,)))
+    found.add(("x", "1"), question, "ledger", (answer,))
     return found.same(other, subject, answers) == [("x", "1")]
 
 

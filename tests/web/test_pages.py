@@ -23,8 +23,7 @@ from mmlongbench.release.file_audit import FileAudit, ModelTally
 from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import find_example
 from mmlongbench.release.shown_example import ShownExample, shown_example
-from mmlongbench.scoring.report.estimates import Counts, Estimate
-from mmlongbench.scoring.report.grids import Grid, Row
+from mmlongbench.scoring.report.grids import Counts, Estimate, Grid, Row
 from mmlongbench.shortcuts.audit import ShortcutAudit
 from mmlongbench.shortcuts.contexts.results import BlindCounts, BlindQuestion, ContextAudit, ContextRow, NeedVerdict
 from mmlongbench.shortcuts.difficulty import Difficulty
@@ -351,11 +350,11 @@ def test_the_report_has_every_part_as_a_page_and_in_a_terminal_and_nothing_from_
     assert "<script" not in text
     assert "1 absent, 1 failed" in text
     assert "no JSON" in text
-    parts = "profiles averages datasets depth facets correlations agreement missing details"
+    parts = "profiles averages datasets depth facets correlations missing details"
     assert headings(text) == parts.split()
     assert printed.code == 0
     assert "\x1b" not in printed.out
-    for part in ("averages", "Kendall's τ"):
+    for part in ("averages", "between datasets"):
         assert part in printed.out
     long = [each for each in printed.out.splitlines() if len(each) > 100 and "c-long" not in each and " × " not in each]
     whole = ("in no category", "totals of", "unknown (", "1 a", "3 c")

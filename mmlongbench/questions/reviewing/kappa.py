@@ -4,20 +4,17 @@ Most questions are retained, so kappa is low even where annotators nearly always
 such a coefficient for this reason). Both stand beside the share of equal decisions.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mmlongbench.draws import digest
 from mmlongbench.questions.question import Line
 from mmlongbench.questions.reviewing.decisions import LABELS, Label
+from mmlongbench.statistics import Floats, ac1, drawn_places, interval, kappa
 
 RESAMPLES = 2000
 """How often documents are drawn with replacement."""
-LEVEL = 0.95
-_Matrix = npt.NDArray[np.float64]
 
 
 class Agreement(Line):
@@ -39,7 +36,7 @@ class Agreement(Line):
 
 def agreement(pairs: Sequence[tuple[str, Label, Label]]) -> Agreement:
     """Return how far two annotators agree; each pair has a document and two labels."""
-    by_document: dict[str, _Matrix] = {}
+    by_document: dict[str, Floats] = {}
     for document, one, other in pairs:
         matrix = by_document.setdefault(document, np.zeros((3, 3)))
         matrix[LABELS.index(one), LABELS.index(other)] += 1
@@ -56,41 +53,17 @@ def agreement(pairs: Sequence[tuple[str, Label, Label]]) -> Agreement:
     )
 
 
-def kappa(matrix: _Matrix) -> float | None:
-    """Return Cohen's kappa of a matrix of counts; None if it is not defined.
-
-    >>> round(kappa(np.array([[40, 5, 2], [6, 20, 4], [1, 3, 19.0]])), 5)
-    0.67064
-    """
-    total = float(matrix.sum())
-    expected = float(matrix.sum(axis=0) @ matrix.sum(axis=1)) / total**2 if total else 1.0
-    return None if expected > 1 - 1e-12 else (float(np.trace(matrix)) / total - expected) / (1 - expected)
-
-
-def ac1(matrix: _Matrix) -> float:
-    """Return Gwet's AC1 of a matrix of counts.
-
-    >>> round(ac1(np.array([[95, 2, 0], [3, 0, 0], [0, 0, 0.0]])), 5), ac1(np.diag([10.0, 0, 0]))
-    (0.94875, 1.0)
-    """
-    total, labels = matrix.sum(), len(matrix)
-    share = (matrix.sum(axis=0) + matrix.sum(axis=1)) / (2 * total)
-    expected = float(share @ (1 - share)) / (labels - 1)
-    return (float(np.trace(matrix)) / float(total) - expected) / (1 - expected)
-
-
-def _interval(by_document: Mapping[str, _Matrix]) -> tuple[float, float] | None:
+def _interval(by_document: Mapping[str, Floats]) -> tuple[float, float] | None:
     names = sorted(by_document)
     if len(names) < 2:
         return None
     stacked, n = np.stack([by_document[name] for name in names]), len(names)
-    drawn = hashlib.shake_128(digest("kappa", *names)).digest(4 * n * RESAMPLES)
-    chosen = (np.frombuffer(drawn, "<u4").astype(np.uint64) * n >> np.uint64(32)).reshape(RESAMPLES, n)
+    chosen = drawn_places(digest("kappa", *names), n, n * RESAMPLES).reshape(RESAMPLES, n)
     found = [value for row in chosen if (value := kappa(stacked[row].sum(axis=0))) is not None]
     if not found:
         return None
-    low, high = np.quantile(found, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return round(float(low), 4), round(float(high), 4)
+    low, high = interval(np.array(found))
+    return round(low, 4), round(high, 4)
 
 
 def _rounded(value: float | None) -> float | None:

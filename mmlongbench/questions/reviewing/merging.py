@@ -19,9 +19,9 @@ from mmlongbench.questions.question import Question, Reject, format_of
 from mmlongbench.questions.reviewing.decisions import Decision, Settled
 from mmlongbench.questions.reviewing.kappa import Agreement, agreement
 from mmlongbench.questions.reviewing.sheet import annotators_of, known_questions, read_sheet, write_sheet
-from mmlongbench.questions.writing.answers import Faulty, normal
+from mmlongbench.questions.writing.answers import normal
 from mmlongbench.questions.writing.lines import Candidate
-from mmlongbench.questions.writing.statics import wording_fault
+from mmlongbench.questions.writing.text_checks import wording_fault
 
 REVIEWED = "reviewed"
 HELD = "held.jsonl"
@@ -129,8 +129,8 @@ def wrong_revision(before: Question, decision: Decision) -> tuple[str, str] | No
     question, id = revised(before, decision), before.id
     values = question.answer if isinstance(question.answer, tuple) else (question.answer,)
     answer = normal(values, question.answer_format)
-    if isinstance(answer, Faulty):
-        return answer.reason, answer.detail
+    if isinstance(answer, tuple):
+        return answer
     if (question.answer_format == "None") != (not question.pages):
         return "pages-and-answer", f"{question.answer_format} with {len(question.pages)} pages"
     return wording_fault(
@@ -178,7 +178,7 @@ def revised(question: Question, decision: Decision) -> Question:
         found = normal(values, "List" if len(values) > 1 else "String")
         plain = normal(values, _format_like(question, values)) if len(values) == 1 else found
         fields["answer"] = values if len(values) > 1 else values[0]
-        fields["answer_format"] = plain.format if not isinstance(plain, Faulty) else question.answer_format
+        fields["answer_format"] = plain.format if not isinstance(plain, tuple) else question.answer_format
         if fields["answer_format"] == "None":
             fields["pages"] = ()
     if change.pages is not None:

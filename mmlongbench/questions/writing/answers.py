@@ -1,4 +1,4 @@
-"""Answers: their normal form, and whether two answers agree. One function decides this for every probe."""
+"""Answers of written questions: their words, their normal form, and whether two agree, as every probe decides it."""
 
 import re
 import unicodedata
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose
+from typing import TypeAlias
 
 from mmlongbench.answers import (
     ANSWER_FORMATS,
@@ -17,16 +18,21 @@ from mmlongbench.answers import (
     is_exact,
     is_not_answerable,
     number_format,
+    single_blanks,
 )
 
-MAX_WORDS = 5
-"""The maximum number of words of a text, or of an element of a list; more need a model to score."""
-MAX_CHARACTERS = 80
-"""The maximum number of characters of a text, or of an element of a list: five long words."""
+MAX_WORDS = 5  # the maximum number of words of a text, or of an element of a list; more need a model to score
+MAX_CHARACTERS = 80  # the maximum number of characters of a text, or of an element of a list: five long words
+GRAMMAR = (
+    "a an and are as at be by do does did for from had has have how in is it its many much of on or that the their "
+    "there this to was were what when where which who whose why with"
+)
+"""Words that are left out where questions are compared."""
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _NUMBER_AND_UNIT = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?)\s*(.*)")
+Fault: TypeAlias = tuple[str, str]  # why an answer cannot be used: the reason, and what was found
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +42,6 @@ class Normal:
     format: AnswerFormat
     values: tuple[str, ...]
     repairs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Faulty:
-    """Why an answer cannot be used."""
-
-    reason: str
-    detail: str
 
 
 def words(text: str) -> str:
@@ -56,55 +54,53 @@ def words(text: str) -> str:
     return f" {' '.join(_WORDS.findall(plain))} "
 
 
-def normal(values: Sequence[str], declared: str) -> Normal | Faulty:
+def content_words(question: str) -> frozenset[str]:
+    """Return the words of a question that are not grammar.
+
+    >>> sorted(content_words("Who is the keeper of Quarl Bay?"))
+    ['bay', 'keeper', 'quarl']
+    """
+    return frozenset(words(question).split()) - {*GRAMMAR.split()}
+
+
+def normal(values: Sequence[str], declared: str) -> Normal | Fault:
     """Return an answer in its normal form; a repair has a name, and what cannot be repaired is a fault.
 
     >>> normal(["21%"], "Integer")
     Normal(format='Float', values=('21%',), repairs=('integer-to-float',))
-    >>> normal(["['red', 'blue']"], "String").values, normal([], "List").reason
+    >>> normal(["['red', 'blue']"], "String").values, normal([], "List")[0]
     (('red', 'blue'), 'empty-answer')
     """
     kind = ANSWER_FORMATS.get(declared.strip().capitalize())
     if kind is None:
-        return Faulty("unknown-answer-format", declared[:40])
-    texts = tuple(" ".join(text.split()) for text in values)
-    if len(texts) == 1 and (inner := flat_list(texts[0])) is not None:
-        texts = tuple(" ".join(text.split()) for text in inner)
-        kind, repairs = "List", () if kind == "List" else (f"{kind.lower()}-to-list",)
-        return _of_list(texts, repairs)
-    if len(texts) > 1 or kind == "List":
-        return _of_list(texts, () if kind == "List" else (f"{kind.lower()}-to-list",))
-    return _of_text(texts[0] if texts else "", kind)
-
-
-def _of_list(texts: tuple[str, ...], repairs: tuple[str, ...]) -> Normal | Faulty:
-    if not texts or not all(texts):
-        return Faulty("empty-answer", "a list without elements, or with an empty one")
-    return _of_length(Normal("List", texts, repairs))
-
-
-def _of_text(text: str, kind: AnswerFormat) -> Normal | Faulty:
+        return "unknown-answer-format", declared[:40]
+    texts = tuple(map(single_blanks, values))
+    inner = flat_list(texts[0]) if len(texts) == 1 else None
+    if inner is not None or len(texts) > 1 or kind == "List":
+        texts = tuple(map(single_blanks, inner)) if inner is not None else texts
+        if not texts or not all(texts):
+            return "empty-answer", "a list without elements, or with an empty one"
+        return _of_length(Normal("List", texts, () if kind == "List" else (f"{kind.lower()}-to-list",)))
+    text = texts[0] if texts else ""
     if is_not_answerable(text):
         return Normal("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if not text:
-        return Faulty("empty-answer", "no text")
+        return "empty-answer", "no text"
     if kind == "None":
-        return Faulty("answer-of-format-none", text[:80])
-    found = number_format(text, "$£€")
-    if kind == "Integer" and found != "Integer":
-        return _of_length(Normal(found, (text,), (f"integer-to-{found.lower()}",)))
-    if kind == "Float" and found == "String":
-        return _of_length(Normal("String", (text,), ("float-to-string",)))
+        return "answer-of-format-none", text[:80]
+    actual = number_format(text, "$£€")
+    if (kind == "Integer" and actual != "Integer") or (kind == "Float" and actual == "String"):
+        return _of_length(Normal(actual, (text,), (f"{kind.lower()}-to-{actual.lower()}",)))
     return _of_length(Normal(kind, (text,)))
 
 
-def _of_length(answer: Normal) -> Normal | Faulty:
+def _of_length(answer: Normal) -> Normal | Fault:
     longest = max(answer.values, key=lambda value: len(value.split()))
     if len(longest.split()) > MAX_WORDS:
-        return Faulty("long-form-answer", f"{len(longest.split())} words: {longest[:80]}")
+        return "long-form-answer", f"{len(longest.split())} words: {longest[:80]}"
     longest = max(answer.values, key=len)
     if len(longest) > MAX_CHARACTERS:
-        return Faulty("long-form-answer", f"{len(longest)} characters: {longest[:80]}")
+        return "long-form-answer", f"{len(longest)} characters: {longest[:80]}"
     return answer
 
 
@@ -118,39 +114,36 @@ def agrees(gold: Sequence[str], said: Sequence[str], format: AnswerFormat) -> bo
     """
     if not said or not all(text.strip() for text in said):
         return False
-    if format == "List":
-        return len(gold) == len(said) and _same_elements(gold, said)
-    if len(said) != 1:
+    if format != "List" and len(said) != 1:
         return False
-    if format == "Integer":
-        return _same_number(gold[0], said[0], is_float=False)
-    if format == "Float":
-        return _same_number(gold[0], said[0], is_float=True)
-    return _same_text(gold[0], said[0])
-
-
-def _same_elements(gold: Sequence[str], said: Sequence[str]) -> bool:
-    """Return whether two lists have the same elements in any order."""
-    plain_gold, plain_said = Counter(map(words, gold)), Counter(map(words, said))
-    if plain_gold == plain_said:
+    if format in ("Integer", "Float"):
+        return _is_same_number(gold[0], said[0], is_float=format == "Float")
+    if format != "List":
+        return _is_same_text(gold[0], said[0])
+    if Counter(map(words, gold)) == Counter(map(words, said)):
         return True
     left = list(said)
     for element in gold:
-        match = next((other for other in left if _same_text(element, other)), None)
+        match = next((other for other in left if _is_same_text(element, other)), None)
         if match is None:
             return False
         left.remove(match)
-    return True
+    return not left
 
 
-def _same_number(gold: str, said: str, *, is_float: bool) -> bool:
-    one, other = _number(gold), _number(said)
-    if one is None or other is None:
+def same_answer(one: Sequence[str], other: Sequence[str], format: AnswerFormat) -> bool:
+    """Return whether two answers that are not gold agree with each other."""
+    return agrees(one, other, format) or agrees(other, one, format)
+
+
+def _is_same_number(gold: str, said: str, *, is_float: bool) -> bool:
+    wanted, given = _number(gold), _number(said)
+    if wanted is None or given is None:
         return words(gold) == words(said)
     if not is_float:
-        return one == other
+        return wanted == given
     factors = (1, 100, 0.01) if ("%" in gold) != ("%" in said) else (1,)
-    return any(isclose(one * factor, other, rel_tol=0.01, abs_tol=1e-9) for factor in factors)
+    return any(isclose(wanted * factor, given, rel_tol=0.01, abs_tol=1e-9) for factor in factors)
 
 
 def _number(text: str) -> float | None:
@@ -161,7 +154,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _same_text(gold: str, said: str) -> bool:
+def _is_same_text(gold: str, said: str) -> bool:
     """Return whether two texts agree: by similarity, but digits must be the same."""
     if words(gold) == words(said):
         return True
@@ -169,8 +162,3 @@ def _same_text(gold: str, said: str) -> bool:
         return False
     plain = cleaned(gold)
     return not is_exact(plain) and anls(plain, cleaned(said)) > 0
-
-
-def same_answer(one: Sequence[str], other: Sequence[str], format: AnswerFormat) -> bool:
-    """Return whether two answers that are not gold agree with each other."""
-    return agrees(one, other, format) or agrees(other, one, format)

@@ -1,14 +1,25 @@
-"""Runs the stages of the table in `stages.py`, from documents to the questions that passed.
+"""The funnel: the stages that a draft passes, in one table, and how they run, from documents to questions that passed.
+
+    pages → kinds → slots → drafts → the checks below → edits → the same checks → balance → words-alone → table → people
+
+`pages` and `kinds` say what is on each page, `slots` draws a place for each question, `drafts` writes it. Answerable
+questions go through the checks first; `edits` then makes unanswerable ones of those that passed, and these go through
+the checks, too. Cheap checks stand before costly ones. A question ends at the first check that it fails. A question
+whose evidence is revised goes through the checks before it again (`AGAIN`). `balance` takes what the quotas want; the
+rest is kept as surplus. `words-alone` drops unanswerable questions that are told by their words.
+
+Slots = accepted + surplus + held + rejected + pending, always; as long as a call is pending, no table is written.
 
 A stage is a function of its inputs and of answered calls. So a run that was stopped computes its stages again and makes
 only the calls whose answers are not on file; the number of calls at once changes nothing.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from mmlongbench.draws import Draws
 from mmlongbench.io.files import sweep
@@ -17,12 +28,8 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.models.client import ModelClient
 from mmlongbench.questions.question import Line
 from mmlongbench.questions.table import write_lines
-from mmlongbench.questions.writing import drafting
-from mmlongbench.questions.writing.asking import CallFailedError, Desk
-from mmlongbench.questions.writing.balance import balanced
-from mmlongbench.questions.writing.confirming import confirm, layer_pages, nominated, unconfirmed
-from mmlongbench.questions.writing.context import Context, Rankings, passed, pending, rejected
-from mmlongbench.questions.writing.decontamination import Benchmark, of_document
+from mmlongbench.questions.writing import model_stages, text_checks
+from mmlongbench.questions.writing.asking import CallFailedError, Desk, WritingError, WritingSettings
 from mmlongbench.questions.writing.documents import Library
 from mmlongbench.questions.writing.lines import (
     GOES_ON,
@@ -33,296 +40,343 @@ from mmlongbench.questions.writing.lines import (
     PageLine,
     QuotaLine,
     Slot,
+    passed,
 )
-from mmlongbench.questions.writing.settings import WritingError, WritingSettings
-from mmlongbench.questions.writing.slots import quotas, slots
-from mmlongbench.questions.writing.stages import AGAIN, CHECKS, Check, compared
-from mmlongbench.questions.writing.words_alone import TOLD, told
+from mmlongbench.questions.writing.pages import confirm, layer_pages, looked_at, unconfirmed
+from mmlongbench.questions.writing.quotas import TOLD, balanced, quotas, slots, without_told
 
-T = TypeVar("T")
-STAGES = "stages"
-"""The folder of the files between stages."""
+S = TypeVar("S", Slot, Candidate)
+STAGES = "stages"  # the folder of the files between stages
+_COUNTS = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
+For: TypeAlias = Literal["all", "answerable", "several pages", "about all"]
+"""Which questions a check is for: all; those with an answer; those with several evidence pages; those that are about
+the whole document (no answer, counts, lists). Other questions pass it."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What one stage said about the questions that reached it."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A stage that checks questions one by one, or all together."""
 
     name: str
-    lines: tuple[Judged, ...]
-    """A line for each question, in the order of their slots."""
+    what: str  # what it finds out
+    is_for: For
+    reasons: tuple[str, ...]  # why it rejects, holds or revises a question
+    passes: float  # the share of questions that is expected to go on, to estimate calls before they are made
+    source: str  # where this share, or the check, comes from
+    judge: Callable[[Candidate, Desk], Judged] | None = None
+    """Checks one question; None for duplicates, which compares questions with each other."""
+
+    def applies(self, candidate: Candidate) -> bool:
+        """Return whether the check is for a question."""
+        if self.is_for == "answerable":
+            return candidate.is_answerable
+        if self.is_for == "several pages":
+            return len(candidate.pages) > 1
+        is_counted = (
+            candidate.answer_format == "Integer" and candidate.is_computed and _COUNTS.search(candidate.question)
+        )
+        return self.is_for == "all" or candidate.answer_format in ("None", "List") or bool(is_counted)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """The pages, quotas and slots of a run."""
-
-    pages: tuple[PageLine, ...]
-    quotas: tuple[QuotaLine, ...]
-    slots: tuple[Slot, ...]
-    looks: int
-    """How many pages a model looks at."""
-
-
-@dataclass(frozen=True)
-class Funnel:
-    """The result of all stages."""
-
-    documents: tuple[DocumentLine, ...]
-    """All documents, also those that are left out."""
-    drawn: Drawn
-    stages: tuple[Stage, ...]
-    """The stages from `drafts` on, in the order in which they ran."""
-    accepted: tuple[Candidate, ...]
-    surplus: tuple[Candidate, ...]
-    held: tuple[Candidate, ...]
-    """Questions about which people decide."""
-
-    @property
-    def ended(self) -> dict[str, tuple[str, Judged]]:
-        """Return the stage and the line with which questions ended that were rejected or are pending, by slot."""
-        return {
-            line.slot: (stage.name, line)
-            for stage in self.stages
-            for line in stage.lines
-            if line.outcome not in GOES_ON
-        }
-
-    def count(self, outcome: str) -> int:
-        """Return how many slots ended with an outcome."""
-        return sum(line.outcome == outcome for _, line in self.ended.values())
-
-    def calls(self) -> Iterator[Called]:
-        """Yield every answered call, in the order of the stages and slots."""
-        for page in self.drawn.pages:
-            yield from page.calls
-        for stage in self.stages:
-            for line in stage.lines:
-                yield from line.calls
+CHECKS: Sequence[Check] = (
+    Check(
+        "static",
+        "form, pages, format, wording, and where the answer stands in the text; no model",
+        "all",
+        (
+            *("page-not-shown", "page-out-of-range", "too-many-pages", "long-form-answer", "empty-answer"),
+            *("unknown-answer-format", "answer-of-format-none", "preamble", "several-questions", "answer-in-question"),
+            *("deictic", "document-meta", "length", "qualifier-missing", "ungrounded", "evidence-page-elsewhere"),
+            *("not-a-minimal-edit", "qualifier-in-document"),
+        ),
+        0.90,
+        "our choice",
+        text_checks.static,
+    ),
+    Check(
+        "duplicates",
+        "whether a smaller slot of the document asks the same; no model",
+        "all",
+        ("duplicate", "near-duplicate"),
+        0.98,
+        "M-LongDoc's release: 40 of 2,520 are near-duplicates",
+    ),
+    Check(
+        "decontamination",
+        "whether a named benchmark has the question or its page; no model",
+        "all",
+        ("benchmark-question", "benchmark-page"),
+        1.0,
+        "our choice",
+        text_checks.decontaminated,
+    ),
+    Check(
+        "no-document",
+        "whether a model knows the answer without the document",
+        "answerable",
+        ("answerable-without-document", "unchecked-without-document"),
+        0.92,
+        "MMLongBench-Doc, section 3.3",
+        model_stages.without_document,
+    ),
+    Check(
+        "checklist",
+        "M-LongDoc's four items, by a model of another family than the author's",
+        "answerable",
+        ("checklist-type", "checklist-need", "checklist-clear", "checklist-difficulty", "invalid-reply", "refusal"),
+        0.801,
+        "M-LongDoc, section 2.2",
+        model_stages.checklist,
+    ),
+    Check(
+        "sufficiency",
+        "whether the evidence pages alone give the answer",
+        "answerable",
+        ("evidence-insufficient",),
+        0.90,
+        "MMLongBench-Doc, section 5.1",
+        model_stages.sufficiency,
+    ),
+    Check(
+        "wrong-document",
+        "whether another document gives the answer",
+        "answerable",
+        ("document-independent", "anchor-weak"),
+        0.98,
+        "MMLongBench, B.5",
+        model_stages.wrong_document,
+    ),
+    Check(
+        "necessity",
+        "whether other pages give the answer, too; the evidence is revised",
+        "answerable",
+        ("evidence-elsewhere",),
+        1.0,
+        "M-LongDoc, section 4.1",
+        model_stages.necessity,
+    ),
+    Check(
+        "each-page",
+        "whether each of several evidence pages is needed; the evidence is revised",
+        "several pages",
+        ("shortcut",),
+        1.0,
+        "MMLongBench-Doc, A.4",
+        model_stages.each_page,
+    ),
+    Check(
+        "whole-document",
+        "whether any page answers an unanswerable question, or adds to a count or a list",
+        "about all",
+        ("answerable-after-all", "incomplete-answer", "unchecked-whole-document"),
+        0.95,
+        "two corrections of MMLongBench-Doc",
+        model_stages.whole_document,
+    ),
+    Check(
+        "round-trip",
+        "whether two models agree with the answer among other pages",
+        "answerable",
+        ("answers-disagree", "ambiguous"),
+        1.0,
+        "MMLongBench-Doc, section 3.3",
+        model_stages.round_trip,
+    ),
+    Check(
+        "grades",
+        "what a committee of three other families grades",
+        "answerable",
+        ("low-grade", "judges-contradict", "invalid-reply"),
+        0.95,
+        "M-LongDoc, section 2.3",
+        model_stages.grades,
+    ),
+)
+"""The checks, in their order."""
+AGAIN = ("static", "no-document", "checklist", "sufficiency", "wrong-document", "necessity", "each-page")
+"""The checks that a question goes through again if the last of them revised its evidence."""
+DRAFT_PASSES = 0.97  # the share of drafts that have the form; our choice
+OF_DRAFTS = ("invalid-reply", "refusal", "no-verified-question")  # why a slot gets no draft
+REASONS = frozenset((*OF_DRAFTS, TOLD, *(reason for check in CHECKS for reason in check.reasons)))
+"""Every reason of a stage; people have their own (see `mmlongbench.questions.reviewing`)."""
+PENDING = "call-failed"  # the reason of a question whose call got no reply
 
 
 @dataclass
-class Runner:
-    """Runs stages over questions, several at once, and writes their files."""
+class Funnel:
+    """Runs the stages, several questions at once, writes their files, and holds what came out."""
 
     library: Library
     settings: WritingSettings
     client: ModelClient
     out: Path
     progress: Progress
-    benchmarks: Sequence[Benchmark] = ()
-    stages: list[Stage] = field(default_factory=list)
-    rankings: Rankings = field(init=False)
+    documents: list[DocumentLine] = field(default_factory=list)  # all documents, also those that are left out
+    pages: list[PageLine] = field(default_factory=list)
+    quotas: list[QuotaLine] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
+    stages: dict[str, list[Judged]] = field(default_factory=dict)
+    """What each stage from `drafts` on said, in the order in which they ran: a line for each question, by slot."""
+    accepted: list[Candidate] = field(default_factory=list)
+    surplus: list[Candidate] = field(default_factory=list)
+    held: list[Candidate] = field(default_factory=list)  # questions about which people decide
 
-    def __post_init__(self) -> None:
-        self.rankings = Rankings(self.library)
+    def run(self) -> None:
+        """Run all stages.
 
-    def context(self, desk: Desk) -> Context:
-        """Return the context of a question whose calls a desk makes."""
-        return Context(self.library, self.settings, self.rankings, desk.ask)
+        Raises:
+            WritingError: calls about pages failed, so that no slot can be drawn.
+            EndpointError: the endpoint cannot be called.
 
-    def each(
-        self, name: str, items: Sequence[T], do: Callable[[T, Context], Judged], slot: Callable[[T], str]
-    ) -> list[Judged]:
-        """Return the line of each question, in order. A question whose call fails is pending."""
+        """
+        sweep(self.out)
+        used = [document.line for document in self.library.documents.values()]
+        self.documents = sorted((*self.library.left_out, *used), key=lambda line: line.doc)
+        self._write("01-documents", self.documents)
+        self.pages = self._confirmed()
+        self._write("02-pages", self.pages)
+        self.quotas, self.slots = draw(self.library, self.pages, self.settings)
+        self._write("03-quotas", self.quotas)
+        self._write("04-slots", self.slots)
+        answerable = [slot for slot in self.slots if slot.kind != "unanswerable"]
+        asked = [slot for slot in self.slots if slot.kind == "unanswerable"]
+        drafts = self._each("drafts", answerable, model_stages.draft)
+        verified = self.checked(self._done("drafts", drafts), "drafts")
+        parents = model_stages.parents(asked, verified, self.settings.seed)
+        edits = self._each("edits", asked, lambda slot, desk: model_stages.edit(slot, parents.get(slot.id), desk))
+        candidates = [*verified, *self.checked(self._done("edits", edits), "edits")]
+        unflagged = [candidate for candidate in candidates if not candidate.flags]
+        chosen, self.surplus = balanced(unflagged, self.quotas, self.settings.seed)
+        self.accepted = self._done("words-alone", without_told(chosen))
+        flagged = [candidate for candidate in candidates if candidate.flags]
+        self.held = sorted(flagged, key=lambda candidate: candidate.slot)
 
-        def one(item: T) -> Judged:
-            desk = Desk(self.client, self.settings.attempts)
+    @property
+    def ended(self) -> dict[str, tuple[str, Judged]]:
+        """Return the stage and the line with which questions ended that were rejected or are pending, by slot."""
+        lines = ((stage, line) for stage, lines in self.stages.items() for line in lines)
+        return {line.slot: (stage, line) for stage, line in lines if line.outcome not in GOES_ON}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many slots ended in which way; the numbers after the first add up to it."""
+        ended = Counter(line.outcome for _, line in self.ended.values())
+        return {
+            "slots": len(self.slots),
+            "accepted": len(self.accepted),
+            "surplus": len(self.surplus),
+            "held": len(self.held),
+            "rejected": ended["rejected"],
+            "pending": ended["pending"],
+        }
+
+    def calls(self) -> Iterator[Called]:
+        """Yield every answered call, in the order of the stages and slots."""
+        for page in self.pages:
+            yield from page.calls
+        for lines in self.stages.values():
+            for line in lines:
+                yield from line.calls
+
+    def checked(self, candidates: list[Candidate], of: str) -> list[Candidate]:
+        """Return the questions that pass all checks."""
+        for check in CHECKS:
+            if of == "edits" and check.is_for not in ("all", "about all"):
+                continue
+            before = {candidate.slot: candidate.pages for candidate in candidates}
+            candidates = self._done(f"{of}-{check.name}", self._judged(check, candidates))
+            rounds = 0
+            # Questions whose evidence was revised go through the checks again. Each round takes at least one page of a
+            # question away, so there are few rounds.
+            while check.name == AGAIN[-1] and (
+                changed := [candidate for candidate in candidates if candidate.pages != before[candidate.slot]]
+            ):
+                rounds += 1
+                before |= {candidate.slot: candidate.pages for candidate in changed}
+                passing = changed
+                for again in (check for check in CHECKS if check.name in AGAIN):
+                    passing = self._done(f"{of}-again-{rounds}-{again.name}", self._judged(again, passing))
+                after = {candidate.slot: candidate for candidate in passing}
+                ended = {candidate.slot for candidate in changed} - after.keys()
+                candidates = [after.get(each.slot, each) for each in candidates if each.slot not in ended]
+        return candidates
+
+    def _judged(self, check: Check, candidates: list[Candidate]) -> list[Judged]:
+        judge = check.judge
+        if judge is None:
+            return text_checks.duplicates(candidates)
+        return self._each(
+            check.name,
+            candidates,
+            lambda candidate, desk: judge(candidate, desk) if check.applies(candidate) else passed(candidate),
+        )
+
+    def _desk(self) -> Desk:
+        return Desk(self.library, self.settings, self.client)
+
+    def _each(self, name: str, items: Sequence[S], do: Callable[[S, Desk], Judged]) -> list[Judged]:
+        """Return the line of each slot or question, in order. One whose call fails is pending."""
+
+        def one(item: S) -> Judged:
+            desk = self._desk()
             try:
-                judged = do(item, self.context(desk))
+                line = do(item, desk)
             except CallFailedError as error:
-                judged = pending(slot(item), error)
-            return judged.model_copy(update={"calls": tuple(desk.calls)})
+                slot = item.id if isinstance(item, Slot) else item.slot
+                line = Judged(slot=slot, outcome="pending", reason=PENDING, detail=str(error)[:300])
+            return line.model_copy(update={"calls": tuple(desk.calls)})
 
-        return self.at_once(name, items, one)
-
-    def at_once(self, name: str, items: Sequence[T], do: Callable[[T], Judged]) -> list[Judged]:
-        """Return what a function gives for each item, in order; several run at once."""
-        found: list[Judged] = []
+        lines: list[Judged] = []
         with (
             threads(self.client.settings.concurrency, [self.client.stop]) as pool,
             self.progress.bar(name, len(items)) as advance,
         ):
-            for each in pool.map(do, items):
-                found.append(each)
+            for line in pool.map(one, items):
+                lines.append(line)
                 advance()
-        return found
+        return lines
 
-    def done(self, name: str, lines: Sequence[Judged]) -> list[Candidate]:
+    def _done(self, name: str, lines: list[Judged]) -> list[Candidate]:
         """Keep and write the lines of a stage; return the questions that go on."""
-        self.stages.append(Stage(name, tuple(lines)))
-        write(self.out, len(self.stages) + 4, name, lines)
+        self.stages[name] = lines
+        self._write(f"{len(self.stages) + 4:02}-{name}", lines)
         return [line.candidate for line in lines if line.candidate is not None]
 
-    def checks(self, candidates: list[Candidate], of: str) -> list[Candidate]:
-        """Return the questions that pass all checks."""
-        for check in CHECKS:
-            if check.is_for in ("all", "about all") or of != "edits":
-                before = candidates
-                candidates = self.done(f"{of}-{check.name}", self._checked(check, candidates))
-                if check.name == AGAIN[-1]:
-                    candidates = self._checked_again(candidates, before, of)
-        return candidates
+    def _write(self, name: str, lines: Sequence[Line]) -> None:
+        write_lines(self.out / STAGES / f"{name}.jsonl", lines)
 
-    def _checked_again(self, candidates: list[Candidate], before: Sequence[Candidate], of: str) -> list[Candidate]:
-        """Return the questions that pass, after those whose evidence was revised went through the checks again. Each
-        round takes at least one page of a question away, so there are few rounds.
-        """
-        known, number = {each.slot: each.pages for each in before}, 1
-        while changed := [each for each in candidates if each.pages != known[each.slot]]:
-            known |= {each.slot: each.pages for each in changed}
-            passing = changed
-            for check in (check for check in CHECKS if check.name in AGAIN):
-                passing = self.done(f"{of}-again-{number}-{check.name}", self._checked(check, passing))
-            after = {each.slot: each for each in passing}
-            ended = {each.slot for each in changed} - after.keys()
-            candidates = [after.get(each.slot, each) for each in candidates if each.slot not in ended]
-            number += 1
-        return candidates
+    def _confirmed(self) -> list[PageLine]:
+        """Return all pages, as the layer and, at some of them, a model describes them."""
+        pages = layer_pages(self.library.documents)
+        looked, failures = looked_at(self.library, pages, self.settings), list[str]()
 
-    def _checked(self, check: Check, candidates: list[Candidate]) -> list[Judged]:
-        one = check.one
-        if one is None:
-            desk = Desk(self.client, self.settings.attempts)
-            return compared(check, candidates, self.context(desk), self.benchmarks)
+        def one(page: PageLine) -> PageLine:
+            if (page.doc, page.page) not in looked:
+                return unconfirmed(page)
+            desk = self._desk()
+            draws = Draws((self.settings.seed, page.doc, "kinds", page.page))
+            try:
+                page = confirm(page, draws.choice("model", self.settings.models), desk)
+            except CallFailedError as error:
+                failures.append(str(error))
+            return page.model_copy(update={"calls": tuple(desk.calls)})
 
-        def do(candidate: Candidate, context: Context) -> Judged:
-            return one(candidate, context) if check.applies(candidate) else passed(candidate)
-
-        return self.each(check.name, candidates, do, lambda each: each.slot)
+        with threads(self.client.settings.concurrency, [self.client.stop]) as pool:
+            pages = list(pool.map(one, pages))
+        if failures:
+            raise WritingError(
+                f"{len(failures)} calls about pages failed ({min(failures)}); run the same command to continue"
+            )
+        return pages
 
 
-def write(out: Path, number: int, name: str, lines: Sequence[Line]) -> None:
-    """Write the lines of a stage."""
-    write_lines(out / STAGES / f"{number:02}-{name}.jsonl", lines)
-
-
-def without_benchmarks(library: Library, benchmarks: Sequence[Benchmark]) -> Library:
-    """Return the documents of which no named benchmark has a part."""
-    left_out = list(library.left_out)
-    kept = {}
-    for name, document in library.documents.items():
-        if found := of_document(document, benchmarks):
-            left_out.append(document.line.model_copy(update={"reason": found[0], "detail": found[1]}))
-        else:
-            kept[name] = document
-    return replace(library, documents=kept, left_out=tuple(left_out))
-
-
-def draw(library: Library, pages: Sequence[PageLine], settings: WritingSettings, looks: int = 0) -> Drawn:
+def draw(library: Library, pages: Sequence[PageLine], settings: WritingSettings) -> tuple[list[QuotaLine], list[Slot]]:
     """Return the quotas and slots of all documents; they need no call."""
     wanted: list[QuotaLine] = []
     drawn: list[Slot] = []
     for name, document in sorted(library.documents.items()):
         own = [page for page in pages if page.doc == name]
-        asked = quotas(document, own, settings)
-        wanted += asked
-        drawn += slots(document, own, asked, settings)
-    return Drawn(tuple(pages), tuple(wanted), tuple(sorted(drawn, key=lambda slot: slot.id)), looks)
-
-
-def planned(library: Library, settings: WritingSettings) -> Drawn:
-    """Return what would be drawn if models saw figures wherever they look; nothing is asked."""
-    pages = layer_pages(library.documents)
-    looked = _looked_at(library, pages, settings)
-    assumed = [
-        page.model_copy(update={"kinds": (*page.kinds, "figure")})
-        if (page.doc, page.page) in looked
-        else unconfirmed(page)
-        for page in pages
-    ]
-    return draw(library, assumed, settings, len(looked))
-
-
-def run(runner: Runner) -> Funnel:
-    """Run all stages.
-
-    Raises:
-        WritingError: calls about pages failed, so that no slot can be drawn.
-        EndpointError: the endpoint cannot be called.
-
-    """
-    library, settings, out = runner.library, runner.settings, runner.out
-    sweep(out)
-    documents = sorted(
-        (*library.left_out, *(each.line for each in library.documents.values())), key=lambda line: line.doc
-    )
-    write(out, 1, "documents", documents)
-    pages = _confirmed(runner)
-    write(out, 2, "pages", pages)
-    drawn = draw(library, pages, settings, sum(bool(page.asked) for page in pages))
-    write(out, 3, "quotas", drawn.quotas)
-    write(out, 4, "slots", drawn.slots)
-    answerable = [slot for slot in drawn.slots if slot.kind != "unanswerable"]
-    asked = [slot for slot in drawn.slots if slot.kind == "unanswerable"]
-    drafts = runner.each("drafts", answerable, drafting.write, lambda slot: slot.id)
-    verified = runner.checks(runner.done("drafts", drafts), "drafts")
-    parents = drafting.parents(asked, verified, settings.seed)
-    edits = runner.each(
-        "edits", asked, lambda slot, context: drafting.edit(slot, parents.get(slot.id), context), lambda slot: slot.id
-    )
-    unanswerable = runner.checks(runner.done("edits", edits), "edits")
-    every = [*verified, *unanswerable]
-    chosen, surplus = balanced([each for each in every if not each.flags], drawn.quotas, settings.seed)
-    accepted = runner.done("words-alone", _without_told(chosen))
-    held = sorted((each for each in every if each.flags), key=lambda each: each.slot)
-    return Funnel(tuple(documents), drawn, tuple(runner.stages), tuple(accepted), tuple(surplus), tuple(held))
-
-
-def _without_told(chosen: Sequence[Candidate]) -> list[Judged]:
-    """Return a line for each question; those whose words tell that they have no answer are rejected."""
-    dropped = told(chosen)
-    return [
-        rejected(each.slot, TOLD, f"its words tell it from {dropped[each.slot]:.0%} of the answerable ones")
-        if each.slot in dropped
-        else passed(each)
-        for each in chosen
-    ]
-
-
-def _looked_at(library: Library, pages: Sequence[PageLine], settings: WritingSettings) -> set[tuple[str, int]]:
-    by_doc: dict[str, list[PageLine]] = {}
-    for page in pages:
-        by_doc.setdefault(page.doc, []).append(page)
-    return {(name, page) for name, own in by_doc.items() for page in nominated(library.documents[name], own, settings)}
-
-
-def _confirmed(runner: Runner) -> list[PageLine]:
-    """Return all pages, as the layer and, at some of them, a model describes them."""
-    library, settings = runner.library, runner.settings
-    pages = layer_pages(library.documents)
-    looked = _looked_at(library, pages, settings)
-    failures: list[str] = []
-
-    def one(page: PageLine) -> PageLine:
-        if (page.doc, page.page) not in looked:
-            return unconfirmed(page)
-        desk = Desk(runner.client, settings.attempts)
-        model = Draws((settings.seed, page.doc, "kinds", page.page)).choice("model", settings.models)
-        try:
-            found = confirm(page, model, library, desk.ask)
-        except CallFailedError as error:
-            failures.append(str(error))
-            return page
-        return found.model_copy(update={"calls": tuple(desk.calls)})
-
-    with threads(runner.client.settings.concurrency, [runner.client.stop]) as pool:
-        found = list(pool.map(one, pages))
-    if failures:
-        raise WritingError(
-            f"{len(failures)} calls about pages failed ({min(failures)}); run the same command to continue"
-        )
-    return found
-
-
-def counts(funnel: Funnel) -> dict[str, int]:
-    """Return how many slots ended in which way; the numbers after the first add up to it."""
-    ended = Counter(line.outcome for _, line in funnel.ended.values())
-    return {
-        "slots": len(funnel.drawn.slots),
-        "accepted": len(funnel.accepted),
-        "surplus": len(funnel.surplus),
-        "held": len(funnel.held),
-        "rejected": ended["rejected"],
-        "pending": ended["pending"],
-    }
+        lines = quotas(document, own, settings)
+        wanted += lines
+        drawn += slots(document, own, lines, settings)
+    return wanted, sorted(drawn, key=lambda slot: slot.id)

@@ -1,5 +1,6 @@
-"""The lines of the files between stages. Every line that one stage writes and another reads has a type here."""
+"""Lines of the files between stages, and what a stage can say about a question."""
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from mmlongbench.answers import AnswerFormat
@@ -16,23 +17,14 @@ is in the table; `pending`: a call failed, so the stage said nothing, and the ne
 GOES_ON: frozenset[Outcome] = frozenset(("passed", "revised", "held"))
 
 
-class PageLine(Line):
-    """A page: what is on it, whether it is worth asking about, and why."""
+class Called(Line):
+    """An answered call to a model."""
 
-    doc: str
-    page: int
-    """The number of the page, from 1."""
-    key: str
-    """A hash of the page's content; empty for a blank page."""
-    kinds: tuple[str, ...]
-    """What the layer of the PDF or, after it, a model says is on the page."""
-    worth: float
-    """From 0 (nothing is asked) to 1."""
-    why: tuple[str, ...]
-    """The reasons, with the numbers behind them."""
-    asked: str = ""
-    """The model that said what is on the page; empty if the layer of the PDF alone says it."""
-    calls: tuple["Called", ...] = ()
+    key: str  # hash of everything that the call depends on; the file of answers has the reply under it
+    model: str
+    reply: str  # SHA-256 of the reply
+    input_tokens: int
+    output_tokens: int
 
 
 class DocumentLine(Line):
@@ -42,11 +34,22 @@ class DocumentLine(Line):
     sha256: str
     pages: int
     doc_type: str = ""
-    published: str = ""
-    """The date of publication (2024-05-31) as the table of documents says it; empty if unknown."""
-    reason: str = ""
-    """Why the document is left out; empty if it is used."""
+    published: str = ""  # as the table of documents says it, such as 2024-05-31; empty if unknown
+    reason: str = ""  # why the document is left out; empty if it is used
     detail: str = ""
+
+
+class PageLine(Line):
+    """A page: what is on it, whether it is worth asking about, and why."""
+
+    doc: str
+    page: int  # from 1
+    key: str  # hash of the page's content; empty for a blank page
+    kinds: tuple[str, ...]
+    worth: float  # from 0 (nothing is asked) to 1
+    why: tuple[str, ...]  # the reasons, with the numbers behind them
+    asked: str = ""  # the model that looked at the page; empty if the layer of the PDF alone is known
+    calls: tuple[Called, ...] = ()
 
 
 class QuotaLine(Line):
@@ -55,13 +58,9 @@ class QuotaLine(Line):
     doc: str
     kind: Kind
     wanted: int
-    """The number to reach."""
-    least: int
-    """The minimum of MMLongBench-Doc for the document's type."""
-    slots: int
-    """How many slots there are for it, as many more as drafts are expected to fail."""
-    why_fewer: str = ""
-    """Why there are fewer slots than wanted questions; empty if there are enough."""
+    least: int  # the minimum of MMLongBench-Doc for the document's type
+    slots: int  # more than `wanted`, because drafts fail
+    why_fewer: str = ""  # why there are fewer slots than wanted questions; empty if there are enough
 
 
 class Slot(Line):
@@ -70,26 +69,10 @@ class Slot(Line):
     id: str
     doc: str
     kind: Kind
-    format: AnswerFormat
-    """The format of the answer to aim at."""
-    pages: tuple[int, ...]
-    """The page to ask about, or the window of pages of a cross-page question, from 1."""
-    author: str
-    """The model that writes it."""
-    number: int
-    """The number among the slots of its page and kind; the seed of the draft."""
-
-
-class Called(Line):
-    """One answered call to a model."""
-
-    key: str
-    """The hash of everything that the call depends on; the file of answers has the reply under it."""
-    model: str
-    reply: str
-    """The SHA-256 of the reply."""
-    input_tokens: int
-    output_tokens: int
+    format: AnswerFormat  # to aim at
+    pages: tuple[int, ...]  # the page to ask about, or the window of pages of a cross-page question, from 1
+    author: str  # the model that writes
+    number: int  # among the slots of its page and kind; the seed of the draft
 
 
 class Candidate(Line):
@@ -100,35 +83,21 @@ class Candidate(Line):
     kind: Kind
     author: str
     question: str
-    answer: tuple[str, ...]
-    """The elements of a list, otherwise one text."""
+    answer: tuple[str, ...]  # the elements of a list, otherwise one text
     answer_format: AnswerFormat
-    declared: str = ""
-    """The format as the author names it."""
-    pages: tuple[int, ...]
-    """The evidence pages, from 1, ascending; empty if there is no answer."""
-    about: tuple[int, ...]
-    """The pages that the author was shown, from 1."""
+    declared: str = ""  # the format as the author names it
+    pages: tuple[int, ...]  # evidence pages, from 1, ascending; empty if there is no answer
+    about: tuple[int, ...]  # the pages that the author was shown, from 1
     sources: tuple[str, ...] = ()
-    """Where the answer is: text, table, chart, figure, layout."""
-    quote: str = ""
-    """The words of the document that hold the answer, as the author quotes them."""
-    is_computed: bool = False
-    """Whether the answer is counted or computed instead of read."""
-    grounding: str = ""
-    """`located`: the answer is in the text of an evidence page; `derived`: it is computed; empty: not known."""
-    alternatives: tuple[int, ...] = ()
-    """Other pages that alone give the answer."""
-    parent: str = ""
-    """The slot of the answerable question of which an unanswerable one is a minimal edit."""
-    was: str = ""
-    """The words of the parent that the edit replaces."""
+    quote: str = ""  # the words of the document that hold the answer, as the author quotes them
+    is_computed: bool = False  # whether the answer is counted or computed instead of read
+    grounding: str = ""  # `located`: the answer is in the text of an evidence page; `derived`: it is computed
+    alternatives: tuple[int, ...] = ()  # other pages that alone give the answer
+    parent: str = ""  # the slot of the answerable question of which an unanswerable one is a minimal edit
+    was: str = ""  # the words of the parent that the edit replaces
     now: str = ""
-    """The words in their place."""
-    flags: tuple[str, ...] = ()
-    """Why people should look at it; a question with a flag is not in the table before they have."""
-    repairs: tuple[str, ...] = ()
-    """What was changed since the draft, by name."""
+    flags: tuple[str, ...] = ()  # why people decide about it before it may be in the table
+    repairs: tuple[str, ...] = ()  # what was changed since the draft, by name
 
     @property
     def is_answerable(self) -> bool:
@@ -141,11 +110,34 @@ class Judged(Line):
 
     slot: str
     outcome: Outcome
-    reason: str = ""
-    """A slug by which outcomes are counted (see `stages.REASONS`); empty if the question passed."""
+    reason: str = ""  # a slug by which outcomes are counted (see `funnel.REASONS`); mostly empty if it passed
     detail: str = ""
-    """What was found, in words."""
-    candidate: Candidate | None = None
-    """The question as it goes on; None if it does not."""
+    candidate: Candidate | None = None  # as it goes on; None if it does not
     calls: tuple[Called, ...] = ()
-    """The calls that the stage made for it, in their order."""
+
+
+def passed(candidate: Candidate, detail: str = "", reason: str = "") -> Judged:
+    """Return that a question goes on as it is; a reason is only a note."""
+    return Judged(slot=candidate.slot, outcome="passed", reason=reason, detail=detail, candidate=candidate)
+
+
+def revised(candidate: Candidate, reason: str, detail: str, **changes: object) -> Judged:
+    """Return that a question goes on with other fields."""
+    after = candidate.model_copy(update={**changes, "repairs": (*candidate.repairs, reason)})
+    return Judged(slot=candidate.slot, outcome="revised", reason=reason, detail=detail, candidate=after)
+
+
+def held(candidate: Candidate, reason: str, detail: str) -> Judged:
+    """Return that a question goes on, but people decide about it."""
+    after = candidate.model_copy(update={"flags": (*candidate.flags, reason)})
+    return Judged(slot=candidate.slot, outcome="held", reason=reason, detail=detail, candidate=after)
+
+
+def rejected(slot: str, reason: str, detail: str) -> Judged:
+    """Return that a question, or a slot without one, ends here."""
+    return Judged(slot=slot, outcome="rejected", reason=reason, detail=" ".join(detail.split())[:300])
+
+
+def listed(values: Sequence[object]) -> str:
+    """Return values, such as page numbers, with commas."""
+    return ", ".join(map(str, values))

@@ -1,112 +1,291 @@
-"""How many questions of each kind are wanted: MMLongBench-Doc's shares and its minima for each type of document."""
+"""How many questions of each kind are wanted, the slots for them, and which of the questions that passed are taken.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+MMLongBench-Doc gives shares, and minima for each type of document. A slot is a place for one question, with its page,
+format and author, drawn before any question is written. Every draw is a hash of (seed, document, name), so another
+document changes no slot of this one.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import ceil
 
 from mmlongbench.answers import AnswerFormat
-from mmlongbench.questions.writing.lines import Kind
+from mmlongbench.draws import Draws
+from mmlongbench.questions.question import Line
+from mmlongbench.questions.writing.answers import words
+from mmlongbench.questions.writing.asking import WritingSettings
+from mmlongbench.questions.writing.documents import ReadDocument
+from mmlongbench.questions.writing.lines import Candidate, Judged, Kind, PageLine, QuotaLine, Slot, passed, rejected
 
 FORMATS: Mapping[AnswerFormat, float] = {"String": 0.291, "Integer": 0.348, "Float": 0.185, "List": 0.176}
 """The shares of formats among answerable questions (MMLongBench-Doc, Table 2)."""
-UNANSWERABLE = 0.206
-CROSS = 0.337
+UNANSWERABLE, CROSS = 0.206, 0.337
 """The shares of unanswerable and of cross-page questions among all (Table 2)."""
-SINGLE = 1 - UNANSWERABLE - CROSS
-SOURCES: Mapping[str, float] = {"Text": 0.355, "Layout": 0.139, "Table": 0.254, "Chart": 0.207, "Figure": 0.354}
-"""The shares of evidence sources among answerable questions; a question may have several."""
-MORE_THAN_TWO = 0.286
-"""The share of cross-page questions with more than two evidence pages."""
-FIFTH = (0.12, 0.30)
-"""The smallest and the largest share of evidence pages in each fifth of the documents."""
-MAX_A_PAGE = 2
-"""The maximum number of questions about a page."""
-MAX_EVIDENCE = 4
-"""The maximum number of evidence pages of a question; more would not fit short contexts."""
-WINDOWS = ((11, 2), (31, 4), (61, 6))
+MAX_A_PAGE = 2  # the maximum number of questions about a page
+MAX_EVIDENCE = 4  # the maximum number of evidence pages of a question; more would not fit short contexts
+WINDOWS, WIDEST_WINDOW = ((11, 2), (31, 4), (61, 6)), 8
 """The pages of a window for a cross-page question, for documents with fewer pages than the first number."""
-WIDEST_WINDOW = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Minima:
-    """The minimum numbers of questions about a document of one type (MMLongBench-Doc, Table 5)."""
-
-    all: int
-    cross: int = 0
-    unanswerable: int = 0
-    table: int = 0
-    figure: int = 0
-    """Charts and images together."""
-    shown: int = 0
-    """Tables, charts and images together, where the paper has one number for them."""
-
-
-MINIMA: Mapping[str, Minima] = {
-    "industr": Minima(3, cross=2),
-    "administration": Minima(3, cross=2),
-    "workshop": Minima(6, cross=2, unanswerable=1, shown=3),
-    "tutorial": Minima(6, cross=2, unanswerable=1, shown=3),
-    "research": Minima(5, cross=3, unanswerable=1, table=2, figure=2),
-    "financial": Minima(10, cross=5, unanswerable=2, table=7),
-    "academic": Minima(6, cross=3, unanswerable=1, table=2, figure=3),
-    "guide": Minima(7, cross=3, unanswerable=1, figure=4),
-    "brochure": Minima(7, cross=2, unanswerable=1, figure=3),
+MINIMA: Mapping[str, Mapping[str, int]] = {
+    "industr": {"all": 3, "cross": 2},
+    "administration": {"all": 3, "cross": 2},
+    "workshop": {"all": 6, "cross": 2, "unanswerable": 1, "table or figure": 3},
+    "tutorial": {"all": 6, "cross": 2, "unanswerable": 1, "table or figure": 3},
+    "research": {"all": 5, "cross": 3, "unanswerable": 1, "table": 2, "figure": 2},
+    "financial": {"all": 10, "cross": 5, "unanswerable": 2, "table": 7},
+    "academic": {"all": 6, "cross": 3, "unanswerable": 1, "table": 2, "figure": 3},
+    "guide": {"all": 7, "cross": 3, "unanswerable": 1, "figure": 4},
+    "brochure": {"all": 7, "cross": 2, "unanswerable": 1, "figure": 3},
 }
-"""The minima by a part of the type's name in small letters."""
-UNKNOWN = Minima(6, cross=2, unanswerable=1, table=2, figure=2)
+"""The minimum numbers of questions by a part of the name of a document's type (MMLongBench-Doc, Table 5)."""
+UNKNOWN = {"all": 6, "cross": 2, "unanswerable": 1, "table": 2, "figure": 2}
 """The minima of a document of an unknown type; our choice."""
+MOST = 0.55  # the largest area under the curve that is wanted for what the words of a question tell
+DROPPED_AT_ONCE = 0.1  # the share of the unanswerable questions that are dropped before it is measured again
+MIN_DOCUMENTS = 4
+"""In how many documents a word or a pair of words must be asked for. Others, such as the name that an edit brings into
+a document, cannot be learned from one document for another."""
+TOLD = "told-by-words-alone"  # the reason of a question that is dropped
+_GOLDEN = 0.6180339887498949  # the step between the drawn places of formats: shares are met in short rows, too
+_SAFE = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def minima_of(doc_type: str) -> Minima:
+def minima_of(doc_type: str) -> Counter[str]:
     """Return the minima of a type of document.
 
-    >>> minima_of("Financial report").all, minima_of("Research report / Introduction").all, minima_of("").all
-    (10, 5, 6)
+    >>> [minima_of(name)["all"] for name in ("Financial report", "Research report / Introduction", "")]
+    [10, 5, 6]
     """
     name = doc_type.casefold()
-    return next((minima for part, minima in MINIMA.items() if part in name), UNKNOWN)
+    return Counter(next((minima for part, minima in MINIMA.items() if part in name), UNKNOWN))
 
 
-def wanted_of(minima: Minima, pages: Mapping[Kind, int], per_document: int) -> dict[Kind, tuple[int, int]]:
+def wanted_of(doc_type: str, pages: Mapping[Kind, int], per_document: int) -> dict[Kind, tuple[int, int]]:
     """Return how many questions of each kind are wanted of a document, and the minimum of each kind.
 
     Single-page questions are one third each about text, tables and figures, as far as the document has such pages; what
     it does not have is asked about the others.
 
     Args:
-        minima: the minima of its type.
-        pages: how many pages have each kind of content.
+        doc_type: its type.
+        pages: how many of its pages have each kind of content.
         per_document: the wanted number of questions; 0: the minimum.
 
     """
-    total = max(per_document, minima.all)
-    cross = max(minima.cross, round(CROSS * total))
-    unanswerable = max(minima.unanswerable, round(UNANSWERABLE * total))
+    minima = minima_of(doc_type)
+    total = max(per_document, minima["all"])
+    cross = max(minima["cross"], round(CROSS * total))
+    unanswerable = max(minima["unanswerable"], round(UNANSWERABLE * total))
     single = max(total - cross - unanswerable, 0)
-    least: dict[Kind, int] = {"table": minima.table, "figure": minima.figure}
-    if minima.shown:  # half of what may be either of the two
-        least = {"table": minima.shown // 2, "figure": minima.shown - minima.shown // 2}
-    found: dict[Kind, tuple[int, int]] = {
-        "cross": (cross, minima.cross),
-        "unanswerable": (unanswerable, minima.unanswerable),
-    }
+    least: dict[Kind, int] = {"table": minima["table"], "figure": minima["figure"], "text": 0}
+    if either := minima["table or figure"]:
+        least["table"], least["figure"] = either // 2, either - either // 2
     there: list[Kind] = [kind for kind in ("table", "figure", "text") if pages.get(kind)]
     layout = single // 8 if pages.get("layout") and single >= 8 else 0
-    shares = dict.fromkeys(there, 0)
-    for kind in there:
-        shares[kind] = min(least.get(kind, 0), single) if kind != "text" else 0
-    while there and sum(shares.values()) + layout < single:
-        shares[min(there, key=lambda kind: (shares[kind], there.index(kind)))] += 1
-    for kind in ("text", "table", "figure"):
-        found[kind] = (max(shares.get(kind, 0), least.get(kind, 0)), least.get(kind, 0))
-    found["layout"] = (layout, 0)
-    return found
+    wanted: Counter[Kind] = Counter({kind: min(least[kind], single) for kind in there})
+    while there and wanted.total() + layout < single:
+        wanted[min(there, key=lambda kind: (wanted[kind], there.index(kind)))] += 1
+    return {
+        "cross": (cross, minima["cross"]),
+        "unanswerable": (unanswerable, minima["unanswerable"]),
+        "text": (wanted["text"], 0),
+        "table": (max(wanted["table"], least["table"]), least["table"]),
+        "figure": (max(wanted["figure"], least["figure"]), least["figure"]),
+        "layout": (layout, 0),
+    }
 
 
-def window_of(pages: int) -> int:
-    """Return how many pages the author of a cross-page question sees.
+def quotas(document: ReadDocument, pages: Sequence[PageLine], settings: WritingSettings) -> list[QuotaLine]:
+    """Return how many questions of each kind are wanted of a document, and how many slots it has for them."""
+    usable = [page for page in pages if page.worth > 0]
+    kinds: tuple[Kind, ...] = ("table", "figure", "text", "layout")
+    content = {kind: sum(kind in page.kinds for page in usable) for kind in kinds}
+    a_page = ceil(MAX_A_PAGE * settings.over)
+    lines = []
+    for kind, (wanted, least) in wanted_of(document.line.doc_type, content, settings.per_document).items():
+        if kind in ("cross", "unanswerable"):
+            room = len(usable) if kind == "unanswerable" else max(len(usable) - 1, 0)
+            why = f"{len(usable)} pages are worth asking about"
+        else:
+            room, why = content[kind], f"{content[kind]} pages with this content"
+        slots = min(ceil(wanted * settings.over), room * a_page)
+        if wanted or least:
+            why = why if slots < wanted else ""
+            lines.append(
+                QuotaLine(doc=document.name, kind=kind, wanted=wanted, least=least, slots=slots, why_fewer=why)
+            )
+    return lines
 
-    >>> window_of(8), window_of(40), window_of(200)
-    (2, 6, 8)
+
+def slots(
+    document: ReadDocument, pages: Sequence[PageLine], wanted: Sequence[QuotaLine], settings: WritingSettings
+) -> Iterator[Slot]:
+    """Yield the slots of a document, kind by kind.
+
+    Pages with fewer slots come first, then those in the fifth of the document that has fewest, then those worth more;
+    the rest is drawn.
     """
-    return min(pages, next((width for most, width in WINDOWS if pages < most), WIDEST_WINDOW))
+    draws = Draws((settings.seed, document.line.sha256, "slots"))
+    name = "".join(letter for letter in document.name.casefold() if letter in _SAFE)[:16] or "doc"
+    count, usable = len(document.pages), [page for page in pages if page.worth > 0]
+    start, answerable = draws.fraction("formats"), 0
+    taken, fifths, numbers = Counter[int](), Counter[int](), Counter[tuple[int, Kind]]()
+
+    def fifth(page: int) -> int:
+        return (page - 1) * 5 // max(count, 1)
+
+    for quota in sorted(wanted, key=lambda quota: quota.kind):
+        for n in range(quota.slots):
+            id, own = f"{name}-{document.line.sha256[:8]}-{quota.kind}-{n:03}", draws.at(quota.kind, n)
+            author = own.choice("author", settings.authors)
+            if quota.kind == "unanswerable":
+                yield Slot(id=id, doc=document.name, kind=quota.kind, format="None", pages=(), author=author, number=n)
+                continue
+            width, worth = 1, {page.page: page.worth for page in usable if quota.kind in page.kinds}
+            if quota.kind == "cross":
+                width = min(count, next((width for fewer, width in WINDOWS if count < fewer), WIDEST_WINDOW))
+                worth = {page.page: 0.0 for page in usable if page.page + width - 1 <= count}
+                worth = worth or {max(1, count - width + 1): 0.0}
+            first = min(
+                worth, key=lambda page: (taken[page], fifths[fifth(page)], -worth[page], own.rank("page", str(page)))
+            )
+            yield Slot(
+                id=id,
+                doc=document.name,
+                kind=quota.kind,
+                format=_format((start + answerable * _GOLDEN) % 1),
+                pages=tuple(range(first, first + width)),
+                author=author,
+                number=numbers[first, quota.kind],
+            )
+            answerable += 1
+            taken[first] += 1
+            fifths[fifth(first)] += 1
+            numbers[first, quota.kind] += 1
+
+
+def _format(at: float) -> AnswerFormat:
+    """Return the format at a place between 0 and 1, by the shares of formats.
+
+    >>> _format(0.0), _format(0.3), _format(0.7), _format(0.999)
+    ('String', 'Integer', 'Float', 'List')
+    """
+    for format, share in FORMATS.items():
+        if at < share:
+            return format
+        at -= share
+    return "List"
+
+
+def balanced(
+    candidates: Sequence[Candidate], quotas: Sequence[QuotaLine], seed: int
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return the questions that the quotas want, by drawn order, and the surplus, each in the order of the slots.
+
+    A page has at most two questions, and one of each kind. Places that a kind leaves open are filled by other kinds, so
+    that a document gets the number that is wanted of it.
+    """
+    chosen: set[str] = set()
+    for doc in sorted({candidate.doc for candidate in candidates}):
+        own = [candidate for candidate in candidates if candidate.doc == doc]
+        drawn = Draws((seed, doc, "balance")).order("questions", own, lambda candidate: candidate.slot)
+        missing = Counter({quota.kind: quota.wanted for quota in quotas if quota.doc == doc})
+        on_page, kinds_on_page = Counter[int](), set[tuple[int, Kind]]()
+
+        def take(
+            candidate: Candidate, on_page: Counter[int] = on_page, taken: set[tuple[int, Kind]] = kinds_on_page
+        ) -> bool:
+            about = candidate.pages or candidate.about
+            kinds = {(page, candidate.kind) for page in about}
+            if any(on_page[page] >= MAX_A_PAGE for page in about) or kinds & taken:
+                return False
+            on_page.update(about)
+            taken |= kinds
+            chosen.add(candidate.slot)
+            return True
+
+        for candidate in drawn:
+            if missing[candidate.kind] > 0 and take(candidate):
+                missing[candidate.kind] -= 1
+        left = missing.total() - missing["unanswerable"]
+        for candidate in drawn:
+            if left > 0 and candidate.is_answerable and candidate.slot not in chosen and take(candidate):
+                left -= 1
+    ordered = sorted(candidates, key=lambda candidate: candidate.slot)
+    taken = [candidate for candidate in ordered if candidate.slot in chosen]
+    return taken, [candidate for candidate in ordered if candidate.slot not in chosen]
+
+
+class WordsAlone(Line):
+    """How well the words of questions tell which have no answer."""
+
+    area: float | None = None  # under the curve: 0.5 if nothing tells; None if it is not known
+    by_chance: float | None = None  # the area that 95 % of exchanges of the labels between documents do not reach
+    why: str = ""  # why it is not known; what was tried if it is
+    dropped: int = 0  # how many unanswerable questions were dropped because their words tell
+
+    @property
+    def is_told(self) -> bool:
+        """Return whether the words tell more than is wanted, and more than chance does."""
+        return self.area is not None and self.area > max(MOST, self.by_chance or 0.0)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Return whether there are too few questions to say that the words tell as little as is wanted."""
+        return self.area is None or (self.area > MOST and not self.is_told)
+
+
+def words_alone(questions: Sequence[Candidate]) -> tuple[WordsAlone, dict[str, float]]:
+    """Measure how well words tell which questions have no answer, and how well those of each slot do: a ridge
+    regression learns from the questions of other documents.
+    """
+    import numpy as np
+
+    from mmlongbench.shortcuts.features import of_text, table
+    from mmlongbench.shortcuts.guesses import guess_answers, scaled
+
+    # The order is drawn, because the labels of a document stay in their order when they are exchanged.
+    drawn = Draws(("words alone",)).order("questions", questions, lambda question: question.slot)
+    terms, where = [], dict[str, set[str]]()
+    for question in drawn:
+        own = words(question.question).split()
+        terms.append({*own, *map(" ".join, pairwise(own))})
+        for term in terms[-1]:
+            where.setdefault(term, set()).add(question.doc)
+    known = sorted(term for term, documents in where.items() if len(documents) >= MIN_DOCUMENTS)
+    if not known:
+        return WordsAlone(why="there are too few documents"), {}
+    asked = np.array([[float(term in own) for term in known] for own in terms])
+    form = scaled(table([of_text(question.question) for question in drawn])) / 4
+    labels = ["answerable" if question.is_answerable else "unanswerable" for question in drawn]
+    ids, documents = [question.slot for question in drawn], [question.doc for question in drawn]
+    features = np.concatenate([asked, form], axis=1)
+    measured = guess_answers("answerable", ids, documents, labels, features, "words and form of the question")
+    if measured is None:
+        return WordsAlone(why="there are too few documents, or too few unanswerable questions"), {}
+    area, chance = float(measured.scores.mean()), float(sorted(measured.null)[ceil(0.95 * len(measured.null)) - 1])
+    found = WordsAlone(area=round(area, 4), by_chance=round(chance, 4), why=measured.evidence)
+    return found, dict(zip(measured.ids, map(float, measured.scores), strict=True))
+
+
+def without_told(questions: Sequence[Candidate]) -> list[Judged]:
+    """Reject unanswerable questions that are told by their words, until the words of the rest do not tell.
+
+    Those that are told best are dropped, a tenth of those that are left at a time, and it is measured again; ties are
+    broken by the slot.
+    """
+    left, dropped = list(questions), dict[str, float]()
+    while True:
+        found, scores = words_alone(left)
+        if not found.is_told:
+            break
+        absent = [question.slot for question in left if not question.is_answerable]
+        absent.sort(key=lambda slot: (-scores[slot], slot))
+        dropped |= {slot: scores[slot] for slot in absent[: ceil(DROPPED_AT_ONCE * len(absent))]}
+        left = [question for question in left if question.slot not in dropped]
+    return [
+        rejected(question.slot, TOLD, f"its words tell it from {dropped[question.slot]:.0%} of the answerable ones")
+        if question.slot in dropped
+        else passed(question)
+        for question in questions
+    ]

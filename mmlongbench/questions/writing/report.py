@@ -1,21 +1,130 @@
-"""The report of a run: the funnel stage by stage, what each quota reached, and what the checks select."""
+"""What a run will cost, said before the first call, and the report after it: the funnel stage by stage, what each quota
+reached, and what the checks select.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
+from mmlongbench.documents.pdf import POINTS_PER_INCH
 from mmlongbench.questions.question import Line
-from mmlongbench.questions.writing.balance import Reached, reached
-from mmlongbench.questions.writing.families import family
-from mmlongbench.questions.writing.funnel import Funnel, Stage, counts
-from mmlongbench.questions.writing.lines import GOES_ON, Candidate, Judged
-from mmlongbench.questions.writing.quotas import FIFTH
-from mmlongbench.questions.writing.settings import WritingSettings
-from mmlongbench.questions.writing.words_alone import MOST, TOLD, WordsAlone, words_alone
+from mmlongbench.questions.writing.asking import WritingSettings, family
+from mmlongbench.questions.writing.documents import ReadDocument
+from mmlongbench.questions.writing.funnel import CHECKS, DRAFT_PASSES, Funnel
+from mmlongbench.questions.writing.lines import GOES_ON, Judged, Kind, Slot
+from mmlongbench.questions.writing.model_stages import BLOCK, GUESSES, JUDGES, OTHER_PAGES, RANKED, READERS, SHOWN
+from mmlongbench.questions.writing.quotas import MOST, TOLD, WordsAlone, words_alone
+from tokenization import vision_rule
 
+RULE = "qwen2.5-vl"  # the model whose rule counts pages, unless another is named
+WORDS = 650  # the tokens of an instruction with its schema, of the title, the question and the answer
+REPLY, OTHER_REPLY = {"drafts": 220, "checklist": 240, "edits": 160}, 120
+"""The tokens of a reply by stage."""
+EASY = 0.5  # the share of whole numbers that are easily guessed, and are asked for several times
+LISTS_AND_COUNTS = {"List": 1.0, "Integer": 0.3}
+"""The share of answerable questions of a format that are asked of the whole document."""
 M_LONGDOC = {"automatic": 0.801, "people": 0.809}
 """The shares of generated questions that M-LongDoc's automatic check kept, and of these that people kept."""
-LENIENT = 0.3
-"""How much higher than the mean of the others a judge's mean grade must be to be named."""
+FIFTH = (0.12, 0.30)  # the smallest and the largest share of evidence pages in each fifth of the documents
+LENIENT = 0.3  # how much higher than the mean of the others a judge's mean grade must be to be named
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a stage is expected to take."""
+
+    stage: str
+    calls: float
+    input_tokens: float
+    output_tokens: float
+
+    def cost(self, prices: tuple[float, float] | None) -> float:
+        """Return the cost at the prices of a million tokens of prompt and of answer."""
+        return (self.input_tokens * prices[0] + self.output_tokens * prices[1]) / 1e6 if prices else 0.0
+
+
+def forecast(
+    documents: Mapping[str, ReadDocument],
+    looks: int,
+    slots: Sequence[Slot],
+    settings: WritingSettings,
+    *,
+    is_sure: bool = False,
+    rule: str = RULE,
+) -> tuple[Expected, ...]:
+    """Return what each stage is expected to take; with `is_sure`, as if every question passed every check.
+
+    A question reaches a stage with the probability that it passes those before it (`CHECKS`). Pages cost what the rule
+    of a model says for their size.
+
+    Args:
+        documents: the documents.
+        looks: how many pages a model looks at.
+        slots: the slots, as if a model saw figures wherever it looks.
+        settings: the settings.
+        is_sure: whether everything passes.
+        rule: the model whose rule counts pages.
+
+    """
+    zoom, counted = settings.dpi / POINTS_PER_INCH, vision_rule(rule)
+    per_page = fmean(
+        counted.tokens(max(1, round(page.width * zoom)), max(1, round(page.height * zoom)))
+        for document in documents.values()
+        for page in document.pages
+    )
+    answerable = [slot for slot in slots if slot.kind != "unanswerable"]
+    edited = [slot for slot in slots if slot.kind == "unanswerable"]
+    stages: list[Expected] = []
+
+    def add(stage: str, share: float, needs: Sequence[tuple[float, float]]) -> None:
+        """Add what a share of questions takes; each needs a number of calls, and of pages in all calls together."""
+        calls, pages = share * sum(calls for calls, _ in needs), share * sum(pages for _, pages in needs)
+        if calls:
+            tokens = calls * WORDS + pages * per_page
+            stages.append(Expected(stage, calls, tokens, calls * REPLY.get(stage, OTHER_REPLY)))
+
+    add("kinds", 1.0, [(looks, looks)])
+    add("drafts", 1.0, [(1, len(slot.pages) if slot.kind == "cross" else 3) for slot in answerable])
+    share = 1.0 if is_sure else DRAFT_PASSES
+    needs = [_needs(slot, documents, settings) for slot in answerable]
+    for check in CHECKS:
+        add(check.name, share, [need[check.name] for need in needs if check.name in need])
+        share *= 1.0 if is_sure else check.passes
+    edits = min(len(edited), share * len(answerable)) / max(1, len(edited))
+    add("edits", edits, [(1, 1)] * len(edited))
+    blocks = []
+    for slot in edited:
+        pages = len(documents[slot.doc].pages)
+        blocks.append((-(-pages // BLOCK), pages) if pages <= BLOCK else (-(-pages // BLOCK) + 1, pages + RANKED))
+    edits *= 1.0 if is_sure else DRAFT_PASSES * CHECKS[0].passes
+    add("whole-document of edits", edits, blocks)
+    return tuple(stages)
+
+
+def _needs(
+    slot: Slot, documents: Mapping[str, ReadDocument], settings: WritingSettings
+) -> dict[str, tuple[float, float]]:
+    """Return the calls, and the pages of all calls together, that an answerable question takes at each check."""
+    evidence, others = 2 if slot.kind == "cross" else 1, max(1, len(settings.models) - 1)
+    judges, readers = min(JUDGES, others), min(READERS, others)
+    pages, about_all = len(documents[slot.doc].pages), LISTS_AND_COUNTS.get(slot.format, 0.0)
+    needs = {
+        "no-document": (1 + (EASY if slot.format == "Integer" else 0.0) * (GUESSES - 1), 0.0),
+        "checklist": (1, len(slot.pages) if slot.kind == "cross" else 3),
+        "sufficiency": (1, evidence),
+        "wrong-document": (1, evidence),
+        "necessity": (1, OTHER_PAGES),
+        "each-page": (evidence, evidence * (evidence - 1)),
+        "whole-document": (about_all * -(-pages // BLOCK), about_all * pages),
+        "round-trip": (readers, readers * SHOWN),
+        "grades": (judges, judges * evidence),
+    }
+    if len(documents) == 1:
+        del needs["wrong-document"]
+    if evidence == 1:
+        del needs["each-page"]
+    return needs
 
 
 class StageCount(Line):
@@ -31,137 +140,131 @@ class StageCount(Line):
     reasons: dict[str, int]
 
 
-class Group(Line):
-    """How many questions of a group agree in the round trip; the groups that models answer less are kept less."""
+class Reached(Line):
+    """What became of a quota."""
 
-    group: str
-    asked: int
-    all_agree: int
-    some_agree: int
-    none_agrees: int
-    share: float
-    """The share that at least one model answered; these pass by themselves."""
+    doc: str
+    kind: Kind
+    wanted: int
+    least: int  # the minimum of MMLongBench-Doc for the document's type
+    reached: int
+    why_not: str = ""  # why it was not reached: pages, or reasons with their counts; empty if it was
 
 
 class Report(Line):
     """What `report.json` holds."""
 
-    documents: dict[str, int]
-    """How many documents are used, and left out by reason."""
-    counts: dict[str, int]
-    """Slots, and what became of them."""
+    documents: dict[str, int]  # how many documents are used, and left out by reason
+    counts: dict[str, int]  # slots, and what became of them
     stages: tuple[StageCount, ...]
-    beside: dict[str, float]
-    """The share of questions that the checks by models kept, beside those of M-LongDoc."""
+    beside: dict[str, float]  # the share of questions that the checks by models kept, beside those of M-LongDoc
     quotas: tuple[Reached, ...]
-    fifths: tuple[float, ...]
-    """The share of evidence pages in each fifth of the documents."""
-    selection: tuple[Group, ...]
-    """Which questions the round trip selects."""
-    words_alone: WordsAlone
-    """Whether the words of a question tell that it has no answer."""
-    calls: dict[str, int]
-    """Calls and tokens of the whole run, by what the models counted."""
-    grades: dict[str, float]
-    """The mean grade that each judge gave."""
+    fifths: tuple[float, ...]  # the share of evidence pages in each fifth of the documents
+    selection: tuple[dict[str, str | int | float], ...]
+    """How many questions of each group models answer in the round trip; groups that they answer less are kept less."""
+    words_alone: WordsAlone  # whether the words of a question tell that it has no answer
+    calls: dict[str, int]  # calls and tokens of the whole run, by what the models counted
+    grades: dict[str, float]  # the mean grade that each judge gave
     notes: tuple[str, ...]
 
 
-def report_of(funnel: Funnel, settings: WritingSettings) -> Report:
+def report_of(funnel: Funnel) -> Report:
     """Return the report of a run."""
-    ended = {slot: line for slot, (_, line) in funnel.ended.items()}
-    left_out = Counter(line.reason or "used" for line in funnel.documents)
-    stages = [_count(stage) for stage in funnel.stages]
-    quotas = reached(funnel.drawn.quotas, funnel.accepted, funnel.drawn.slots, ended, funnel.held)
-    fifths, words = _fifths(funnel), words_alone(funnel.accepted)
-    words = words.model_copy(update={"dropped": sum(line.reason == TOLD for line in ended.values())})
-    grades = _grades(funnel)
-    calls = list(funnel.calls())
-    totals = {
-        "calls": len(calls),
-        "input_tokens": sum(call.input_tokens for call in calls),
-        "output_tokens": sum(call.output_tokens for call in calls),
-    }
+    stages = {name: _count(name, lines) for name, lines in funnel.stages.items()}
+    drafts, last = stages["drafts"].went_on, stages["drafts-grades"].went_on
+    pages = {line.doc: line.pages for line in funnel.documents}
+    evidence = Counter(
+        (page - 1) * 5 // pages[candidate.doc] for candidate in funnel.accepted for page in candidate.pages
+    )
+    fifths = tuple(round(evidence[fifth] / max(1, evidence.total()), 4) for fifth in range(5))
+    words, _ = words_alone(funnel.accepted)
+    words = words.model_copy(update={"dropped": stages["words-alone"].reasons.get(TOLD, 0)})
+    quotas, grades, calls = _reached(funnel), _grades(funnel), list(funnel.calls())
     return Report(
-        documents=dict(sorted(left_out.items())),
-        counts=counts(funnel),
-        stages=tuple(stages),
-        beside={"automatic": _automatic(stages), **{f"M-LongDoc, {name}": share for name, share in M_LONGDOC.items()}},
+        documents=dict(sorted(Counter(line.reason or "used" for line in funnel.documents).items())),
+        counts=funnel.counts,
+        stages=tuple(stages.values()),
+        beside={
+            "automatic": round(last / drafts, 4) if drafts else 0.0,
+            **{f"M-LongDoc, {name}": share for name, share in M_LONGDOC.items()},
+        },
         quotas=tuple(quotas),
         fifths=fifths,
-        selection=tuple(_selection(funnel)),
+        selection=tuple(_selection(funnel.stages["drafts-round-trip"])),
         words_alone=words,
-        calls=totals,
+        calls={
+            "calls": len(calls),
+            "input_tokens": sum(call.input_tokens for call in calls),
+            "output_tokens": sum(call.output_tokens for call in calls),
+        },
         grades=grades,
-        notes=tuple(_notes(settings, quotas, fifths, grades, words)),
+        notes=tuple(_notes(funnel.settings, quotas, fifths, grades, words)),
     )
 
 
-def _count(stage: Stage) -> StageCount:
-    outcomes = Counter(line.outcome for line in stage.lines)
-    reasons = Counter(line.reason for line in stage.lines if line.reason)
+def _count(stage: str, lines: Sequence[Judged]) -> StageCount:
+    outcomes = Counter(line.outcome for line in lines)
     return StageCount(
-        stage=stage.name,
-        reached=len(stage.lines),
-        went_on=sum(line.outcome in GOES_ON for line in stage.lines),
+        stage=stage,
+        reached=len(lines),
+        went_on=sum(outcomes[outcome] for outcome in GOES_ON),
         revised=outcomes["revised"],
         held=outcomes["held"],
         rejected=outcomes["rejected"],
         pending=outcomes["pending"],
-        reasons=dict(sorted(reasons.items())),
+        reasons=dict(sorted(Counter(line.reason for line in lines if line.reason).items())),
     )
 
 
-def _automatic(stages: Sequence[StageCount]) -> float:
-    """Return the share of written questions that went through all checks, held ones included."""
-    drafts = next((stage for stage in stages if stage.stage == "drafts"), None)
-    last = next((stage for stage in stages if stage.stage == "drafts-grades"), None)
-    return round(last.went_on / drafts.went_on, 4) if drafts and last and drafts.went_on else 0.0
+def _reached(funnel: Funnel) -> list[Reached]:
+    """Return what became of every quota."""
+    accepted = Counter((candidate.doc, candidate.kind) for candidate in funnel.accepted)
+    held = Counter((candidate.doc, candidate.kind) for candidate in funnel.held)
+    reasons: dict[tuple[str, Kind], Counter[str]] = {}
+    ended = funnel.ended
+    for slot in funnel.slots:
+        if slot.id in ended:
+            reasons.setdefault((slot.doc, slot.kind), Counter())[ended[slot.id][1].reason] += 1
+    lines = []
+    for quota in funnel.quotas:
+        key, why = (quota.doc, quota.kind), ""
+        if accepted[key] < quota.wanted:
+            parts = [f"{reason} {count}" for reason, count in sorted(reasons.get(key, {}).items())]
+            parts = [quota.why_fewer, *parts, f"held for people {held[key]}" if held[key] else ""]
+            why = "; ".join(filter(None, parts)) or "at most two questions a page, one of each kind"
+        wanted = {"wanted": quota.wanted, "least": quota.least, "reached": accepted[key]}
+        lines.append(Reached(doc=quota.doc, kind=quota.kind, **wanted, why_not=why))
+    return lines
 
 
-def _fifths(funnel: Funnel) -> tuple[float, ...]:
-    pages = {line.doc: line.pages for line in funnel.documents}
-    found = Counter((page - 1) * 5 // pages[each.doc] for each in funnel.accepted for page in each.pages)
-    total = sum(found.values())
-    return tuple(round(found[fifth] / total, 4) if total else 0.0 for fifth in range(5))
-
-
-def _selection(funnel: Funnel) -> Iterator[Group]:
-    stage = next((stage for stage in funnel.stages if stage.name == "drafts-round-trip"), None)
-    groups: dict[str, list[Judged]] = {}
-    for line in stage.lines if stage else ():
-        for group in _groups(line.candidate) if line.candidate else ():
-            groups.setdefault(group, []).append(line)
-    for group, lines in sorted(groups.items()):
-        reasons = Counter(line.reason for line in lines)
-        agreed = reasons["all"] + reasons["some"]
-        yield Group(
-            group=group,
-            asked=len(lines),
-            all_agree=reasons["all"],
-            some_agree=reasons["some"],
-            none_agrees=len(lines) - agreed,
-            share=round(agreed / len(lines), 4),
-        )
-
-
-def _groups(candidate: Candidate) -> Iterator[str]:
-    yield "all"
-    yield f"kind: {candidate.kind}"
-    yield f"format: {candidate.answer_format}"
-    yield "computed" if candidate.is_computed else "read"
+def _selection(round_trip: Sequence[Judged]) -> Iterator[dict[str, str | int | float]]:
+    groups: dict[str, Counter[str]] = {}
+    for line in round_trip:
+        if candidate := line.candidate:
+            how = "computed" if candidate.is_computed else "read"
+            for group in ("all", f"kind: {candidate.kind}", f"format: {candidate.answer_format}", how):
+                groups.setdefault(group, Counter())[line.reason] += 1
+    for group, reasons in sorted(groups.items()):
+        asked, agreed = reasons.total(), reasons["all"] + reasons["some"]
+        yield {
+            "group": group,
+            "asked": asked,
+            "all_agree": reasons["all"],
+            "some_agree": reasons["some"],
+            "none_agrees": asked - agreed,
+            "share": round(agreed / asked, 4),  # that at least one model answered; these pass by themselves
+        }
 
 
 def _grades(funnel: Funnel) -> dict[str, float]:
-    stage = next((stage for stage in funnel.stages if stage.name == "drafts-grades"), None)
     given: dict[str, list[int]] = {}
-    for line in stage.lines if stage else ():
-        said = line.detail.partition(": ")[2].partition(";")[0]
+    for line in funnel.stages["drafts-grades"]:
+        said = line.detail.partition(": ")[2].partition(";")[0]  # as `model_stages.grades` writes it
         for part in said.split(", "):
             model, _, grade = part.rpartition(" ")
             if model and grade.isdecimal():
                 given.setdefault(model, []).append(int(grade))
-    return {model: round(sum(found) / len(found), 4) for model, found in sorted(given.items())}
+    return {model: round(fmean(grades), 4) for model, grades in sorted(given.items())}
 
 
 def _notes(
@@ -187,5 +290,5 @@ def _notes(
         yield f"whether words alone tell unanswerable questions (at most {MOST:.2f} is wanted) is undecided: {said}"
     for model, mean in grades.items():
         others = [grade for other, grade in grades.items() if other != model]
-        if others and mean - sum(others) / len(others) > LENIENT:
-            yield f"{model} grades {mean - sum(others) / len(others):.2f} higher than the other judges"
+        if others and mean - fmean(others) > LENIENT:
+            yield f"{model} grades {mean - fmean(others):.2f} higher than the other judges"

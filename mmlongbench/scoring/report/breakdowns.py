@@ -1,16 +1,27 @@
-"""Breaks scores down by depth and by every facet of the lines; it knows no facet by name."""
+"""Scores by depth and by every facet of the questions, and the values that metrics give beside a score.
+
+No facet is known here by name.
+"""
 
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
-import pandas as pd
-
-from mmlongbench.scoring.report.columns import Floats, Scores
-from mmlongbench.scoring.report.estimates import Counts, Estimate, Sample, difference, estimates, samples
-from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name, ranks_of
+from mmlongbench.scoring.report.grids import (
+    ALL,
+    MEAN,
+    Counts,
+    Estimate,
+    Grid,
+    Row,
+    difference,
+    estimates,
+    length_name,
+    ranks_of,
+)
+from mmlongbench.scoring.report.reading import SKIPPED, Scores, grouped
+from mmlongbench.scoring.samples import mean_figures
 from mmlongbench.scoring.scores import profile_order
 
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
@@ -26,6 +37,7 @@ _MIDDLE = (0.3, 0.7)
 """The depths between which the middle lies; these two do not belong to it."""
 _STEPS = 10
 """If there are more than `_STEPS` + 1 different depths, they are rounded to multiples of 1 / `_STEPS`."""
+_CELL = ["dataset", "metric", "profile", "model", "length"]
 
 
 def depth_grids(scores: Scores) -> list[Grid]:
@@ -34,39 +46,37 @@ def depth_grids(scores: Scores) -> list[Grid]:
     There is a row for each depth, and a last row: the mean over the middle depths minus the mean over the first and
     last depth. There is a column for each length, and a last column for all lengths together.
     """
-    lines = scores.lines.assign(depth=_binned(scores.lines["placement"]))
-    lines = lines[lines["depth"].notna()]
-    by = ["dataset", "metric", "profile", "model", "depth"]
-    wholes: dict[Of, dict[tuple[str, float], Sample]] = {}
-    for (*of, model, depth), sample in samples(lines, by).items():
-        wholes.setdefault((of[0], of[1], of[2]), {})[model, depth] = sample
-    shown = {key: _whole_depths(whole) for key, whole in wholes.items()}
-    for (*of, model, depth, length), found in estimates(lines, [*by, "length"]).items():
-        shown[of[0], of[1], of[2]][model, Row(f"{depth:g}"), length_name(length)] = found
-    return [_depth_grid(scores, *key, cells | _lost_by_length(cells)) for key, cells in sorted(shown.items())]
-
-
-def _whole_depths(whole: Mapping[tuple[str, float], Sample]) -> Shown:
-    """Return the cells of the column `ALL`."""
-    cells = {(model, Row(f"{depth:g}"), ALL): sample.estimate() for (model, depth), sample in whole.items()}
-    middle, ends = _parts({depth for _, depth in whole})
-    for model in dict.fromkeys(model for model, _ in whole):
-        parts = ([whole.get((model, depth)) for depth in some] for some in (middle, ends))
-        if lost := difference(*parts):
-            cells[model, MIDDLE_LESS_ENDS, ALL] = lost.estimate()
-    return cells
+    lines = scores.lines[scores.lines["depth"] > -math.inf]
+    depth = lines["depth"].round(6)
+    if depth.nunique() > _STEPS + 1:
+        depth = (lines["depth"] * _STEPS).round() / _STEPS
+    lines, by = lines.assign(depth=depth), [*_CELL[:4], "depth"]
+    grids: dict[Of, Shown] = {}
+    wholes: dict[Of, dict[str, dict[float, Estimate]]] = {}
+    for (dataset, metric, profile, model, at), found in estimates(lines, by, scores.clusters).items():
+        wholes.setdefault((dataset, metric, profile), {}).setdefault(model, {})[at] = found
+    for key, by_model in wholes.items():
+        cells = grids[key] = {}
+        middle, ends = _parts({at for whole in by_model.values() for at in whole})
+        for model, whole in by_model.items():
+            cells |= {(model, Row(f"{at:g}"), ALL): found.without_draws() for at, found in whole.items()}
+        for model, whole in by_model.items():
+            if lost := difference([whole.get(at) for at in middle], [whole.get(at) for at in ends]):
+                cells[model, MIDDLE_LESS_ENDS, ALL] = lost.without_draws()
+    for (dataset, metric, profile, model, at, length), found in estimates(lines, [*by, "length"]).items():
+        grids[dataset, metric, profile][model, Row(f"{at:g}"), length_name(length)] = found
+    return [_depth_grid(scores, *key, cells | _lost_by_length(cells)) for key, cells in sorted(grids.items())]
 
 
 def _lost_by_length(cells: Shown) -> Shown:
     """Return the cells of the row `MIDDLE_LESS_ENDS`, for each model and length.
 
-    A cell is the mean over the middle depths minus the mean over the first and last depth. It is missing if the score
-    at one of these depths is missing, and N/A if one of these scores is N/A.
+    A cell is missing if the score at one of the depths is missing, and N/A if one of these scores is N/A.
     """
     found: Shown = {}
     middle, ends = _parts({float(row.name) for _, row, _ in cells if row != MIDDLE_LESS_ENDS})
     for model, column in sorted({(model, column) for model, _, column in cells if column != ALL}):
-        there = [[cells.get((model, Row(f"{depth:g}"), column)) for depth in some] for some in (middle, ends)]
+        there = [[cells.get((model, Row(f"{at:g}"), column)) for at in some] for some in (middle, ends)]
         parts = [part for some in there for part in some]
         if not middle or any(part is None or (part.mean is None and not part.is_inapplicable) for part in parts):
             continue
@@ -93,53 +103,30 @@ def _depth_grid(scores: Scores, dataset: str, metric: str, profile: str, cells: 
     return Grid(dataset, (*ordered, *last), _columns(scores, cells), cells, metric, profile)
 
 
-def _binned(placements: "pd.Series[Any]") -> Floats:
-    """Return the requested depth of each line; NaN if it has none. More than 11 different depths are rounded
-    to tenths.
-    """
-    used = placements.cat.remove_unused_categories().cat
-    depths = np.array([placement.depth for placement in used.categories])
-    depths[np.isinf(depths)] = np.nan
-    rounded: Floats = np.round(depths, 6)
-    if len(np.unique(rounded[~np.isnan(rounded)])) > _STEPS + 1:
-        rounded = np.round(depths * _STEPS) / _STEPS
-    return rounded[used.codes]
-
-
 def facet_grids(scores: Scores) -> list[Grid]:
     """Return a grid for each facet, metric and profile; for each facet, the datasets' own metrics come first.
 
-    There is a row for each group of each dataset. There is a column for each length, and a last column for all lengths
-    together.
+    There is a row for each group of each dataset, and first, if there are several datasets, one for each group of all
+    datasets together. There is a column for each length, and a last column for all lengths together.
     """
-    lines = scores.members.join(scores.lines, on="line", how="inner")
-    shown: dict[Of, Shown] = {}
-    _add_groups(shown, lines)
-    in_averages = lines["file"].isin([file for file in scores.files if file.category])
-    is_any = any(file.category for file in scores.files)
-    _add_groups(shown, lines[in_averages | (not is_any)], EVERY)
+    lines = scores.groups.join(scores.lines, on="line", how="inner")
+    categorised = list(scores.files["dataset"][scores.files["category"] != ""])
+    pooled = lines[lines["dataset"].isin(categorised)] if categorised else lines
+    grids: dict[Of, Shown] = {}
+    for some, of in ((lines, ["dataset"]), (pooled, [])):
+        by = ["facet", "group", *of, "metric", "profile", "model"]
+        for (facet, group, *dataset, metric, profile, model), found in estimates(some, by, scores.clusters).items():
+            row = Row(group, dataset[0] if dataset else EVERY)
+            grids.setdefault((facet, metric, profile), {})[model, row, ALL] = found.without_draws()
+        for (facet, group, *dataset, metric, profile, model, length), found in estimates(some, [*by, "length"]).items():
+            row = Row(group, dataset[0] if dataset else EVERY)
+            grids[facet, metric, profile][model, row, length_name(length)] = found
     own = scores.default_metrics
-    ordered = sorted(shown, key=lambda key: (key[0], key[1] not in own, key[1], profile_order(key[2])))
-    return [_facet_grid(scores, *key, shown[key]) for key in ordered]
-
-
-def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
-    """Add a row to `shown` for each group of each dataset.
-
-    If `name` is given, each group gets only one row, for the lines of all datasets together, and the row's `of`
-    is `name`.
-    """
-    by = ["group", *([] if name else ["dataset"]), "metric", "profile", "model"]
-    for (group, *of, metric, profile, model), sample in samples(lines, by).items():
-        row = Row(group.name, name or of[0])
-        shown.setdefault((group.facet, metric, profile), {})[model, row, ALL] = sample.estimate()
-    for (group, *of, metric, profile, model, length), found in estimates(lines, [*by, "length"]).items():
-        row = Row(group.name, name or of[0])
-        shown[group.facet, metric, profile][model, row, length_name(length)] = found
+    ordered = sorted(grids, key=lambda key: (key[0], key[1] not in own, key[1], profile_order(key[2])))
+    return [_facet_grid(scores, *key, grids[key]) for key in ordered]
 
 
 def _facet_grid(scores: Scores, facet: str, metric: str, profile: str, cells: Shown) -> Grid:
-    """Return the grid of a facet. The rows of `EVERY` come first; they are left out if there is only one dataset."""
     is_several = len({row.of for _, row, _ in cells} - {EVERY}) > 1
     kept = {key: found for key, found in cells.items() if is_several or key[1].of != EVERY}
     rows = sorted({row for _, row, _ in kept}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))
@@ -159,5 +146,64 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 def _columns(scores: Scores, cells: Iterable[tuple[str, Row, str]]) -> tuple[str, ...]:
     """Return the names of the lengths that have a number, and then the column of all lengths together."""
     there = {column for _, _, column in cells}
-    lengths = [name for name in map(length_name, scores.lengths) if name in there]
-    return (*lengths, ALL)
+    lengths = map(length_name, sorted(scores.files["length"].unique()))
+    return (*(name for name in lengths if name in there), ALL)
+
+
+def detail_grid(scores: Scores) -> Grid:
+    """Return a grid with the mean of every detail that is a number or a flag (0 or 1), over the lines that have it.
+
+    If a model was not given some examples of a dataset at a length, the details of this file are N/A, like the score.
+    """
+    found = scores.details.join(scores.lines[_CELL], on="line", how="inner")
+    skipped = scores.lines[scores.lines["status"] == SKIPPED].groupby(_CELL, observed=True).size().to_dict()
+    values = found["value"].to_numpy()
+    cells: dict[tuple[str, Row, int], Estimate] = {}
+    for (name, *of, model, length), at in grouped(found, ["name", *_CELL]).items():
+        counts = Counts(len(at), skipped=skipped.get((*of, model, length), 0))
+        cells[model, Row(name, *of), length] = _figure(math.fsum(values[at]) / len(at), counts)
+    return _figure_grid("Details", scores, cells)
+
+
+def total_grid(scores: Scores) -> Grid:
+    """Return a grid with the totals of files: figures that are not means of examples, for metrics that have totals.
+
+    If examples have several samples, a figure is the mean over the samples (see `mean_figures`).
+    """
+    lines = scores.lines[scores.lines["metric"].isin([name for name, totals in scores.totals.items() if totals])]
+    plain = estimates(lines, _CELL)
+    cells: dict[tuple[str, Row, int], Estimate] = {}
+    scored = lines[lines["score"].notna()]
+    for (*of, model, length), at in grouped(scored, _CELL).items():
+        totals = scores.totals[of[1]]
+        figures = mean_figures(totals, [scores.kept[line] for line in scored.index[at]]) if totals else {}
+        for name, value in figures.items():
+            cells[model, Row(name, *of), length] = _figure(value, plain[*of, model, length].counts)
+    return _figure_grid("Totals", scores, cells)
+
+
+def _figure(value: float, counts: Counts) -> Estimate:
+    """Return a figure; if examples were skipped, it is N/A, and the figure of the other examples is in `others`."""
+    return Estimate(None, counts=counts, others=value) if counts.skipped else Estimate(value, counts=counts)
+
+
+def _figure_grid(title: str, scores: Scores, cells: Mapping[tuple[str, Row, int], Estimate]) -> Grid:
+    """Return a grid with a column for each length; if there are several, the last column is the mean over them.
+
+    If a model's figure at one of the lengths is missing, there is no mean. If one of the figures is N/A, the mean is
+    N/A, too.
+    """
+    rows = sorted({row for _, row, _ in cells}, key=lambda row: (row.of, row.metric, row.profile, row.name))
+    lengths = sorted({length for _, _, length in cells})
+    shown = {(model, row, length_name(length)): found for (model, row, length), found in cells.items()}
+    models = scores.values("model")
+    for row in rows:
+        wanted = [length for length in lengths if any((model, row, length) in cells for model in models)]
+        for model in models:
+            parts = [part for length in wanted if (part := cells.get((model, row, length))) is not None]
+            means = [part.mean for part in parts if part.mean is not None]
+            if len(parts) == len(wanted) > 1:
+                mean = sum(means) / len(means) if len(means) == len(wanted) else None
+                shown[model, row, MEAN] = Estimate(mean, counts=sum((part.counts for part in parts), Counts()))
+    names = [length_name(length) for length in lengths]
+    return Grid(title, tuple(rows), (*names, MEAN) if len(names) > 1 else tuple(names), shown)

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from mmlongbench.scoring.report.averages import Averages
-from mmlongbench.scoring.report.grids import DIGITS, length_name
+from mmlongbench.scoring.report.grids import DIGITS, Estimate, length_name
 
 MIN_MODELS = 3
 """The minimum number of models for a meaningful correlation; two models can be ranked in only two ways."""
@@ -38,7 +36,7 @@ class Matrix:
     profile: str
     length: int
     datasets: tuple[str, ...]
-    """The names in `Averages.entry_names`, in the order of their categories."""
+    """The names in `Averages.entries`, in the order of their categories."""
     categories: tuple[str, ...]
     """The names of the categories, then `overall` if there are several categories. `(average)` follows a name that is
     also in `datasets`."""
@@ -116,7 +114,7 @@ class Correlations:
 
 def correlations(averages: Sequence[Averages]) -> Correlations:
     """Return the correlations of every two datasets or categories, for each profile and length."""
-    models = {model for each in averages for model, _, _ in each.entries}
+    models = {model for each in averages for model, _, _ in each.of_entries}
     if len(models) < MIN_MODELS:
         return Correlations(reason=f"n/a: {len(models)} of the {MIN_MODELS} models that a correlation needs")
     found = [matrix for each in averages for matrix in _matrices(each)]
@@ -128,26 +126,23 @@ def correlations(averages: Sequence[Averages]) -> Correlations:
 
 def _matrices(averages: Averages) -> Iterator[Matrix]:
     """Yield a matrix for each length at which some pair has enough models; nothing if there is only one dataset."""
-    datasets = tuple(name for names in averages.entry_names.values() for name in names)
+    datasets = tuple(averages.entries)
     rows = {f"{row.name} (average)" if row.name in datasets else row.name: row for row in averages.rows}
-    categories = tuple(rows)
-    for length in sorted({length for _, _, length in averages.entries}):
-        means = {
-            **{name: _means(averages.entries, name, length) for name in datasets},
-            **{name: _means(averages.by_length, row, length) for name, row in rows.items()},
-        }
-        pairs = {both: spearman(means[both[0]], means[both[1]]) for both in combinations((*datasets, *categories), 2)}
+    for length in sorted({length for _, _, length in averages.of_entries}):
+        means = {name: _means(averages.of_entries, name, length) for name in datasets}
+        means |= {name: _means(averages.by_length, row, length) for name, row in rows.items()}
+        pairs = {both: spearman(means[both[0]], means[both[1]]) for both in combinations(means, 2)}
         models = {model for scores in means.values() for model in scores}
         if any(each.models >= MIN_MODELS for each in pairs.values()) and len(datasets) > 1:
-            yield Matrix(averages.profile, length, datasets, categories, len(models), pairs)
+            yield Matrix(averages.profile, length, datasets, tuple(rows), len(models), pairs)
 
 
-def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: int) -> dict[str, float]:
+def _means(estimates: Mapping[tuple[str, Any, int], Estimate | None], name: object, length: int) -> dict[str, float]:
     """Return the mean of one dataset or row at a length, by model; models without a mean are left out."""
     return {
-        model: round(sample.mean, DIGITS)
-        for (model, of, at), sample in samples.items()
-        if (of, at) == (name, length) and sample is not None and not np.isnan(sample.mean)
+        model: round(estimate.mean, DIGITS)
+        for (model, of, at), estimate in estimates.items()
+        if (of, at) == (name, length) and estimate is not None and estimate.mean is not None
     }
 
 

@@ -5,20 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.scoring.report.agreement import Agreement, agreement
-from mmlongbench.scoring.report.averages import all_averages, average_grid, cells, dataset_grid, sample_grid
-from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
-from mmlongbench.scoring.report.columns import FAILED, Origin, Scores, Series, grouped
+from mmlongbench.scoring.report.averages import average_grid, averages, cells, dataset_grid, sample_grid
+from mmlongbench.scoring.report.breakdowns import depth_grids, detail_grid, facet_grids, total_grid
 from mmlongbench.scoring.report.correlations import Correlations, correlations
-from mmlongbench.scoring.report.details import detail_grid, total_grid
-from mmlongbench.scoring.report.differing import Differing
-from mmlongbench.scoring.report.estimates import Estimate, estimates
-from mmlongbench.scoring.report.grids import Grid
-from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
-from mmlongbench.scoring.report.sorting import read
-from mmlongbench.scoring.report.totals import KnownTotals
-from mmlongbench.scoring.report.variants import vectors
-from mmlongbench.scoring.report.volatility import Volatility, volatilities
+from mmlongbench.scoring.report.grids import Estimate, Grid, estimates
+from mmlongbench.scoring.report.reading import FAILED, SERIES, Differing, Scores, Series, grouped, read
+from mmlongbench.statistics import LEVEL, RESAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +25,7 @@ class Missing:
     def summary(self) -> dict[str, Any]:
         """Return the counts as JSON values."""
         others = {"mean_of_others": self.found.others} if self.found.counts.skipped else {}
-        return {**self.series.summary(), "file": self.file, **asdict(self.found.counts), **others}
+        return {**self.series._asdict(), "file": self.file, **asdict(self.found.counts), **others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +67,7 @@ class Report:
     facets: tuple[Grid, ...]
     details: Grid
     totals: Grid
-    agreement: Agreement
     correlations: Correlations
-    volatilities: tuple[Volatility, ...]
     missing: tuple[Missing, ...]
     failures: tuple[tuple[Series, str, int], ...]
     """Why examples failed: (series, reason, number of examples), the most frequent reason first."""
@@ -94,7 +84,7 @@ class Report:
             "profiles": [asdict(each) for each in self.provenance],
             "reasoning": {model: dict(counts) for model, counts in self.reasoning.items()},
             "releases": {model: list(locks) for model, locks in self.locks.items()},
-            "different_examples": self.differing.summary(),
+            "different_examples": asdict(self.differing),
             "resamples": RESAMPLES,
             "level": LEVEL,
             "averages": self.averages.summary(),
@@ -104,11 +94,9 @@ class Report:
             "facets": [grid.summary() for grid in self.facets],
             "details": self.details.summary(),
             "totals": self.totals.summary(),
-            "agreement": _agreement(self.agreement),
             "correlations": self.correlations.summary(),
-            "volatility": [{**asdict(each), "robustness": each.robustness} for each in self.volatilities],
             "missing": [each.summary() for each in self.missing],
-            "failures": [{**series.summary(), "reason": why, "times": times} for series, why, times in self.failures],
+            "failures": [{**series._asdict(), "reason": why, "times": times} for series, why, times in self.failures],
             "notes": list(self.notes),
         }
 
@@ -123,121 +111,82 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
             was scored under the profile.
 
     """
-    metrics = KnownTotals()
-    scores = read(folder, metrics.has, profile)
-    found, examples = cells(scores), vectors(scores)
-    averages = all_averages(scores, found, preferred)
+    scores = read(folder, profile)
+    found = cells(scores)
+    of_profiles = averages(scores, found, preferred)
     return Report(
         lines=len(scores.lines),
-        models=scores.models,
-        metrics=scores.metrics,
-        datasets=scores.scored_datasets,
+        models=tuple(scores.values("model")),
+        metrics=tuple(scores.values("metric")),
+        datasets=tuple(scores.values("dataset")),
         own_metrics=scores.default_metrics,
         provenance=_provenance(scores),
-        reasoning=_reasoning(scores),
+        reasoning=scores.reasoning,
         locks=scores.locks,
         differing=scores.differing,
-        averages=average_grid(scores, averages),
+        averages=average_grid(scores, of_profiles),
         scores=dataset_grid(scores, found),
         samples=sample_grid(scores),
         depths=tuple(depth_grids(scores)),
         facets=tuple(facet_grids(scores)),
         details=detail_grid(scores),
-        totals=total_grid(scores, metrics.found),
-        agreement=agreement(scores, examples),
-        correlations=correlations(averages),
-        volatilities=volatilities(scores, examples),
+        totals=total_grid(scores),
+        correlations=correlations(of_profiles),
         missing=_missing(scores),
         failures=_failures(scores),
-        notes=(*scores.notes, *_differing(scores), *_unknown(metrics)),
+        notes=(
+            *scores.notes,
+            *_made_differently(scores),
+            *(f"totals of {name} are not shown: {why}" for name, why in sorted(scores.totals.problems.items())),
+        ),
     )
 
 
 def _provenance(scores: Scores) -> tuple[Scheme, ...]:
     """Return every metric under every profile; those under `official` come first."""
-    found: dict[tuple[str, str], list[Series]] = {}
-    for series in scores.series:
-        found.setdefault((series.profile, series.metric), []).append(series)
     schemes = []
     for profile in scores.profiles:
-        for metric in sorted(name for under, name in found if under == profile):
-            many = found[profile, metric]
-            origins = sorted({origin for series in many for origin in scores.origins[series]})
-            follows = tuple(dict.fromkeys(origin.follows for origin in origins if origin.follows))
-            choices = tuple(dict.fromkeys(choice for origin in origins for choice in origin.choices))
-            schemes.append(Scheme(metric, profile, follows, choices, len(many)))
+        under = scores.origins[scores.origins["profile"] == profile]
+        for metric, some in under.groupby("metric", observed=True):
+            some = some.sort_values(["follows", "choices"])
+            follows = tuple(text for text in some["follows"].unique() if text)
+            choices = tuple(dict.fromkeys(choice for text in some["choices"] for choice in text.split("\n") if choice))
+            schemes.append(Scheme(str(metric), profile, follows, choices, some["model"].nunique()))
     return tuple(schemes)
 
 
-def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
-    """Return how many predictions of each model had reasoning, by what was done with it.
-
-    Several metrics may have read the same predictions, so for each file the highest number of any metric counts.
-    """
-    files: dict[tuple[str, str, str], int] = {}
-    for (series, file, kind), count in scores.reasoning.items():
-        key = (series.model, file, kind)
-        files[key] = max(count, files.get(key, 0))
-    found: dict[str, dict[str, int]] = {}
-    for (model, _, kind), count in sorted(files.items()):
-        of_model = found.setdefault(model, {})
-        of_model[kind] = of_model.get(kind, 0) + count
-    return found
-
-
-def _differing(scores: Scores) -> Iterator[str]:
+def _made_differently(scores: Scores) -> Iterator[str]:
     """Yield a note for each metric whose scores of different models differ in profile, version or choices."""
-    by_metric: dict[str, list[Series]] = {}
-    for series in scores.series:
-        by_metric.setdefault(series.metric, []).append(series)
-    for metric, many in by_metric.items():
-        under = {profile: [each.model for each in many if each.profile == profile] for profile in scores.profiles}
-        there = {profile: models for profile, models in under.items() if models}
-        if len(set(map(tuple, there.values()))) > 1:
-            said = "; ".join(f"{profile}: {', '.join(models)}" for profile, models in there.items())
-            yield f"{metric} was scored under different profiles for different models, in different tables: {said}"
-        for profile in there:
-            made = {each.model: tuple(sorted(scores.origins[each])) for each in many if each.profile == profile}
-            if len(set(made.values())) > 1:
-                said = "; ".join(f"{model}: {' and '.join(map(_said, origins))}" for model, origins in made.items())
-                yield f"scores by {metric} ({profile}) were not made in the same way for all models: {said}"
-
-
-def _said(origin: Origin) -> str:
-    return ", ".join([*([origin.follows] if origin.follows else []), *origin.choices]) or "no choices"
-
-
-def _unknown(metrics: KnownTotals) -> list[str]:
-    return [f"totals of {name} are not shown: {why}" for name, why in sorted(metrics.problems.items())]
+    for metric, of_metric in scores.origins.groupby("metric", observed=True):
+        models = {
+            profile: list(dict.fromkeys(some["model"]))
+            for profile in scores.profiles
+            if not (some := of_metric[of_metric["profile"] == profile]).empty
+        }
+        if len(set(map(tuple, models.values()))) > 1:
+            under = "; ".join(f"{profile}: {', '.join(names)}" for profile, names in models.items())
+            yield f"{metric} was scored under different profiles for different models, in different tables: {under}"
+        for profile in models:
+            some = of_metric[of_metric["profile"] == profile]
+            rules = (some["follows"].astype(str) + "\n" + some["choices"].astype(str)).str.strip("\n")
+            rules = rules.str.replace("\n", ", ").replace("", "no choices")
+            by_model = rules.groupby(some["model"], observed=True).agg(" and ".join)
+            if by_model.nunique() > 1:
+                made = "; ".join(f"{model}: {text}" for model, text in by_model.items())
+                yield f"scores by {metric} ({profile}) were not made in the same way for all models: {made}"
 
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:
     """Return the counts of every series and file with absent, failed or skipped examples."""
-    every = estimates(scores.lines, ["series", "file"])
+    names = {(each.dataset, each.length): str(each.file) for each in scores.files.itertuples()}
     return tuple(
-        Missing(series, file.name, found)
-        for (series, file), found in every.items()
+        Missing(Series(*key[:3]), names[key[3:]], found)
+        for key, found in estimates(scores.lines, [*SERIES, "dataset", "length"]).items()
         if found.counts.absent or found.counts.failed or found.counts.skipped
     )
 
 
 def _failures(scores: Scores) -> tuple[tuple[Series, str, int], ...]:
-    failed = scores.lines[scores.lines["status"] == FAILED]
-    found = [(*key, len(at)) for key, at in grouped(failed, ["series", "failure"]).items()]
-    return tuple(sorted(found, key=lambda each: -each[2]))
-
-
-def _agreement(found: Agreement) -> dict[str, Any]:
-    pairs = [
-        {
-            "metrics": list(pair.metrics),
-            "examples": pair.examples,
-            "tau": pair.tau,
-            **({"reason": pair.reason} if pair.reason else {}),
-            "scores": {model: list(both) for model, both in pair.scores.items()},
-            "ranks": {model: list(both) for model, both in pair.ranks().items()},
-        }
-        for pair in found.pairs
-    ]
-    shifts = {model: asdict(each) for model, each in (found.shifts or {}).items()}
-    return {"pairs": pairs, "shifts": shifts, **({"reason": found.reason} if found.reason else {})}
+    failed = grouped(scores.lines[scores.lines["status"] == FAILED], [*SERIES, "failure"])
+    counts = [(Series(*series), why, len(rows)) for (*series, why), rows in failed.items()]
+    return tuple(sorted(counts, key=lambda count: -count[2]))

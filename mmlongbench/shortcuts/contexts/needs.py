@@ -10,10 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmlongbench.scoring.report.columns import Floats
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS
-from mmlongbench.scoring.report.resampling import LEVEL, interval
 from mmlongbench.shortcuts.contexts.results import Need, NeedVerdict, Part
+from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, Floats, interval
 
 MARGIN = 0.05
 """A fall of the score that is smaller than this is no need."""

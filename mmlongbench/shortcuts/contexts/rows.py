@@ -2,19 +2,18 @@
 of clusters.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from mmlongbench.scoring.report.columns import SCORED, Cluster, column, grouped
-from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Sample, samples
-from mmlongbench.scoring.report.resampling import interval
 from mmlongbench.shortcuts.contexts.answers import Asked
 from mmlongbench.shortcuts.contexts.needs import Fall, need
 from mmlongbench.shortcuts.contexts.results import FULL, ContextMean, ContextRow, Difference
+from mmlongbench.statistics import MIN_CLUSTERS, Floats, interval, resampled_means
 
 _What: TypeAlias = Literal["mean", "full", "other", "chance"]
 """`mean`: all scores in a context. The others are of examples with a score both in the context and in the released
@@ -30,13 +29,23 @@ class _Group(NamedTuple):
     value: str
 
 
+class _Mean(NamedTuple):
+    """A mean score, with its value in each resample."""
+
+    mean: float
+    draws: Floats
+    clusters: int
+    examples: int
+    questions: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Paired:
     """Three means over the same examples and the same resamples."""
 
-    full: Sample
-    other: Sample
-    chance: Sample
+    full: _Mean
+    other: _Mean
+    chance: _Mean
 
     @property
     def is_solved(self) -> bool:
@@ -58,11 +67,7 @@ def rows(examples: Sequence[Asked], dataset: str, model: str) -> tuple[ContextRo
         return ()
     contexts = sorted({context for each in asked for name, context in each.scores if name == model})
     groups = _groups(asked)
-    lines = _lines(asked, model, contexts, groups)
-    by = ["group", "context", "what"]
-    found = samples(lines, by)
-    questions = {key: lines["id"].iloc[at].nunique() for key, at in grouped(lines, by).items()}
-    estimates = _Estimates(found, questions)
+    estimates = _Estimates(_means(_scores_of(asked, model, contexts, groups), asked, dataset))
     return tuple(
         ContextRow(
             model=model,
@@ -95,7 +100,31 @@ def _groups(asked: Sequence[Asked]) -> dict[_Group, list[int]]:
     return found | dict(sorted(parts.items(), key=lambda item: (item[0].facet, item[0].value)))
 
 
-def _lines(
+def _means(lines: pd.DataFrame, asked: Sequence[Asked], dataset: str) -> dict[tuple[int, str, _What], _Mean]:
+    """Return the mean of each group, context and `_What`."""
+    by = ["group", "context", "what"]
+    # A question without a cluster is one of its own, even if another cluster has its id as a name.
+    clusters = sorted({(each.cluster or each.id, not each.cluster) for each in asked})
+    places = {cluster: place for place, cluster in enumerate(clusters)}
+    of_each = np.array([places[each.cluster or each.id, not each.cluster] for each in asked])
+    ids = np.array([each.id for each in asked], dtype=object)
+    example = lines["example"].to_numpy()
+    lines = lines.assign(dataset=dataset, id=ids[example], cluster=of_each[example])
+    draws = resampled_means(lines, by, [(dataset, name) for name, _ in clusters])
+    groups: Any = lines.groupby(by, observed=True)
+    return {
+        key: _Mean(
+            math.fsum(some["score"]) / len(some),
+            of_group,
+            some["cluster"].nunique(),
+            len(some),
+            some["id"].nunique(),
+        )
+        for (key, some), of_group in zip(groups, draws.T, strict=True)
+    }
+
+
+def _scores_of(
     asked: Sequence[Asked], model: str, contexts: Sequence[str], groups: Mapping[_Group, Sequence[int]]
 ) -> pd.DataFrame:
     """Return a table with a line for each score of each example, in each of its groups."""
@@ -106,16 +135,8 @@ def _lines(
         for at in members
         for context, what, score in scored[at]
     ]
-    lines = pd.DataFrame(found, columns=["group", "context", "what", "at", "score"])
-    clusters = [Cluster(each.dataset, each.cluster or each.id, not each.cluster) for each in asked]
-    at = lines["at"].to_numpy()
-    return lines.assign(
-        dataset=column([each.dataset for each in asked], at),
-        id=column([each.id for each in asked], at),
-        cluster=column(clusters, at),
-        status=SCORED,
-        score=lines["score"].astype(np.float64),
-    )
+    lines = pd.DataFrame(found, columns=["group", "context", "what", "example", "score"])
+    return lines.astype({"example": np.int64, "score": np.float64})
 
 
 def _scores(asked: Asked, model: str, contexts: Sequence[str]) -> Iterator[tuple[str, _What, float]]:
@@ -135,17 +156,14 @@ def _scores(asked: Asked, model: str, contexts: Sequence[str]) -> Iterator[tuple
 class _Estimates:
     """The means of a model on a dataset. A key is the number of the group (0: all examples), the context, and what."""
 
-    samples: Mapping[tuple[int, str, _What], Sample]
-    questions: Mapping[tuple[int, str, _What], int]
+    of: Mapping[tuple[int, str, _What], _Mean]
 
     def means(self, group: int, contexts: Iterable[str]) -> Iterator[ContextMean]:
         """Yield the mean of a group in each context."""
         for context in contexts:
-            if sample := self.samples.get((group, context, "mean")):
-                plain, questions = sample.estimate(), self.questions[group, context, "mean"]
-                yield ContextMean(
-                    context=context, mean=sample.mean, low=plain.low, high=plain.high, questions=questions
-                )
+            if found := self.of.get((group, context, "mean")):
+                low, high = interval(found.draws) if found.clusters >= MIN_CLUSTERS else (None, None)
+                yield ContextMean(context=context, mean=found.mean, low=low, high=high, questions=found.questions)
 
     def differences(self, group: int, contexts: Iterable[str]) -> Iterator[Difference]:
         """Yield the difference of a group between the released prompt and each other context.
@@ -154,19 +172,19 @@ class _Estimates:
         questions of the dataset together, too.
         """
         for context in contexts:
-            if (group, context, "full") in self.samples:
+            if (group, context, "full") in self.of:
                 paired = self._paired(group, context)
                 is_solved = paired.is_solved and self._paired(0, context).is_solved
-                yield _difference(context, paired, self.questions[group, context, "full"], is_solved=is_solved)
+                yield _difference(context, paired, is_solved=is_solved)
 
     def _paired(self, group: int, context: str) -> _Paired:
-        full, other, chance = (self.samples[group, context, what] for what in _PAIRED)
+        full, other, chance = (self.of[group, context, what] for what in _PAIRED)
         return _Paired(full, other, chance)
 
 
-def _difference(context: str, paired: _Paired, questions: int, *, is_solved: bool) -> Difference:
+def _difference(context: str, paired: _Paired, *, is_solved: bool) -> Difference:
     full, other, chance = paired.full, paired.other, paired.chance
-    fall = Fall(full.mean - other.mean, full.draws - other.draws, full.clusters, questions)
+    fall = Fall(full.mean - other.mean, full.draws - other.draws, full.clusters, full.questions)
     low, high = fall.interval or (None, None)
     survival, survival_low, survival_high = _survival(paired, fall.unseen) if is_solved else (None, None, None)
     return Difference(
@@ -176,8 +194,8 @@ def _difference(context: str, paired: _Paired, questions: int, *, is_solved: boo
         mean=fall.mean,
         low=low,
         high=high,
-        examples=full.counts.examples,
-        questions=questions,
+        examples=full.examples,
+        questions=full.questions,
         clusters=full.clusters,
         chance=chance.mean,
         survival=survival,

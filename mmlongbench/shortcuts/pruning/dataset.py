@@ -18,7 +18,8 @@ from mmlongbench.shortcuts.pruning.choosing import (
     known_to_judges,
 )
 from mmlongbench.shortcuts.pruning.results import Drop, Effect, PruneVerdict
-from mmlongbench.shortcuts.verdicts import TOLERATED, effective_number, wilson
+from mmlongbench.shortcuts.verdicts import TOLERATED
+from mmlongbench.statistics import effective_number, wilson
 
 SOURCE = "mmlongbench shortcuts"
 """How the source of each erratum begins."""

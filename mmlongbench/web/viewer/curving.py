@@ -6,8 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
-from mmlongbench.scoring.report.estimates import Estimate
-from mmlongbench.scoring.report.grids import ALL, MEAN, Grid, Row
+from mmlongbench.scoring.report.grids import ALL, MEAN, Estimate, Grid, Row
 from mmlongbench.scoring.report.report import Report, report
 from mmlongbench.scoring.scores import UNKNOWN
 from mmlongbench.web.charts import Chart, Curve, length_charts, look_of
