@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import ReleaseError
 from mmlongbench.lengths import format_length
-from mmlongbench.shortcuts.audit import ShortcutAudit
-from mmlongbench.shortcuts.contexts.blind import MAX_LUCK
-from mmlongbench.shortcuts.contexts.needs import MARGIN
-from mmlongbench.shortcuts.contexts.results import BlindCounts, ContextAudit, ContextRow, Difference
+from mmlongbench.shortcuts.audit import SeenQuestion, ShortcutAudit
+from mmlongbench.shortcuts.blind import MAX_LUCK, BlindCounts
+from mmlongbench.shortcuts.contexts import MARGIN, ContextAudit, ContextRow, Difference
 from mmlongbench.shortcuts.difficulty import difficulty_table
 from mmlongbench.shortcuts.findings import Finding
-from mmlongbench.shortcuts.to_look_at import SeenQuestion
 from mmlongbench.statistics import LEVEL, MIN_CLUSTERS, RESAMPLES
 from mmlongbench.table import Cell, Table, Value
 from mmlongbench.web.charts import IntervalLook, interval_bar

@@ -22,11 +22,11 @@ from mmlongbench.release.release import Release, open_release
 from mmlongbench.release.selection import find_example
 from mmlongbench.release.shown_example import ShownExample, shown_example
 from mmlongbench.scoring.report.grids import Counts, Estimate, Grid, Row
-from mmlongbench.shortcuts.audit import ShortcutAudit
-from mmlongbench.shortcuts.contexts.results import BlindCounts, BlindQuestion, ContextAudit, ContextRow, NeedVerdict
+from mmlongbench.shortcuts.audit import SeenQuestion, SeenUnit, ShortcutAudit
+from mmlongbench.shortcuts.blind import BlindCounts, BlindQuestion
+from mmlongbench.shortcuts.contexts import ContextAudit, ContextRow, NeedVerdict
 from mmlongbench.shortcuts.difficulty import Difficulty
 from mmlongbench.shortcuts.findings import Finding, Verdict
-from mmlongbench.shortcuts.to_look_at import SeenQuestion, SeenUnit
 from mmlongbench.table import Cell, Table, Value, text_of
 from mmlongbench.web import shortcuts_page
 from mmlongbench.web.audit_page import audit_page

@@ -16,8 +16,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.plugins import GROUPS
 from mmlongbench.manifest.task_files import TaskFiles
 from mmlongbench.models.receipts import FAULTS
-from mmlongbench.scoring.predictions import Key, Prediction, Predictions, read_predictions
-from mmlongbench.scoring.problems import REASONS, Problems
+from mmlongbench.scoring.predictions import REASONS, Key, Prediction, Predictions, Problems, read_predictions
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.web.viewer.index import Index, IndexRow
 from mmlongbench.web.viewer.viewed import Viewed, ViewedFile, cache_folder, code_of, key_of
