@@ -179,15 +179,7 @@ def exclude_files(path: Path, datasets: Sequence[str]) -> dict[str, Path]:
 
 
 def write_exclude(path: Path, lock: Lock | None, dataset: str, reasons: Mapping[str, str]) -> None:
-    """Write questions as errata that leave them out, with the errata that the dataset was built with.
-
-    Args:
-        path: the file.
-        lock: the lock of the release; None for public files of other origin.
-        dataset: the name of the dataset.
-        reasons: why each question is excluded, by id.
-
-    """
+    """Write questions as errata that leave them out, with the errata that the dataset was built with."""
     counts = lock.datasets.get(dataset) if lock else None
     errata: dict[str, Mapping[str, object]] = dict(counts.errata) if isinstance(counts, DatasetCounts) else {}
     errata |= {id: {"source": f"mmlongbench shortcuts: {why}", "drop": True} for id, why in reasons.items()}
@@ -241,11 +233,6 @@ def questions_to_look_at(
     """Return the questions that carry findings most, by the dataset and the kind of the finding.
 
     Each file is read once, up to the last of these questions.
-
-    Raises:
-        ReleaseError: a file or an image cannot be read.
-        DraftError: the builder cannot read a record.
-
     """
     seen: dict[tuple[str, str], tuple[SeenQuestion, ...]] = {}
     images = ImageFacts(release.path / IMAGES)

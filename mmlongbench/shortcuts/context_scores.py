@@ -84,19 +84,9 @@ def read_answers(
 ) -> tuple[list[Asked], list[Given], list[str]]:
     """Score predictions files of `mmlongbench run`, or read scores files of `mmlongbench score`.
 
-    Args:
-        release: a release of this engine, or public files of other origin.
-        predictions: files, or folders of `*.jsonl` files; each file has the answers of one model in one context.
-        progress: shows a bar while predictions are scored.
-        tasks: the task files that the release was built with.
-
     Returns:
         The examples in the order of the files; the models and contexts, sorted; and sentences about predictions that
         were left out.
-
-    Raises:
-        ScoringError: there are no predictions, or a file has several models or contexts.
-        ReleaseError: the release or a scores file cannot be read.
 
     """
     files, scores_files = _sorted(predictions)
@@ -126,12 +116,7 @@ def read_answers(
 
 
 def _sorted(predictions: Sequence[Path]) -> tuple[dict[Given, list[Path]], list[Path]]:
-    """Return the predictions files by model and context, and the scores files.
-
-    Raises:
-        ScoringError: a file is missing, has no line that can be read, or has several models or contexts.
-
-    """
+    """Return the predictions files by model and context, and the scores files."""
     files: list[Path] = []
     for path in predictions:
         inside = sorted(file for file in path.rglob("*.jsonl") if file.is_file()) if path.is_dir() else [path]

@@ -34,7 +34,6 @@ class Difficulty(BaseModel):
     kind: Literal["difficulty"] = "difficulty"
     """Tells this line from those of findings."""
     dataset: str
-    """The name of the dataset."""
     file: str
     """The public file whose contexts were searched, below `mmlb_data/`."""
     length: int
@@ -77,10 +76,6 @@ class Search:
 def searches_of(model: str | None) -> Iterator[tuple[Search, ...]]:
     """Open the search by words and, with the name of a model, the search by meaning. The vectors of units are kept in a
     temporary folder.
-
-    Raises:
-        ModelError: the model is not on disk and cannot be downloaded, or the extra `dense` is missing.
-
     """
     if model is None:
         yield (Search(),)

@@ -301,10 +301,6 @@ def of_named(question: str) -> tuple[float, ...]:
 def of_questions(questions: Sequence[str]) -> Floats:
     """Return the words of questions as numbers, with the form of the text and what it names; empty if there are no
     words.
-
-    Raises:
-        ReleaseError: scikit-learn is not installed.
-
     """
     if len(set(questions)) < 2:
         return np.empty((0, 0))
