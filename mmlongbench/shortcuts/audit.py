@@ -20,7 +20,7 @@ from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.release.release import Release
 from mmlongbench.shortcuts.against import Answering, others_of
 from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
-from mmlongbench.shortcuts.difficulty import Difficulties, Difficulty, Search, drawn_questions
+from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
 from mmlongbench.shortcuts.findings import MIN_CLUSTERS, Finding, Measured, judge
 from mmlongbench.shortcuts.image_features import ImageFacts
 from mmlongbench.shortcuts.probes import KINDS, Kept, candidates, gold_groups, measure
@@ -92,12 +92,6 @@ def audit_shortcuts(
     return ShortcutAudit(findings, p, tuple(reading.notes), tuple(reading.difficulties))
 
 
-def has_requested_places(release: Release, dataset: str) -> bool:
-    """Return whether the places of needles are requested, so that they tell nothing about gold by design."""
-    placements = release.builder(dataset).spec.placements
-    return placements is not None and placements.kind is Depth
-
-
 class _Reading:
     """Reads each dataset once, and gives each question to everything that looks at it."""
 
@@ -115,8 +109,11 @@ class _Reading:
     def try_dataset(self, dataset: str) -> None:
         """Try every length: a question may tell its answer in a short context that a longer one hides."""
         lengths = self._release.lengths(dataset)
-        searched = drawn_questions(dataset, [*self._release.ids(dataset, lengths[-1])] if lengths else [])
-        has_depths, was_tried = has_requested_places(self._release, dataset), False
+        ids = sorted(set(self._release.ids(dataset, lengths[-1]))) if lengths else []
+        searched = set(Draws(("shortcuts", dataset)).order("difficulty", ids)[:MAX_QUESTIONS])
+        placements, was_tried = self._release.builder(dataset).spec.placements, False
+        # If the places of needles are requested, they tell nothing about gold by design.
+        has_depths = placements is not None and placements.kind is Depth
         counted: dict[str, Finding] = {}  # a count has the length at which it is strongest
         for length in lengths:
             file, kept = "", Kept()

@@ -38,7 +38,7 @@ _Example: TypeAlias = tuple[str, Key]
 """The public file and the key of an example."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """One example of a release, with the scores of all models in all contexts."""
 
@@ -51,32 +51,21 @@ class Asked:
     """The id of the thing that the question is about; empty if it has none."""
     facets: Mapping[str, tuple[str, ...]]
     """The groups of the example, by facet."""
-    options: int
+    options: int = 0
     """The number of answers that the question offers; 0 if the answer is free."""
-    chance: float
+    chance: float = 0.0
     """The probability that a guess among them is right; 0 if the answer is free."""
-    gold: str
+    gold: str = ""
     """The answer in one form, so that questions with equal answers are found."""
-    scores: Mapping[Given, Mapping[int, float]]
+    scores: dict[Given, dict[int, float]] = field(default_factory=dict)
     """The score of each sample, by the number of the sample."""
-    blind: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    blind: dict[tuple[str, int], str] = field(default_factory=dict)
     """A hash of each answer without context, by model and sample, if the model has several samples."""
 
     def mean(self, given: Given) -> float | None:
         """Return the mean over the samples; None if there is no score."""
         scores = self.scores.get(given)
         return sum(scores.values()) / len(scores) if scores else None
-
-
-@dataclass(slots=True)
-class _Scored:
-    """The scores of one example, while files are read."""
-
-    line: ScoreLine
-    """The first line about the example."""
-    scores: dict[Given, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
-    blind: dict[tuple[str, int], str] = field(default_factory=dict)
-    """See `Asked.blind`."""
 
 
 def read_answers(
@@ -90,7 +79,7 @@ def read_answers(
 
     """
     files, scores_files = _sorted(predictions)
-    examples: dict[_Example, _Scored] = {}
+    examples: dict[_Example, Asked] = {}
     notes: list[str] = []
     digests = ExampleDigests(open_scorable(release, None, None, tasks))
     with TemporaryDirectory() as folder:
@@ -106,13 +95,14 @@ def read_answers(
                 out.unlink()
     for path in scores_files:
         notes += _add(examples, ((_context_of(line), line) for line in read_scores(path)))
-    given = sorted({given for scored in examples.values() for given in scored.scores})
+    given = sorted({given for asked in examples.values() for given in asked.scores})
     if not given:
         why = notes[0] if notes else "no line has a score by the own metric of its dataset"
         raise ScoringError(
             f"no prediction fits an example of {release.name}: {why}; give what `mmlongbench run` wrote for it"
         )
-    return list(_asked(examples, digests.opened)), given, notes
+    _add_guesses(examples, digests.opened)
+    return list(examples.values()), given, notes
 
 
 def _sorted(predictions: Sequence[Path]) -> tuple[dict[Given, list[Path]], list[Path]]:
@@ -172,7 +162,7 @@ def _context_of(line: ScoreLine) -> str:
     return next((choice.removeprefix(CONTEXT) for choice in line.choices if choice.startswith(CONTEXT)), "")
 
 
-def _add(examples: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine]]) -> Iterator[str]:
+def _add(examples: dict[_Example, Asked], lines: Iterable[tuple[str, ScoreLine]]) -> Iterator[str]:
     """Add the scores of the datasets' own metrics; yield a sentence about answers without a score."""
     without: dict[Given, Counter[str]] = defaultdict(Counter)
     for context, line in lines:
@@ -183,21 +173,24 @@ def _add(examples: dict[_Example, _Scored], lines: Iterable[tuple[str, ScoreLine
             without[given][line.skipped or line.status] += 1
             continue
         key = key_of({"id": line.id, "depth": line.depth, "permutation": line.permutation})
-        example = examples.setdefault((line.file, key), _Scored(line))
-        scores = example.scores[given]
+        facets = {facet: tuple(values) for facet, values in line.facets.items()}
+        asked = Asked(line.dataset, line.length, line.id, line.cluster, facets)
+        asked = examples.setdefault((line.file, key), asked)
+        scores = asked.scores.setdefault(given, {})
         if line.sample in scores:
             where = f"{line.file}, id {line.id!r}"
             raise ScoringError(f"{_named(*given)}: {where} is scored twice; give each scores file once")
         scores[line.sample] = line.score
         if context == BLIND and line.answer:
-            example.blind[line.model, line.sample] = line.answer
+            asked.blind[line.model, line.sample] = line.answer
     for given, counts in without.items():
         said = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items()))
         yield f"{_named(*given)}: {counts.total():,} answers have no score and are left out: {said}"
 
 
-def _asked(examples: Mapping[_Example, _Scored], opened: Release) -> Iterator[Asked]:
-    guesses: dict[_Example, tuple[int, float, str]] = {}  # see `Asked`: options, chance, gold
+def _add_guesses(examples: Mapping[_Example, Asked], opened: Release) -> None:
+    """Say what guesses can reach at each example."""
+    guesses: dict[_Example, tuple[int, float, str]] = {}
     names = {file for file, _ in examples}
     for file in (file for file in scorable_files(opened) if file.file.name in names):
         for record, key in records_of(file):
@@ -206,15 +199,8 @@ def _asked(examples: Mapping[_Example, _Scored], opened: Release) -> Iterator[As
             text = json.dumps(gold, sort_keys=True, default=str).casefold()
             options, chance = (len(choices.offered), choices.chance) if choices and choices.offered else (0, 0.0)
             guesses[file.file.name, key] = options, chance, text
-    for (name, key), example in examples.items():
+    for (name, key), asked in examples.items():
         guess = guesses.get((name, key)) or guesses.get((name, (key[0], "", 0.0)))
         if guess is None:
             raise ScoringError(f"{name}: the release has no example {key[0]!r}; the scores are of another release")
-        line = example.line
-        facets = {facet: tuple(values) for facet, values in line.facets.items()}
-        yield Asked(
-            *(line.dataset, line.length, line.id, line.cluster, facets),
-            *guess,
-            example.scores,
-            example.blind,
-        )
+        asked.options, asked.chance, asked.gold = guess

@@ -169,7 +169,9 @@ def choice_groups(asked: AskedQuestion, images: ImageFacts) -> Iterator[tuple[st
     yield CHOICE_TEXTS[0], group(texts_f.of_text(text) for text in texts)
     yield CHOICE_TEXTS[1], group(texts_f.of_offers(texts, asked.question))
     if labels := texts_f.of_labels(asked.units, texts):
-        yield "right label from its exemplars", group(labels, texts_f.context_of(asked))
+        # Questions that share a context and a label are compared once.
+        context = digest("context", *(unit.id for unit in asked.units)).hex()[:12]
+        yield "right label from its exemplars", group(labels, context)
 
 
 # ---- What is measured

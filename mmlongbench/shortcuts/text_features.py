@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from mmlongbench.draws import digest
 from mmlongbench.likeness import letters, missing, words
 from mmlongbench.shortcuts.image_features import FORMATS, MODES
-from mmlongbench.shortcuts.reading import AskedQuestion, ShownUnit
+from mmlongbench.shortcuts.reading import ShownUnit
 from mmlongbench.statistics import Floats
 
 _LARGEST = 1e15
@@ -256,11 +255,6 @@ def _label(text: str, offered: Sequence[str]) -> str:
     end = text.rstrip()
     ends = [label for label in offered if label and end.endswith(label) and not end[: -len(label)][-1:].isalnum()]
     return max(ends, key=len, default="")
-
-
-def context_of(asked: AskedQuestion) -> str:
-    """Return a short name of the context of a question; questions that share a context have the same one."""
-    return digest("context", *(unit.id for unit in asked.units)).hex()[:12]
 
 
 # ---- Questions: their words, the form of their text, and what they name
