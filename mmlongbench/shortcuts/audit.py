@@ -18,7 +18,7 @@ from mmlongbench.release.items import items_path
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.lock import DatasetCounts, Lock
 from mmlongbench.release.release import Release
-from mmlongbench.shortcuts.against import Answering, others_of
+from mmlongbench.shortcuts.against import Answering
 from mmlongbench.shortcuts.counted import Depths, Leakage, Overlap
 from mmlongbench.shortcuts.difficulty import MAX_QUESTIONS, Difficulties, Difficulty, Search
 from mmlongbench.shortcuts.findings import MIN_CLUSTERS, Finding, Measured, judge
@@ -85,8 +85,7 @@ def audit_shortcuts(
     estimated, p = judge(reading.measured)
     shared: list[Finding] = []
     if reading.shared and against is not None:
-        for other in others_of(against):
-            reading.shared.compare(other)
+        reading.shared.compare(against)
         shared += reading.shared.findings()
     findings = (*estimated, *reading.counted, *shared)
     return ShortcutAudit(findings, p, tuple(reading.notes), tuple(reading.difficulties))
