@@ -163,8 +163,8 @@ def _compare(
         exclude_files(exclude, list(lock.datasets) if lock else ())
     audit = audit_contexts(release, predictions, progress, tasks)
     if html:
-        from mmlongbench.web.contexts_page import contexts_page
         from mmlongbench.web.kit import write_page
+        from mmlongbench.web.shortcuts_page import contexts_page
 
         write_page(html, contexts_page(f"Contexts of {release.resolve().name}", audit))
     if as_json:

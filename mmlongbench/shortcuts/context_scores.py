@@ -18,14 +18,11 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.binding import calling
 from mmlongbench.manifest.task_files import NO_TASK_FILES, TaskFiles
 from mmlongbench.release.release import Release
-from mmlongbench.scoring.choosing import DEFAULT
-from mmlongbench.scoring.joining import builder_name, open_scorable, records_of, scorable_files
-from mmlongbench.scoring.predictions import Key, key_of
-from mmlongbench.scoring.problems import REASONS
-from mmlongbench.scoring.running import Run
+from mmlongbench.scoring.joining import ExampleDigests, builder_name, open_scorable, records_of, scorable_files
+from mmlongbench.scoring.predictions import REASONS, Key, key_of
+from mmlongbench.scoring.running import DEFAULT, Run
 from mmlongbench.scoring.score_model import filled_settings, model_of, score_model
 from mmlongbench.scoring.scores import CONTEXT, ScoreLine, read_scores
-from mmlongbench.scoring.staleness import ExampleDigests
 from mmlongbench.task.metric import Settings
 
 FULL = ""
@@ -86,9 +83,9 @@ def read_answers(
         for (model, context), paths in sorted(files.items()):
             out = Path(folder) / "scores.jsonl"
             run = Run(model, (DEFAULT,), filled_settings(release, Settings()), is_partial=True, only_answered=True)
-            _, problems = score_model(run, release, paths, out, progress, digests=digests)
-            for reason, problem in problems.summary().items():
-                said = f"{problem['count']:,} {REASONS[reason]}: {'; '.join(problem['first'])}"
+            scored = score_model(run, release, paths, out, progress, digests=digests)
+            for problem in scored.problems:
+                said = f"{problem.count:,} {REASONS[problem.reason]}: {'; '.join(problem.first)}"
                 notes.append(f"{_named(model, context)}: {said}")
             if out.exists():  # it does not appear if nothing fits
                 notes += _add(examples, ((context, line) for line in read_scores(out)))
