@@ -124,6 +124,7 @@ def score(
     with suppress(_NothingFits), ExitStack() as stack:
         names = sorted({name for names in choice.values() for name in names})
         metrics = _open_metrics(names, run, stack, context)
+        rules = {metric.name: provenance for metric, provenance in metrics.values()}
         if out:
             refuse_other_choices(out, {name: provenance for name, (_, provenance) in metrics.items()})
         at_once = max((metric.concurrency for metric, _ in metrics.values()), default=1)
@@ -136,7 +137,7 @@ def score(
             for (answer, metric, why_not), scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if run.is_dry:
                     continue
-                line = _line(run.model, file, answer, metric, metrics[metric.name][1], scored, known.lock, why_not)
+                line = _line(run.model, file, answer, metric, rules[metric.name], scored, known.lock, why_not)
                 if not why_not:
                     key = line.metric, line.dataset, line.length
                     tallies.setdefault(key, Tally(metric)).add(line, scored, answer.joined.row)
