@@ -140,13 +140,11 @@ class Fact:
     label: str
     """The name of the row."""
     group: str
-    """The line above that the row belongs to; empty if there is none."""
+    """The last line above without values; empty if there is none."""
     header: str
     """The name of the column."""
     value: str
-    """The value as it is printed, without blanks after signs and without a deviation."""
-    whole: str
-    """The value with its deviation, such as `66.4% (0.8%)`."""
+    """The value as it is printed, without blanks after signs."""
     boxes: tuple[Box, Box, Box]
     """Where the label, the header over this column alone, and the value are."""
     leaf: str
@@ -303,14 +301,14 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
             reason = bad_label or header.fault or _ambiguous(header, column, headers)
             if not reason and {"page", "pages"} & set(normal(header.leaf).split()):
                 reason = "table-of-contents"
-            if not reason and number_of(piece.number) is None:
+            if not reason and number_of(piece.text) is None:
                 reason = "no-plain-number"
             if not reason and not confirms(page, row.words, header.leaf_words, piece.words, table.columns[0][0]):
                 reason = "readers-disagree"
             if reason:
                 losses[reason] += 1
                 continue
-            parts = row.words, header.leaf_words, piece.number_words
+            parts = row.words, header.leaf_words, piece.words
             others = [other for at, other in enumerate(headers) if at != column]
             yield Fact(
                 name,
@@ -319,7 +317,6 @@ def _cells(page: Page, table: WordTable, name: TableName, losses: Counter[str]) 
                 row.label,
                 row.group,
                 clean_label(header.text if any(_can_mean(header, other) for other in others) else header.leaf),
-                piece.number,
                 piece.text,
                 (
                     around([w.box for w in parts[0]]),
