@@ -17,7 +17,7 @@ from mmlongbench.questions.layer.checks import agrees, first_failed, misread
 from mmlongbench.questions.layer.facts import Fact, PageIndex, facts_of, is_contents, normal
 from mmlongbench.questions.layer.kinds import Candidate, Mark, candidates_of, stems, twin_of
 from mmlongbench.questions.layer.make import MOST_OF_A_PAGE, chosen, shortlist
-from mmlongbench.questions.layer.page import Box, Page, RawGrid, RawPage
+from mmlongbench.questions.layer.page import Box, Grid, Page, RawPage
 from mmlongbench.questions.layer.words import Header, WordTable, lines_of, read_table
 
 HEIGHT, PITCH, LETTER = 10.0, 14.0, 5.0
@@ -64,7 +64,7 @@ def page(
     them there is no grid.
     """
     found = tuple(word for x, y, text in texts for word in words(x, y, text))
-    grids = [RawGrid(how="network", rows=_rows(texts, box, edges)) for box in tables] if edges else []
+    grids = [Grid("network", rows=_rows(texts, box, edges)) for box in tables] if edges else []
     raw = RawPage(
         size=(600.0, 800.0),
         rotation=0,
@@ -80,9 +80,9 @@ def page(
 
 def _rows(
     texts: Sequence[tuple[float, float, str]], box: tuple[float, float, float, float], edges: Sequence[float]
-) -> tuple[tuple[tuple[float, float, float, float] | None, ...], ...]:
+) -> tuple[tuple[Box | None, ...], ...]:
     tops = sorted({y for _, y, _ in texts if box[1] <= y <= box[3]})
-    return tuple(tuple((x0, y - 2, x1, y + HEIGHT + 2) for x0, x1 in pairwise(edges)) for y in tops)
+    return tuple(tuple(Box(x0, y - 2, x1, y + HEIGHT + 2) for x0, x1 in pairwise(edges)) for y in tops)
 
 
 BALANCE: Sequence[Cells] = (
@@ -352,6 +352,14 @@ def test_a_heading_of_two_pages_is_a_name_only_with_the_heading_of_its_page() ->
     heads = {"The harbour of Quarl", "The harbour of Nevin"}
     assert names(*two) == {f"the table under the heading “Section 1” on the page with the heading “{h}”" for h in heads}
     assert names(*two, with_head(3, "The harbour of Nevin")) == {sorted(names(*two))[1]}
+
+
+def test_a_table_that_may_run_on_to_the_next_page_is_not_asked_about() -> None:
+    rest = page(2, table(MORE), [BOX], edges=EDGES)
+    found, losses = found_in(balance(1), rest)
+    assert (found, losses) == ([], {"table-may-run-on": 1, "table-without-a-name": 1})
+    between = page(2, [(50.0, 20.0, "The harbour of Quarl"), *table(MORE)], [BOX], [(50, 19, 250, 31, "text")], EDGES)
+    assert names(balance(1), between) == {HEADED}
 
 
 def test_two_tables_of_a_page_below_one_heading_have_no_name() -> None:

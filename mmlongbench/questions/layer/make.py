@@ -21,8 +21,9 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.files import is_unicode, pdfs_by_name, sha256_of, shown_name
 from mmlongbench.io.pool import each_done
 from mmlongbench.io.progress import Progress
+from mmlongbench.likeness import is_same_wording
 from mmlongbench.questions.layer.checks import Failed, first_failed, misread, ocr_name
-from mmlongbench.questions.layer.facts import PageIndex, TableName, facts_of, normal
+from mmlongbench.questions.layer.facts import PageIndex, facts_of, normal
 from mmlongbench.questions.layer.kinds import ABSENT, Candidate, candidates_of, is_general, stems, twin_of
 from mmlongbench.questions.layer.page import Page, layer_version, pages_of
 from mmlongbench.questions.question import Grounding, Line, Question, Reject, format_of, question_id
@@ -360,14 +361,16 @@ def _answered_elsewhere(own: str, phrases: Sequence[Sequence[str]], others: Mapp
 def _with_twins(
     taken: Sequence[Named], works: Mapping[str, Work], others: Mapping[str, PageIndex]
 ) -> tuple[list[Named], int]:
-    """Return questions of which a drawn share is replaced by twins, at most one about a table; and how many are."""
-    asked, names, tables = list(taken), set[str](), set[TableName]()
+    """Return questions of which a drawn share is replaced by twins, and how many are. Two twins of a document have
+    other words, because they have one answer.
+    """
+    asked, twins, names = list(taken), list[Named](), set[str]()
     draws = Draws(("twins of questions", *sorted({works[name].sha256 for name, _ in taken})))
     wanted = max(len(asked) // ABSENT_SHARE, 1)
     for at in draws.order("twins", range(len(asked)), lambda at: f"{asked[at][0]} {asked[at][1].question}"):
         own, candidate = asked[at]
-        table = candidate.facts[-1].table
-        if len(names) == wanted or table in tables:
+        alike = (twin.question for name, twin in twins if name == own)
+        if len(twins) == wanted or any(is_same_wording(candidate.question, question) for question in alike):
             continue
 
         def is_elsewhere(name: str, own: str = own, of: Candidate = candidate) -> bool:
@@ -378,9 +381,9 @@ def _with_twins(
         free = {n for other, work in works.items() if other != own for n in work.names[is_column]} - names
         if twin := twin_of(candidate, free, others[own], works[own].in_tables, is_elsewhere):
             asked[at] = own, twin
+            twins.append((own, twin))
             names.add(twin.edit.partition(" → ")[2])
-            tables.add(table)
-    return asked, len(names)
+    return asked, len(twins)
 
 
 def _question(document: str, sha256: str, candidate: Candidate, index: PageIndex) -> Question:
