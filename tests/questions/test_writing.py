@@ -13,7 +13,7 @@ from question_world import Doc
 
 from mmlongbench.documents.page_facts import PageFacts
 from mmlongbench.io.progress import Progress
-from mmlongbench.models.pictures import Picture
+from mmlongbench.models.calls import Picture
 from mmlongbench.questions.writing import funnel, lines, model_stages, text_checks
 from mmlongbench.questions.writing.answers import agrees, normal
 from mmlongbench.questions.writing.asking import (
