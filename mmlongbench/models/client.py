@@ -11,7 +11,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,17 +53,6 @@ class Failed:
     """A key of `REFUSALS`; empty for an answer that cannot be used, or if no call was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A model's answer, and how many tokens the call took."""
-
-    model: str
-    value: str
-    """The answer as JSON."""
-    input_tokens: int
-    output_tokens: int
-
-
 class CallStore(Store):
     """The answers in a file; the key of an answer is the hash of its call.
 
@@ -96,14 +85,10 @@ class CallStore(Store):
             f"the {role}'s answers {self.path} cannot be used: {error}; name another file with {options}cache"
         )
 
-    def get(self, key: str) -> Answer | None:
-        """Return the answer to the call with this key, or None if there is none."""
+    def get(self, key: str) -> str | None:
+        """Return the answer to the call with this key as JSON, or None if there is none."""
         row = self.row(key)
-        return Answer(*row[1:]) if row else None
-
-    def keep(self, key: str, answer: Answer) -> None:
-        """Save an answer; it is on disk when this returns."""
-        self.write([(key, *astuple(answer))])
+        return row[2] if row else None
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
@@ -223,7 +208,7 @@ class ModelClient:
         with self._store.alone(call.key, self._stopped.wait):
             if not is_fresh and (kept := self._store.get(call.key)):
                 with suppress(ValidationError):  # an answer that is none is asked for again
-                    answer = call.form.model_validate_json(kept.value)
+                    answer = call.form.model_validate_json(kept)
                     self._count(from_cache=1)
                     return answer
             if call.key in self._failed:
@@ -322,8 +307,8 @@ class ModelClient:
         if reply.fault and not call.reads_cut_off:
             raise Unusable(reply.fault)
         answer = call.read(reply)
-        kept = Answer(call.model, answer.model_dump_json(), reply.input_tokens, reply.output_tokens)
-        self._store.keep(call.key, kept)
+        kept = answer.model_dump_json()
+        self._store.write([(call.key, call.model, kept, reply.input_tokens, reply.output_tokens)])
         self._count(calls=1)
         self._lost = 0
         return answer

@@ -267,10 +267,9 @@ class Run:
         most = self.options.max_images or (self._rule.max_images if self._rule else None)
         if most is not None and len(plan.cost.images) > most:
             return Oversized(plan.name, "image-limit", len(plan.cost.images), most)
-        tokens = self.expected(plan)
+        tokens, window = self.expected(plan), self.window
         whole = (sum(plan.cost.images) + plan.cost.text if tokens is None else tokens) + plan.max_tokens
-        is_over = self.window is not None and whole > self.window
-        return Oversized(plan.name, "context-length", whole, self.window) if self.window and is_over else None
+        return Oversized(plan.name, "context-length", whole, window) if window and whole > window else None
 
     def ask(self, progress: Progress) -> RunResult:
         """Ask the model about the chosen examples, and write its predictions to the file.

@@ -110,20 +110,20 @@ class RunOptions:
         is_name = isinstance(name, str) and bool(name.strip()) and name.isprintable()
         if not is_name or len(name.encode()) > 200:
             raise ReleaseError(f"model {name!r:.80}: expected a name of at most 200 printable bytes in UTF-8")
+        needed = ("context", "images", "samples")
         for option in ("context", "images", "system", "count_as", "text_tokenizer"):
             value = getattr(self, option)
-            if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):
+            if not isinstance(value, str) and (value is not None or option in needed):
                 raise ReleaseError(f"{option} {value!r:.80}: expected a text")
-            if value != encodable(value or "") and value is not None:
+            if value and value != encodable(value):
                 raise ReleaseError(f"{option} {value!r:.80}: has characters that UTF-8 cannot encode")
         for option in ("samples", "max_tokens", "max_pixels", "window", "max_images"):
             value = getattr(self, option)
-            if (type(value) is not int or value < 1) and (value is not None or option == "samples"):
+            if (type(value) is not int or value < 1) and (value is not None or option in needed):
                 raise ReleaseError(f"{option} {value!r:.80}: expected a whole number, at least 1")
-        heat = self.temperature
-        if not isinstance(heat, int | float) or isinstance(heat, bool) or not 0 <= heat < math.inf:
-            raise ReleaseError(f"temperature {heat!r:.80}: expected a number, at least 0")
-        if self.samples > 1 and not heat:
+        if not isinstance(self.temperature, int | float) or not 0 <= self.temperature < math.inf:
+            raise ReleaseError(f"temperature {self.temperature!r:.80}: expected a number, at least 0")
+        if self.samples > 1 and not self.temperature:
             raise ReleaseError(f"{self.samples} samples: all answers would be alike; give a temperature above 0")
 
     @property
