@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -15,17 +16,10 @@ class EndpointError(MMLongBenchError):
     or the file of answers cannot be used.
     """
 
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """How messages to the user name the model and the options of the command."""
-
-    role: str = "model"
-    """What the model is for the caller, such as `judge`."""
-    options: str = "--"
+    role: ClassVar[str] = "model"
+    """What messages call the model, such as `judge`."""
+    options: ClassVar[str] = "--"
     """The beginning of the names of the command's options; the names end in `url`, `model`, `cache` and so on."""
-    error: type[EndpointError] = EndpointError
-    """The error to raise if the endpoint cannot be called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class EndpointSettings:
     is_dry: bool = False
     """Count the calls, without making any."""
 
-    def check(self, caller: Caller) -> None:
+    def check(self, error: type[EndpointError]) -> None:
         """Refuse numbers that make no sense.
 
         Raises:
@@ -55,14 +49,14 @@ class EndpointSettings:
 
         """
         for name, value in (
-            (f"{caller.options}concurrency", self.concurrency),
-            (f"{caller.options}timeout", self.timeout),
+            (f"{error.options}concurrency", self.concurrency),
+            (f"{error.options}timeout", self.timeout),
             ("the attempts of a call", self.attempts),
         ):
             if not 0 < value < math.inf:
-                raise caller.error(f"{name}: expected a number above 0, found {value}")
+                raise error(f"{name}: expected a number above 0, found {value}")
         if self.prices and not all(0 <= price < math.inf for price in self.prices):
-            raise caller.error(f"{caller.options}prices: expected two numbers, at least 0, found {self.prices}")
+            raise error(f"{error.options}prices: expected two numbers, at least 0, found {self.prices}")
 
 
 @dataclass(frozen=True, slots=True)

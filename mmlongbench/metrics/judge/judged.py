@@ -10,7 +10,7 @@ from mmlongbench.metrics.judge.verdicts import V
 from mmlongbench.models.calls import MAX_READ, Call, Picture, json_call, user_message
 from mmlongbench.models.client import Backoff, Failed, ModelClient
 from mmlongbench.models.replies import Reply, Unusable
-from mmlongbench.models.settings import Caller, EndpointSettings
+from mmlongbench.models.settings import EndpointSettings
 from mmlongbench.task.metric import Judge, Metric, Profile, Score, ScoringInput, Settings
 
 MAX_CHARACTERS = 200_000
@@ -110,7 +110,7 @@ def judge_client(judge: Judge, backoff: Backoff | None = None) -> ModelClient:
     settings = EndpointSettings(
         judge.url, judge.cache, judge.concurrency, judge.timeout, judge.attempts, judge.prices, judge.is_dry
     )
-    return ModelClient(settings, backoff, Caller("judge", "--judge-", JudgeError))
+    return ModelClient(settings, backoff, JudgeError)
 
 
 def unscored(failed: Failed) -> Score:
