@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.manifest.task_files import TaskFiles
     from mmlongbench.messages import Messages
-    from mmlongbench.mixes.mixing import Mixed
-    from mmlongbench.mixes.receipt import MixReceipt
+    from mmlongbench.mixes.mixing import Mixed, MixReceipt
     from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import RunResult
     from mmlongbench.models.settings import EndpointError, EndpointSettings, RunOptions
@@ -64,10 +63,11 @@ if TYPE_CHECKING:
     from mmlongbench.release.release import Example, Release
     from mmlongbench.release.selection import Selection
     from mmlongbench.release.verify import Problem, Verified
-    from mmlongbench.scoring.one import Scorer
-    from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.running import CellScore, PredictionProblem, Scores
+    from mmlongbench.scoring.score_model import Scorer
     from mmlongbench.shortcuts.audit import ShortcutAudit
-    from mmlongbench.shortcuts.contexts.results import BlindQuestion, ContextAudit, ContextRow
+    from mmlongbench.shortcuts.blind import BlindQuestion
+    from mmlongbench.shortcuts.contexts import ContextAudit, ContextRow
     from mmlongbench.shortcuts.findings import ShortcutFinding
     from mmlongbench.task.metric import Evidence, Judge, Provenance, Score, Settings
     from tokenization import TokenCount
@@ -694,7 +694,7 @@ def scorer(
         PluginError: a builder that the lock names is not installed, or is broken. For other errors see `open_release`.
 
     """
-    from mmlongbench.scoring.one import Scorer
+    from mmlongbench.scoring.score_model import Scorer
 
     return Scorer(_path(release, "the release"), settings, keeps_reasoning=keep_reasoning, tasks=_tasks(tasks))
 
@@ -760,7 +760,7 @@ def compare_contexts(
     """
     from mmlongbench.errors import ScoringError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.shortcuts.contexts.audit import audit_contexts
+    from mmlongbench.shortcuts.contexts import audit_contexts
 
     files = _paths(predictions, "predictions", ScoringError)
     return audit_contexts(_path(release, "the release"), files, Progress(progress), _tasks(tasks))

@@ -32,7 +32,7 @@ from mmlongbench.metrics.judge.judged import judge_client
 from mmlongbench.metrics.judge.summaries import Summaries, write_claims
 from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.release import open_release
-from mmlongbench.scoring.problems import REASONS
+from mmlongbench.scoring.predictions import REASONS
 from mmlongbench.table import Table
 from mmlongbench.task.metric import PROFILES, Judge, Profile, Settings
 
