@@ -17,7 +17,6 @@ from mmlongbench.release.example_cost import placement_of
 from mmlongbench.release.items import items_in_order
 from mmlongbench.release.layout import IMAGES, as_utf8
 from mmlongbench.release.release import Example, Release
-from mmlongbench.shortcuts.against import is_passage
 from mmlongbench.shortcuts.reading import AskedQuestion, asked_question
 
 Kind: TypeAlias = Literal["document", "question", "picture", "passage"]
@@ -80,7 +79,7 @@ class _Reader:
             self._documents(example),
             frozenset(evidence.images.values()) if evidence else frozenset(),
             tuple(dict.fromkeys(example.prompt.images)),
-            tuple(dict.fromkeys(unit.passage for unit in asked.units if is_passage(unit))),
+            tuple(dict.fromkeys(unit.passage for unit in asked.units if unit.is_passage)),
         )
 
     def _documents(self, example: Example) -> tuple[str, ...]:

@@ -31,11 +31,36 @@ ANY_SOURCES = """
 
     def the_draft("""
 
+MISTAKES = [
+    ('{"id": example.id, ', "{", "the record's id must be the row's, found none"),
+    ('"answer": data["moral"], ', "", "the record has no 'answer', and gold() gives none"),
+    ("in example.units]", "in reversed(example.units)]", "prompt(record) is not the prompt that was packed"),
+    ('"negative", (n,))', '"negative")', "has the role negative and no place"),
+    ('row.text, "gold")', 'row.text, "gold", (0,))', "what is put at a depth has `place=None`"),
+    ('row.text, "gold")', 'row.text, "neadle")', "has the role 'neadle'; roles are"),
+    ('"sub_em"', '"sub_emm"', "no metric 'sub_emm' is installed"),
+    ('"sub_em"', '"doc_qa"', "metric 'doc_qa' cannot score the answer"),
+    ("mt.InOrder(units))", "units)", "expected a TakeOrder such as mt.InOrder(units)"),
+    ("mt.Question(row.id,", 'mt.Question("1",', "expected one question with the id of the row"),
+    ("self.others(row, sources)", "self.rows(sources)", "two units of the id"),
+    ("row.text,", "row.txt,", "AttributeError: 'Fable' object has no attribute 'txt' (fables.py, line"),
+    ("    moral: str\n", "    moral: str\n    author: str\n", "no question was kept"),
+    ("others = draws", "sources.documents\n        others = draws", "no documents: its task needs mt.Pdfs"),
+    (
+        "import mmlongbench.task as mt\n",
+        "import helper\nimport mmlongbench.task as mt\n",
+        "a task file is one file",
+    ),
+    ('"fables": fables}', '"fables": fables, "length": 3}', "holds 'length', which the engine adds"),
+    ("mt.Task[Fable]", "mt.Task", "lacks row_type"),
+]
+"""A piece of the task, what stands there in its place, and the message."""
+
 
 def test_every_excerpt_stands_in_a_file_that_a_test_builds() -> None:
     files = [path.read_text("utf-8") for folder in SHOWN for path in folder.rglob("*") if path.suffix in SUFFIXES]
     excerpts = [body for _, body in BLOCK.findall(PAGE)]
-    assert len(excerpts) == 5
+    assert len(excerpts) == 4
     assert not [body for body in excerpts if not any(body.strip("\n") in text for text in files)]
 
 
@@ -78,32 +103,7 @@ def test_every_line_about_sources_and_draws_runs(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "said"),
-    [
-        ('{"id": example.id, ', "{", "the record's id must be the row's, found none"),
-        ('"answer": data["moral"], ', "", "the record has no 'answer', and gold() gives none"),
-        ("in example.units]", "in reversed(example.units)]", "prompt(record) is not the prompt that was packed"),
-        ('"negative", (n,))', '"negative")', "has the role negative and no place"),
-        ('row.text, "gold")', 'row.text, "gold", (0,))', "what is put at a depth has `place=None`"),
-        ('row.text, "gold")', 'row.text, "neadle")', "has the role 'neadle'; roles are"),
-        ('"sub_em"', '"sub_emm"', "no metric 'sub_emm' is installed"),
-        ('"sub_em"', '"doc_qa"', "metric 'doc_qa' cannot score the answer"),
-        ("mt.InOrder(units))", "units)", "expected a TakeOrder such as mt.InOrder(units)"),
-        ("mt.Question(row.id,", 'mt.Question("1",', "expected one question with the id of the row"),
-        ("self.others(row, sources)", "self.rows(sources)", "two units of the id"),
-        ("row.text,", "row.txt,", "AttributeError: 'Fable' object has no attribute 'txt' (fables.py, line"),
-        ("    moral: str\n", "    moral: str\n    author: str\n", "no question was kept"),
-        ("others = draws", "sources.documents\n        others = draws", "no documents: its task needs mt.Pdfs"),
-        (
-            "import mmlongbench.task as mt\n",
-            "import helper\nimport mmlongbench.task as mt\n",
-            "a task file is one file",
-        ),
-        ('"fables": fables}', '"fables": fables, "length": 3}', "holds 'length', which the engine adds"),
-        ("mt.Task[Fable]", "mt.Task", "lacks row_type"),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong", "said"), MISTAKES)
 def test_a_common_mistake_is_refused_with_the_message_of_the_page(
     right: str, wrong: str, said: str, tmp_path: Path
 ) -> None:
@@ -117,7 +117,14 @@ def test_a_common_mistake_is_refused_with_the_message_of_the_page(
     ran = command("build", tmp_path / "task/fables.yaml", "--out", tmp_path / "out", *options)
     assert ran.code in (1, 2), ran.out
     assert said in ran.err
-    assert said in PAGE
+
+
+def test_the_page_shows_no_other_messages() -> None:
+    (table,) = re.findall(r"\| mistake \| message \|\n(.*?)\n\n", PAGE, re.DOTALL)
+    shown = re.findall(r"\| `(.*)` \|$", table, re.MULTILINE)
+    tested = [said for _, _, said in MISTAKES]
+    assert len(shown) > 5
+    assert not [message for message in shown if not any(said in message for said in tested)]
 
 
 def test_a_manifest_may_name_a_builder_and_a_reader_of_one_file(tmp_path: Path) -> None:
